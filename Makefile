@@ -1,0 +1,35 @@
+# The commands of the house. Each does all the set-up that it needs and may be run again and again.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export UV_PYTHON_DOWNLOADS = never
+
+.PHONY: setup demo test lint bench lock clean
+.DEFAULT_GOAL := setup
+
+setup: $(VENV)/.stamp  ## the environment: pinned dependencies, the packages in place, the compiled core
+
+$(VENV)/.stamp: requirements.lock pyproject.toml crawler/build_core.py $(wildcard crawler/clusterd_crawler/*.c consumer/clusterd_consumer/*.c)
+	deploy/setup.sh $(PYTHON) $(VENV)
+	@touch $@
+
+demo: setup  ## crawl the demo site with clusterd and without, and say what was saved
+	$(BIN)/python -m tests.demo
+
+test: setup lint  ## everything that must pass, on real Redis, Redis Cluster and Kafka
+	deploy/test.sh
+
+lint: setup  ## format, style, types, one-way imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup  ## the peers and clusterd in the same run: .bench/results.json
+	$(BIN)/python -m benchmarks
+
+lock: $(VENV)/.stamp  ## pin every dependency again
+	$(VENV)/../.tools/bin/uv pip compile -q --universal --generate-hashes --all-extras --group dev --group bench pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) .tools .demo .bench .kafka

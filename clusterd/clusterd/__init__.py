@@ -1,0 +1,1 @@
+"""The daemon's room: matches become clusters, clusters become alerts and rules; questions are answered."""

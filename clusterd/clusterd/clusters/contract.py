@@ -1,0 +1,173 @@
+"""The contract of the index: what the stream writes and what every question reads. In memory and on Redis.
+
+A **content** is a set of versions with the same sketch identity: one representative is posted, the rest hang on it.
+A **version** is a URL, its content and its fetch time; the latest fetch of a URL is current, whatever order they
+arrive in. A **cluster**, under a policy, is a component of the graph whose nodes are contents with a current version
+and whose edges are verified pairs that the policy accepts. The partition is a function of the set of messages alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from clusterd_crawler.sketch import Sketch, StreamSketch
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When two pages belong together. One of the three is set: identical text, resemblance ≥ r, or containment ≥ c.
+
+    Containment is the larger of both directions.
+    """
+
+    name: str
+    resemblance: float | None = None
+    containment: float | None = None
+
+    @property
+    def identical(self) -> bool:
+        """Whether only equal canonical text counts."""
+        return self.resemblance is None and self.containment is None
+
+
+IDENTICAL = Policy("identical")
+NEAR = Policy("near", resemblance=0.9)
+RELATED = Policy("related", resemblance=0.5)
+CONTAINED = Policy("contained", containment=0.9)
+
+DEFAULT_POLICIES = (IDENTICAL, NEAR, RELATED, CONTAINED)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One fetch of a URL."""
+
+    url: str
+    fetched_at: int
+    #: Identity of the main canonical text (`StreamSketch.text`), of the bytes, and of the words whatever their order.
+    text: int
+    content: int
+    bag: int
+    current: bool
+    crawl: str = ""
+    sweep: str = ""
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The pages that belong together under a policy."""
+
+    cluster: str
+    policy: str
+    size: int
+    #: The URL that stands for the cluster (shortest, then first in order), and all URLs, sorted.
+    representative: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A known page that resembles a queried document: estimated from the two sketches."""
+
+    url: str
+    resemblance: float
+    query_in_match: float
+    match_in_query: float
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a page under one policy."""
+
+    policy: str
+    event: Literal["joined", "left", "merged", "split"]
+    cluster: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the index says of one applied sketch."""
+
+    url: str
+    fetched_at: int
+    #: False where the same version had been applied before (a delivery repeated).
+    new: bool
+    #: The URL was known and its text is another now.
+    changed: bool
+    #: Equal to a page known before in: text, sketch; None where in neither.
+    identity: Literal["text", "sketch"] | None
+    #: The known page that matches best (another URL, current), its resemblance; None where there is none.
+    match: str | None
+    resemblance: float
+    #: Cluster of the page under each policy in which it has company: policy → (cluster, size).
+    clusters: Mapping[str, tuple[str, int]]
+    changes: tuple[Change, ...] = ()
+
+
+class Index(Protocol):
+    """Everything that is known of the pages. Safe with many writers; every method may be repeated after a crash."""
+
+    def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
+        """Apply a batch and, with it, remember how far the log was read (partition → offset of the next record)."""
+        ...
+
+    def position(self) -> dict[str, str]:
+        """Return how far the log had been read when the state was written."""
+        ...
+
+    def settle(self, steps: int | None = None) -> int:
+        """Do up to ``steps`` bounded steps of what waits (splits, new policies); return how many clusters still settle."""
+        ...
+
+    def policies(self) -> list[Policy]:
+        """Return the policies in use."""
+        ...
+
+    def add_policy(self, policy: Policy) -> None:
+        """Add a policy and build its clusters from the stored sketches (with `settle`)."""
+        ...
+
+    def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:
+        """Yield the clusters, largest first; with ``host`` those with a member there. Sizes count current URLs."""
+        ...
+
+    def cluster_of(self, url: str, policy: str) -> Cluster | None:
+        """Return the cluster of a URL's current version (of size 1 where it is alone); None for an unknown URL."""
+        ...
+
+    def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
+        """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        ...
+
+    def versions(self, url: str) -> list[Version]:
+        """Return all known versions of a URL, oldest first."""
+        ...
+
+    def pages(self, host: str | None = None) -> Iterator[Version]:
+        """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
+        ...
+
+    def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
+        """Return the stored main sketch of a version (the current one by default)."""
+        ...
+
+    def hosts(self) -> list[str]:
+        """Return the hosts of which pages are known."""
+        ...
+
+    def counts(self) -> dict[str, int]:
+        """Return ``documents`` (URLs), ``versions``, ``contents``, ``settling``, ``store_bytes``."""
+        ...
+
+    def expire(self, before: int) -> int:
+        """Forget superseded versions fetched before a time (Unix ms) and free what only they held; return how many."""
+        ...
+
+    def close(self) -> None:
+        """Free connections."""
+        ...

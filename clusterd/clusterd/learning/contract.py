@@ -1,0 +1,50 @@
+"""What a learner sees and says: pages of one host in, rule sets out. Pure: no Redis, no Kafka, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.sketch import Name
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One fetched page as the learner sees it."""
+
+    url: str
+    #: What the page is: pages of a host with an equal identity show the same content (by the policy that is judged by).
+    content: int
+    #: Number of tokens; pages of few words have a weak identity.
+    words: int = 0
+    names: tuple[Name, ...] = ()
+    fetched_at: int = 0
+    #: Fetched to watch this rule, instead of skipping it for ``instead_of``.
+    explored: str = ""
+    instead_of: str = ""
+
+
+class HostLearner(Protocol):
+    """Learns one host's rules as its pages come. The same class serves the daemon and the replay."""
+
+    def observe(self, pages: Iterable[Page]) -> None:
+        """Take pages in the order in which they were fetched. A URL seen again replaces what was known of it."""
+        ...
+
+    def due(self) -> bool:
+        """Whether the evidence changed enough that learning again is worth its cost."""
+        ...
+
+    def learn(self, at: int) -> RuleSet | None:
+        """Learn; return the new rule set where it differs from the one before, else None."""
+        ...
+
+    def retire(self, rule: str, reason: str, at: int) -> RuleSet:
+        """Retire a rule (by hand); it does not come back from the evidence that made it."""
+        ...
+
+    def pin(self, rule: str, at: int) -> RuleSet:
+        """Keep a rule whatever the watch says."""
+        ...

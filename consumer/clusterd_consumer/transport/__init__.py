@@ -1,0 +1,1 @@
+"""How messages travel. The contract is `contract.Transport`; Kafka and Redis Streams keep it."""

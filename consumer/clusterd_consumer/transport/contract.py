@@ -1,0 +1,58 @@
+"""The transport contract: poll, publish, commit. At least once; the position in the log is kept beside the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+#: Where the next unread record of each partition stands, as text: partition → offset (Kafka) or entry id (Redis).
+Position = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One message as it lies in the log."""
+
+    partition: str
+    offset: str
+    key: bytes
+    value: bytes
+    #: When the log took it, Unix milliseconds.
+    timestamp: int
+
+
+class Transport(Protocol):
+    """A consumer's and publisher's view of the log. Client-library errors leave as `errors.Unreachable`."""
+
+    def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
+        """Return the next records of `topics.SKETCHES`, in order within a partition; empty after ``timeout`` seconds."""
+        ...
+
+    def publish(self, topic: str, key: bytes, value: bytes) -> None:
+        """Hand a message to the log; delivered by the next `flush` at the latest."""
+        ...
+
+    def flush(self, timeout: float) -> None:
+        """Return when all that was published has arrived; raise `errors.Unreachable` after ``timeout`` seconds."""
+        ...
+
+    def commit(self, position: Position) -> None:
+        """Say how far this consumer has come (for lag tools and Redis's pending list; the state keeps its own position)."""
+        ...
+
+    def seek(self, position: Position) -> None:
+        """Go on from the position that the state remembers, wherever the last commit was (a store restored from a backup)."""
+        ...
+
+    def assigned(self) -> Sequence[str]:
+        """Return the partitions that this consumer reads now."""
+        ...
+
+    def lag(self) -> int:
+        """Return how many records of the assigned partitions are unread."""
+        ...
+
+    def close(self) -> None:
+        """Leave the group and free the connections."""
+        ...

@@ -1,0 +1,69 @@
+"""Compile the C cores when a wheel is built or the project is set up.
+
+Every ``_*.c`` beside the Python sources becomes an extension module of the same name. The cores are
+optional: without a compiler the wheel is pure Python and the NumPy code gives the same results, slower.
+
+Run as a program (``python crawler/build_core.py``) it compiles in place, for an editable checkout.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("crawler/clusterd_crawler", "consumer/clusterd_consumer")
+
+
+def compile_cores(root: Path = ROOT) -> list[Path]:
+    """Compile each core into its package folder; return the shared objects that were made."""
+    sources = sorted(path for package in PACKAGES for path in (root / package).glob("_*.c"))
+    return [target for source in sources if (target := _compile(source)) is not None]
+
+
+def _compile(source: Path) -> Path | None:
+    """Compile one C file; None, with a line on standard error, where there is no working compiler."""
+    target = source.with_name(source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()
+    include = sysconfig.get_paths()["include"]
+    flags = ["-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-std=c11", "-Wall", "-Wextra", f"-I{include}"]
+    command = [*compiler, *flags, str(source), "-o", str(target), "-lm"]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = getattr(error, "stderr", "") or str(error)
+        print(
+            f"clusterd: {source.name} not compiled, NumPy is used instead: {reason.strip()}", file=sys.stderr
+        )
+        return None
+    return target
+
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # run as a program, outside a build
+    pass
+else:
+
+    class CompileCores(BuildHookInterface[Any]):
+        """Hatchling's hook: a wheel with a compiled core is tied to its platform and Python."""
+
+        PLUGIN_NAME = "custom"
+
+        def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            """Compile before the files of the wheel are gathered."""
+            made = compile_cores(Path(self.root))
+            if not made or version == "editable":
+                return
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+            for target in made:
+                build_data["force_include"][str(target)] = f"{target.parent.name}/{target.name}"
+
+
+if __name__ == "__main__":
+    for path in compile_cores():
+        print(path.relative_to(ROOT))

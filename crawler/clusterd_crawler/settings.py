@@ -1,0 +1,146 @@
+"""Settings: one frozen dataclass, read once, validated at the edge. The same names in Scrapy, TOML and environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any, Final, Self
+
+from clusterd_crawler.errors import SettingError
+
+PREFIX: Final = "CLUSTERD_"
+
+Check = Callable[[Any], bool]
+
+
+def setting(default: Any, help: str, check: Check | None = None, accepts: str = "") -> Any:
+    """Declare a setting: its default, its line in the settings table, and what values it accepts."""
+    return field(default=default, metadata={"help": help, "check": check, "accepts": accepts})
+
+
+def _share(value: float) -> bool:
+    return 0 <= value <= 1
+
+
+def _positive(value: float) -> bool:
+    return value > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a crawl and the daemon share, and what the crawl alone needs."""
+
+    enabled: bool = setting(True, "switches the add-on off without removing it")
+    data: str = setting(
+        ".clusterd", "folder of the embedded store, used where neither Redis nor Kafka is given"
+    )
+    redis: str = setting(
+        "",
+        "Redis or Redis Cluster to use",
+        lambda v: v == "" or v.startswith(("redis://", "rediss://", "unix://", "redis+cluster://")),
+        "redis://HOST:PORT/DB, rediss://…, unix:///PATH or redis+cluster://HOST:PORT",
+    )
+    kafka: str = setting(
+        "",
+        "Kafka to use for messages",
+        lambda v: v == "" or "://" not in v or v.startswith("kafka://"),
+        "kafka://HOST:PORT[,HOST:PORT…] or HOST:PORT[,HOST:PORT…]",
+    )
+    redis_prefix: str = setting("clusterd:", "what every Redis key begins with")
+    kafka_prefix: str = setting("", "what every Kafka topic begins with")
+    profile: str = setting(
+        "text",
+        "how a text becomes a sketch",
+        lambda v: v in {"text", "compact", "short"},
+        "text, compact or short",
+    )
+    crawl_id: str = setting(
+        "", "name of the crawl; crawlers of one crawl share it (default: a new one each time)"
+    )
+    sweep: str = setting("", "label of the sweep, for lost & found")
+    skip: bool = setting(True, "skip requests whose content a rule says has been fetched")
+    skip_within: str = setting(
+        "crawl",
+        "how recent the known page must be",
+        lambda v: v == "crawl" or v.isdigit(),
+        "crawl, or a number of seconds",
+    )
+    rewrite: bool = setting(False, "rewrite a request to its key's URL where that is a URL that was linked")
+    explore: float = setting(
+        0.02, "share of would-be skips that is fetched to watch the rules", _share, "0 to 1"
+    )
+    verdict_timeout: float = setting(
+        0.25,
+        "seconds that a response may wait for its verdict; 0: verdicts come by signal only",
+        lambda v: v >= 0,
+        "0 or more",
+    )
+    queue: int = setting(1000, "messages in flight before the spool is used", _positive, "1 or more")
+    spool: str = setting("", "folder of the spool (default: DATA/spool)")
+    spool_bytes: int = setting(
+        256 * 1024 * 1024, "most bytes on the spool before messages are dropped", _positive, "1 or more"
+    )
+    max_page_bytes: int = setting(
+        10_000_000, "longest page that is sketched; of a longer one the beginning", _positive, "1 or more"
+    )
+    known_limit: int = setting(2_000_000, "most known pages that a crawler remembers", _positive, "1 or more")
+    trap_guard: str = setting(
+        "report",
+        "what happens to families that bring nothing new",
+        lambda v: v in {"off", "report", "sample", "cut"},
+        "off, report, sample or cut",
+    )
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], *, source: str) -> Self:
+        """Read settings named ``CLUSTERD_…`` from a mapping; strings are converted.
+
+        Raises `SettingError` that names the setting, its value and what would be accepted.
+        """
+        known = {PREFIX + f.name.upper(): f for f in fields(cls)}
+        chosen: dict[str, Any] = {}
+        for name, value in values.items():
+            if not name.startswith(PREFIX):
+                continue
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {near[0]}?" if near else f"; settings are {', '.join(sorted(known))}"
+                raise SettingError(f"{source}: there is no setting {name}{hint}")
+            declared = known[name]
+            chosen[declared.name] = _convert(name, value, declared, source)
+        return cls(**chosen)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Read settings from environment variables."""
+        return cls.from_mapping(environment, source="environment")
+
+
+def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
+    wanted = type(declared.default)
+    accepts = declared.metadata["accepts"] or {
+        bool: "true or false",
+        int: "a whole number",
+        float: "a number",
+    }.get(wanted, "text")
+    try:
+        converted = _as_bool(value) if wanted is bool else wanted(value)
+    except (TypeError, ValueError):
+        raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}") from None
+    check = declared.metadata["check"]
+    if check is not None and not check(converted):
+        raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}")
+    return converted
+
+
+def _as_bool(value: Any) -> bool:
+    if isinstance(value, (bool, int)):
+        return bool(value)
+    text = str(value).strip().lower()
+    if text in {"1", "true", "yes", "on"}:
+        return True
+    if text in {"0", "false", "no", "off", ""}:
+        return False
+    raise ValueError(value)

@@ -1,0 +1,113 @@
+"""Tokens → shingles → fingerprints → sketch (Broder et al. 1997, sections 2 and 3).
+
+A **shingle** is ``w`` consecutive tokens; a document shorter than ``w`` has one. Its **fingerprint** is 40 bits:
+
+    t_i  = first 64 bits of MurmurHash3_x64_128(token_i as UTF-8, seed 0)       (mmh3.hash64(..., signed=False)[0])
+    H    = sum of t_(i+j) * M^(w-1-j) for j in 0..w-1, modulo 2^64,  M = 0x9E3779B97F4A7C15
+    fp   = fmix64(H) >> 24                                                       (MurmurHash3's finalizer)
+
+which stands in for a random permutation of the set of shingles (tested for uniformity and min-wise bias).
+
+The default kind keeps the ``size`` smallest fingerprints, MIN_s (the paper's F). Because the largest kept value is a
+threshold, the same values are also the document's V under the modulus that fits its length: two sketches are brought
+to the lower of their thresholds, as the paper brings V_i to V_(i+1), and give containment as well as resemblance.
+That spends the same bytes on every document, which V_i (between one and two times its target) does not; V_i and
+MOD_m are the other kinds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+#: Bits of a shingle's fingerprint (paper, section 7: 40-bit fingerprints).
+FINGERPRINT_BITS: Final = 40
+
+Kind = Literal["min", "v", "mod"]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How a text becomes a sketch. Only sketches of one profile compare.
+
+    ``code`` is the byte that names the profile on the wire; a change of token rules, extractor or hash takes a new one.
+    """
+
+    code: int
+    name: str
+    w: int
+    kind: Kind
+    #: s of MIN_s, m of MOD_m, or the expected number of values of V_i.
+    size: int
+
+
+#: The default: 10-word shingles (paper, section 7), the 400 smallest.
+TEXT: Final = Profile(code=1, name="text", w=10, kind="min", size=400)
+#: A quarter of the bytes at less accuracy.
+COMPACT: Final = Profile(code=2, name="compact", w=10, kind="min", size=64)
+#: Tweets and slugs: 4-word shingles, every one kept (phpir).
+SHORT: Final = Profile(code=3, name="short", w=4, kind="mod", size=1)
+
+PROFILES: Final = {profile.code: profile for profile in (TEXT, COMPACT, SHORT)}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSketch:
+    """The sketch of one token stream (main or whole text).
+
+    ``values``: the kept fingerprints, ascending, distinct, 8 bytes each, little-endian (``np.frombuffer(v, "<u8")``).
+    """
+
+    values: bytes
+    #: Number of distinct shingles of the stream, before sampling.
+    shingles: int
+    #: Number of tokens.
+    tokens: int
+    #: Identity of the canonical text: 64 bits over the sequence of tokens. 0 for an empty stream.
+    text: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sketch holds every shingle, so that it estimates without error."""
+        return len(self.values) == 8 * self.shingles
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """What a page calls itself: ``kind`` is canonical, shortlink, og or anchor; ``hash`` 64 bits of its target.
+
+    The target is hashed from the canonical form of the URL (`urls.canonical`), an anchor from its digits.
+    """
+
+    kind: Literal["canonical", "shortlink", "og", "anchor"]
+    hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """One fetched page, as it travels from the crawl to the daemon: a node of the clustering is a version of a URL."""
+
+    url: str
+    #: Unix time of the fetch, in milliseconds. Of two versions of a URL the later fetch is the current one.
+    fetched_at: int
+    profile: int
+    #: Identity of the bytes, 64 bits.
+    content: int
+    #: The page without its chrome; equal to ``whole`` where no chrome was found.
+    main: StreamSketch
+    #: All visible text.
+    whole: StreamSketch
+    #: Identity of the main text's words whatever their order, 64 bits.
+    bag: int
+    status: int = 200
+    #: Which crawl fetched it (a skip is justified by a page of the same crawl).
+    crawl: str = ""
+    #: The label of a dated sweep (lost & found), or "".
+    sweep: str = ""
+    names: tuple[Name, ...] = field(default=())
+    #: The rule that would have skipped this page, where it was fetched all the same to watch that rule; else "".
+    explored: str = ""
+    #: The known page on whose account it would have been skipped, or "".
+    instead_of: str = ""
+    #: The crawl waits for a verdict on `topics.VERDICTS`.
+    wants_verdict: bool = False

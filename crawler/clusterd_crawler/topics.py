@@ -1,0 +1,21 @@
+"""The topics between the crawl and the daemon, on Kafka and on Redis Streams alike.
+
+A Kafka topic is ``<kafka prefix><topic>``, a Redis stream ``<redis prefix>stream:<topic>``; see `settings`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: crawler → daemon: sketches, skips and failures (`message`), keyed by URL so that a page's versions stay in order.
+SKETCHES: Final = "sketches"
+#: daemon → everybody: cluster changes, one JSON object each (fields in `clusterd.alerts`).
+ALERTS: Final = "alerts"
+#: daemon → crawlers: a host's whole rule set, compacted by host (`clusterd_crawler.rules.RuleSet`).
+RULES: Final = "rules"
+#: daemon → the crawl that asked for it: one short answer per page (only where a crawl waits for verdicts).
+VERDICTS: Final = "verdicts"
+#: what could not be decoded or applied, with its reason and its raw bytes.
+DEAD_LETTERS: Final = "dead-letters"
+
+ALL: Final = (SKETCHES, ALERTS, RULES, VERDICTS, DEAD_LETTERS)

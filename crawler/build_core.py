@@ -35,9 +35,7 @@ def _compile(source: Path) -> Path | None:
         subprocess.run(command, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "") or str(error)
-        print(
-            f"clusterd: {source.name} not compiled, NumPy is used instead: {reason.strip()}", file=sys.stderr
-        )
+        print(f"clusterd: {source.name} not compiled, NumPy is used instead: {reason.strip()}", file=sys.stderr)
         return None
     return target
 

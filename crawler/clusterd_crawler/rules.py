@@ -53,8 +53,8 @@ class Edit:
     """A change of one key.
 
     ``delete``: the component goes; ``set``: becomes ``value`` (a ``*`` in it is a placeholder of the key only);
-    ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``: the value of ``source`` (of the
-    key itself where None) converted; ``keep``: of the query, only the keys named in ``names`` stay; ``sort``: the order
+    ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``: the value of ``source`` (of
+    the key itself where None) converted; ``keep``: of the query, only the keys named in ``names`` stay; ``sort``: the order
     of query keys does not matter; ``family``: every URL of the context is one page.
     """
 

@@ -33,9 +33,7 @@ class Settings:
     """What a crawl and the daemon share, and what the crawl alone needs."""
 
     enabled: bool = setting(True, "switches the add-on off without removing it")
-    data: str = setting(
-        ".clusterd", "folder of the embedded store, used where neither Redis nor Kafka is given"
-    )
+    data: str = setting(".clusterd", "folder of the embedded store, used where neither Redis nor Kafka is given")
     redis: str = setting(
         "",
         "Redis or Redis Cluster to use",
@@ -56,9 +54,7 @@ class Settings:
         lambda v: v in {"text", "compact", "short"},
         "text, compact or short",
     )
-    crawl_id: str = setting(
-        "", "name of the crawl; crawlers of one crawl share it (default: a new one each time)"
-    )
+    crawl_id: str = setting("", "name of the crawl; crawlers of one crawl share it (default: a new one each time)")
     sweep: str = setting("", "label of the sweep, for lost & found")
     skip: bool = setting(True, "skip requests whose content a rule says has been fetched")
     skip_within: str = setting(
@@ -68,9 +64,7 @@ class Settings:
         "crawl, or a number of seconds",
     )
     rewrite: bool = setting(False, "rewrite a request to its key's URL where that is a URL that was linked")
-    explore: float = setting(
-        0.02, "share of would-be skips that is fetched to watch the rules", _share, "0 to 1"
-    )
+    explore: float = setting(0.02, "share of would-be skips that is fetched to watch the rules", _share, "0 to 1")
     verdict_timeout: float = setting(
         0.25,
         "seconds that a response may wait for its verdict; 0: verdicts come by signal only",

@@ -66,9 +66,7 @@ def redis_cluster(folder: Path, nodes: int = 3) -> Iterator[str]:
     """Run a Redis Cluster; yield ``redis+cluster://HOST:PORT`` of its first node."""
     with ExitStack() as stack:
         urls = [
-            stack.enter_context(
-                redis_server(folder / f"node{n}", "--cluster-enabled", "yes", "--appendonly", "no")
-            )
+            stack.enter_context(redis_server(folder / f"node{n}", "--cluster-enabled", "yes", "--appendonly", "no"))
             for n in range(nodes)
         ]
         clients = [stack.enter_context(redis.Redis.from_url(url)) for url in urls]
@@ -83,9 +81,7 @@ def _form(clients: list[redis.Redis]) -> None:
     for number, client in enumerate(clients):
         last = min(SLOTS, (number + 1) * share) - 1
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", number * share, last)
-        client.execute_command(
-            "CLUSTER", "MEET", "127.0.0.1", clients[0].connection_pool.connection_kwargs["port"]
-        )
+        client.execute_command("CLUSTER", "MEET", "127.0.0.1", clients[0].connection_pool.connection_kwargs["port"])
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         if all(b"cluster_state:ok" in _info(c) and b"cluster_known_nodes:3" in _info(c) for c in clients):

@@ -42,7 +42,7 @@ class Transport(Protocol):
         ...
 
     def seek(self, position: Position) -> None:
-        """Go on from the position that the state remembers, wherever the last commit was (a store restored from a backup)."""
+        """Go on from the position that the state remembers, wherever the last commit was (a restored store)."""
         ...
 
     def assigned(self) -> Sequence[str]:

@@ -1,0 +1,198 @@
+"""The wire contract: round trips, damage, newer versions, and the bytes as the module documents them."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusterd_crawler.errors import MessageError, WrongInput
+from clusterd_crawler.message import (
+    Failure,
+    Message,
+    SkipReport,
+    Verdict,
+    decode,
+    decode_verdict,
+    encode,
+    encode_verdict,
+)
+from clusterd_crawler.sketch import Name, Sketch, StreamSketch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+U64 = st.integers(0, 2**64 - 1)
+I64 = st.integers(-(2**63), 2**63 - 1)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> StreamSketch:
+    values = sorted(draw(st.sets(st.integers(0, 2**40 - 1), max_size=30)))
+    packed = np.array(values, dtype="<u8").tobytes()
+    return StreamSketch(packed, len(values) + draw(st.integers(0, 10_000)), draw(st.integers(0, 2**40)), draw(U64))
+
+
+@st.composite
+def sketches(draw: st.DrawFn) -> Sketch:
+    main = draw(streams())
+    kinds = st.sampled_from(("canonical", "shortlink", "og", "anchor"))
+    names = draw(st.lists(st.builds(Name, kinds, U64), max_size=5))
+    return Sketch(
+        url=draw(TEXT),
+        fetched_at=draw(I64),
+        profile=draw(st.sampled_from((1, 2, 3))),
+        content=draw(U64),
+        main=main,
+        whole=draw(st.one_of(st.just(main), streams())),
+        bag=draw(U64),
+        status=draw(st.integers(0, 65535)),
+        crawl=draw(TEXT),
+        sweep=draw(TEXT),
+        names=tuple(names),
+        explored=draw(TEXT),
+        instead_of=draw(TEXT),
+        wants_verdict=draw(st.booleans()),
+    )
+
+
+MESSAGES = st.one_of(
+    sketches(),
+    st.builds(SkipReport, TEXT, TEXT, TEXT, TEXT, I64, TEXT),
+    st.builds(Failure, TEXT, I64, st.integers(0, 65535), TEXT, TEXT),
+)
+
+PAGE = Sketch(
+    url="http://a.test/é",
+    fetched_at=1_700_000_000_000,
+    profile=1,
+    content=7,
+    main=StreamSketch(np.array([1, 2**40 - 1], dtype="<u8").tobytes(), 300, 309, 9),
+    whole=StreamSketch(b"", 0, 0, 0),
+    bag=8,
+    names=(Name("og", 5),),
+    crawl="c",
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(MESSAGES)
+def test_a_message_comes_back_as_it_went(message: Message) -> None:
+    assert decode(encode(message)) == message
+
+
+@settings(deadline=None, max_examples=40)
+@given(MESSAGES, st.data())
+def test_a_damaged_message_is_refused_and_kept(message: Message, data: st.DataObject) -> None:
+    raw = encode(message)
+    cut = data.draw(st.integers(0, len(raw) - 1))
+    flipped = bytearray(raw)
+    flipped[cut] ^= data.draw(st.integers(1, 255))
+    for damaged in (raw[:cut], bytes(flipped), raw + b"\0"):
+        with pytest.raises(MessageError) as error:
+            decode(damaged)
+        assert error.value.raw == damaged
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.binary(max_size=200))
+def test_a_body_of_any_bytes_is_refused_or_means_itself(body: bytes) -> None:
+    """Even with a sound frame: what is read is what would be written, up to the width of its varints."""
+    for kind in range(5):
+        framed = bytes((0xC1, 1, kind)) + body
+        framed += struct.pack("<I", zlib.crc32(framed))
+        try:
+            message = decode(framed)
+        except MessageError:
+            continue
+        assert decode(encode(message)) == message
+
+
+def test_every_truncation_is_refused() -> None:
+    raw = encode(PAGE)
+    for size in range(len(raw)):
+        with pytest.raises(MessageError):
+            decode(raw[:size])
+
+
+def test_a_newer_version_is_refused_by_name() -> None:
+    raw = bytearray(encode(PAGE))
+    raw[1] = 2
+    with pytest.raises(MessageError, match="version 2; this clusterd reads version 1"):
+        decode(bytes(raw))
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xc1", b"{}", b"<html>", b"\x00" * 40])
+def test_what_is_no_message_is_refused(raw: bytes) -> None:
+    with pytest.raises(MessageError):
+        decode(raw)
+
+
+def framed(body: bytes) -> bytes:
+    return body + struct.pack("<I", zlib.crc32(body))
+
+
+def test_the_bytes_are_those_of_the_documentation() -> None:
+    """Written by hand from the module's docstring, as a reader in another language would."""
+    head = struct.pack("<BBHqQQ", 1, 0, 200, 1_700_000_000_000, 7, 8)
+    texts = b"\x10http://a.test/\xc3\xa9" + b"\x01c" + b"\0" + b"\0" + b"\0"
+    names = b"\x01" + b"\x03" + struct.pack("<Q", 5)
+    main = b"\xac\x02" + b"\xb5\x02" + struct.pack("<Q", 9) + b"\x02" + b"\x01\0\0\0\0" + b"\xff" * 5
+    whole = b"\0" + b"\0" + struct.pack("<Q", 0) + b"\0"
+    assert encode(PAGE) == framed(b"\xc1\x01\x01" + head + texts + names + main + whole)
+    assert encode(replace(PAGE, whole=PAGE.main, wants_verdict=True))[4] == 3
+    skip = b"\xc1\x01\x02" + struct.pack("<q", -1) + b"\x01u\x01r\x01k\x01w\x01c"
+    assert encode(SkipReport("u", "r", "k", "w", -1, "c")) == framed(skip)
+    failure = b"\xc1\x01\x03" + struct.pack("<qH", 5, 404) + b"\x01u\x01x\x01c"
+    assert encode(Failure("u", 5, 404, "x", "c")) == framed(failure)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xc1\x01\x09",
+        b"\xc1\x01\x01" + struct.pack("<BBHqQQ", 77, 0, 200, 0, 0, 0) + b"\0" * 40,
+        b"\xc1\x01\x01" + struct.pack("<BBHqQQ", 1, 64, 200, 0, 0, 0) + b"\0" * 40,
+        b"\xc1\x01\x03" + struct.pack("<qH", 5, 404) + b"\x01\xff\0\0",
+        b"\xc1\x01\x03" + struct.pack("<qH", 5, 404) + b"\xff" * 11,
+        b"\xc1\x01\x03" + struct.pack("<qH", 5, 404) + b"\xff\xff\xff\xff\x0f\0\0",
+    ],
+    ids=["kind", "profile", "flags", "not UTF-8", "long varint", "length beyond the end"],
+)
+def test_unknown_or_impossible_fields_are_refused(body: bytes) -> None:
+    with pytest.raises(MessageError):
+        decode(framed(body))
+
+
+@pytest.mark.parametrize("values", [[2, 1], [1, 1], [2**40]])
+def test_values_that_do_not_ascend_or_are_too_wide_are_not_written(values: list[int]) -> None:
+    stream = StreamSketch(np.array(values, dtype="<u8").tobytes(), 9, 9, 1)
+    with pytest.raises(WrongInput):
+        encode(replace(PAGE, main=stream))
+
+
+def test_a_url_that_is_not_unicode_is_refused_by_the_writer() -> None:
+    with pytest.raises(WrongInput, match="cannot be written"):
+        encode(replace(PAGE, url="http://a.test/\udcff"))
+
+
+def test_a_default_page_stays_small() -> None:
+    values = np.sort(np.random.default_rng(1).choice(2**40, 400, replace=False)).astype("<u8").tobytes()
+    stream = StreamSketch(values, 1000, 1009, 1)
+    assert len(encode(replace(PAGE, main=stream, whole=stream))) < 2_150
+
+
+def test_a_verdict_comes_back_and_ignores_what_it_does_not_know() -> None:
+    verdict = Verdict("http://a.test/é", 5, "c", "http://a.test/b", 0.95, "k1", "near", 2)
+    raw = encode_verdict(verdict)
+    assert decode_verdict(raw) == verdict
+    assert decode_verdict(json.dumps({**json.loads(raw), "new": 1}).encode()) == verdict
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"5", b"{", b"\xff", b'{"url": 3, "fetched_at": 1}', b'{"url": "u"}'])
+def test_what_is_no_verdict_is_refused(raw: bytes) -> None:
+    with pytest.raises(MessageError):
+        decode_verdict(raw)

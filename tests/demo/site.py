@@ -29,7 +29,7 @@ SOURCES = ("newsletter", "home", "feed", "partner")
 SORTS = ("price", "name", "newest")
 PER_LIST = 10
 
-SYLLABLES = "ka lo mi ren tu sha vor bel ina ost dra fen gul hep jin qua sed wyl zan pre".split()
+SYLLABLES = ["ka", "lo", "mi", "ren", "tu", "sha", "vor", "bel", "ina", "ost", "dra", "fen", "gul", "hep", "jin", "qua", "sed", "wyl", "zan", "pre"]
 
 
 @dataclass(frozen=True)

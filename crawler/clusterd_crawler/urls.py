@@ -1,0 +1,231 @@
+"""URL ⇄ keys and values (Koppula et al. 2010, definition 1), and the canonical form of a URL.
+
+Canonical form: only what RFC 3986 (section 6.2) calls equivalent, so that two URLs of one form are one request:
+scheme and host in lower case, IDN as A-labels, the default port and the fragment dropped, dot segments removed,
+``%41`` written ``A`` and ``%2f`` written ``%2F``, characters that may not stand in a URL percent-encoded. The case of
+the path, ``+``, the order of parameters, empty components and ``?`` without a query are content on some servers and
+stay as they are.
+
+Cost: one regular expression for a URL that is canonical already (most are), linear in its length otherwise.
+
+A `Url` is the same taken apart, as rules edit it: path components (a trailing slash is an empty last one), query pairs
+in order (a key without ``=`` has the value None), and ``;name=value`` parameters of path components, which are keys
+named ``;name`` so that a session id there can go without what follows it. ``str`` puts it together again: for every
+canonical URL ``str(parse(url)) == url``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import idna
+from publicsuffixlist import PublicSuffixList
+
+from clusterd_crawler.errors import WrongInput
+
+DEFAULT_PORTS: Final = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
+#: Longest host name (RFC 1035, section 2.3.4); what is longer is refused before it is looked at.
+HOST_LIMIT: Final = 253
+
+#: A URL that is its own canonical form, told in one pass: no escape, no dot segment, no port, nothing unusual.
+_CANONICAL: Final = re.compile(
+    r"https?://[a-z0-9](?:[a-z0-9\-_]|\.(?!\.))*/(?:(?!\.{1,2}(?:[/?]|\Z))[A-Za-z0-9\-._~!$&'()*+,;=:@]*/)*"
+    r"(?!\.{1,2}(?:[/?]|\Z))[A-Za-z0-9\-._~!$&'()*+,;=:@]*(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*)?"
+)
+#: Its first two characters cannot open a label that IDNA would change.
+_SPLIT: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#\\]*)([^?#]*)(\?[^#]*)?")
+_STRIP: Final = "".join(map(chr, range(0x21)))
+_DROPPED: Final = re.compile(r"[\t\n\r]")
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+_MALFORMED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%\[\]|]+")
+_DOTS: Final = re.compile(r"/\.{1,2}(?:/|\Z)")
+_UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_LABELS: Final = re.compile(r"[a-z0-9\-_.~!$&'()*+,;=]+|\[[0-9a-f:.]+\]")
+
+
+def canonical(url: str) -> str:
+    """Return the canonical form of an absolute URL.
+
+    >>> canonical("HTTP://Example.COM:80/a/../%7euser?b=+&a=%2b#top")
+    'http://example.com/~user?b=+&a=%2B'
+    """
+    if _CANONICAL.fullmatch(url):
+        return url
+    cleaned = _DROPPED.sub("", url.strip(_STRIP))
+    match = _SPLIT.match(cleaned)
+    if match is None:
+        raise WrongInput(f"not an absolute URL: {_shown(url)}; expected scheme://host/path")
+    scheme = match[1].lower()
+    authority = _authority(match[2], scheme, url)
+    path = _without_dots(_escaped(match[3])) or "/"
+    if path[0] != "/":
+        path = "/" + path
+    return f"{scheme}://{authority}{path}{_escaped(match[4] or '')}"
+
+
+def _shown(url: str) -> str:
+    return repr(url if len(url) <= 200 else url[:200] + "…")
+
+
+def _authority(text: str, scheme: str, url: str) -> str:
+    user, at, rest = text.rpartition("@")
+    host, port = _host_and_port(rest, url)
+    if not host and scheme != "file":
+        raise WrongInput(f"no host in URL: {_shown(url)}")
+    if port and port != DEFAULT_PORTS.get(scheme):
+        host = f"{host}:{port}"
+    return f"{_escaped(user)}{at}{host}"
+
+
+def _host_and_port(text: str, url: str) -> tuple[str, str]:
+    host, colon, port = text.rpartition(":")
+    if not colon or (text.endswith("]") and text.startswith("[")):
+        return _host(text, url), ""
+    if port and not (port.isascii() and port.isdigit() and int(port[:6]) <= 65535 and len(port) <= 5):
+        raise WrongInput(f"port is not a number from 0 to 65535 in URL: {_shown(url)}")
+    return _host(host, url), port and str(int(port))
+
+
+def _host(text: str, url: str) -> str:
+    host = text.lower()
+    if len(host) <= HOST_LIMIT:
+        if _LABELS.fullmatch(host):
+            return host
+        if not host:
+            return ""
+        try:
+            return idna.encode(host, uts46=True, transitional=False).decode("ascii")
+        except (idna.IDNAError, UnicodeError, IndexError):
+            pass
+    raise WrongInput(f"not a host name: {_shown(text)} in URL: {_shown(url)}")
+
+
+def _escaped(text: str) -> str:
+    """Percent-encode what must be, decode what need not be; where an escape is malformed nothing is decoded."""
+    if _UNSAFE.search(text):
+        text = _UNSAFE.sub(lambda match: _encode(match[0]), text)
+    if "%" not in text:
+        return text
+    if _MALFORMED.search(text):
+        return _ESCAPE.sub(lambda match: match[0].upper(), text)
+    return _ESCAPE.sub(_decode, text)
+
+
+def _encode(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode("utf-8", "surrogatepass"))
+
+
+def _decode(match: re.Match[str]) -> str:
+    character = chr(int(match[1], 16))
+    return character if character in _UNRESERVED else match[0].upper()
+
+
+def _without_dots(path: str) -> str:
+    """Remove dot segments (RFC 3986, section 5.2.4)."""
+    if _DOTS.search(path) is None:
+        return path
+    kept: list[str] = []
+    parts = path.split("/")[1:]
+    for position, part in enumerate(parts):
+        if part not in {".", ".."}:
+            kept.append(part)
+            continue
+        if part == ".." and kept:
+            kept.pop()
+        if position == len(parts) - 1:
+            kept.append("")
+    return "/" + "/".join(kept)
+
+
+class Url:
+    """A canonical URL taken apart. Rules edit its lists in place; ``str`` gives the URL or the key that results."""
+
+    __slots__ = ("authority", "matrix", "path", "query", "scheme", "separator")
+
+    def __init__(self, scheme: str, authority: str, path: list[str], query: list[tuple[str, str | None]]) -> None:
+        self.scheme = scheme
+        #: Host, with a port that is not the scheme's, and with user information where there is some.
+        self.authority = authority
+        self.path = path
+        self.query = query
+        #: What separates query pairs: ``&``, or ``;`` where every piece between semicolons has a ``=``.
+        self.separator = "&"
+        #: (component index, name with its ``;``, value) of parameters inside path components.
+        self.matrix: list[tuple[int, str, str | None]] | None = None
+
+    def __str__(self) -> str:
+        path = "/".join(self.path) if self.matrix is None else self._path_with_matrix()
+        if not self.query:
+            return f"{self.scheme}://{self.authority}/{path}"
+        pairs = [name if value is None else f"{name}={value}" for name, value in self.query]
+        return f"{self.scheme}://{self.authority}/{path}?{self.separator.join(pairs)}"
+
+    def _path_with_matrix(self) -> str:
+        parts = list(self.path)
+        for index, name, value in self.matrix or ():
+            if index < len(parts):
+                parts[index] += name if value is None else f"{name}={value}"
+        return "/".join(parts)
+
+
+def parse(url: str) -> Url:
+    """Take a canonical URL apart."""
+    scheme, _, rest = url.partition("://")
+    head, mark, query = rest.partition("?")
+    authority, _, path = head.partition("/")
+    parts = path.split("/")
+    separator = "&"
+    pairs: list[tuple[str, str | None]] = []
+    if mark:
+        if ";" in query and "&" not in query and all("=" in piece for piece in query.split(";")):
+            separator = ";"
+        for piece in query.split(separator):
+            name, equals, value = piece.partition("=")
+            pairs.append((name, value if equals else None))
+    taken = Url(scheme, authority, parts, pairs)
+    taken.separator = separator
+    if ";" in path:
+        _take_matrix(taken)
+    return taken
+
+
+def _take_matrix(url: Url) -> None:
+    matrix: list[tuple[int, str, str | None]] = []
+    for index, part in enumerate(url.path):
+        plain, *parameters = part.split(";")
+        url.path[index] = plain
+        for parameter in parameters:
+            name, equals, value = parameter.partition("=")
+            matrix.append((index, ";" + name, value if equals else None))
+    url.matrix = matrix
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()
+
+
+@lru_cache(maxsize=65536)
+def registrable(host: str) -> str:
+    """Return the registrable domain of a host (its port is ignored), or the host itself where it has none.
+
+    >>> registrable("www.example.co.uk:8080"), registrable("127.0.0.1:80"), registrable("localhost")
+    ('example.co.uk', '127.0.0.1', 'localhost')
+    """
+    name = host.rpartition("@")[2]
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    name = name.partition(":")[0]
+    if name.replace(".", "").isdigit():
+        return name
+    return _suffixes().privatesuffix(name) or name
+
+
+def host_of(url: str) -> str:
+    """Return the host of a canonical URL as it stands in it, with a port that is not the scheme's."""
+    start = url.find("://") + 3
+    end = url.find("/", start)
+    return url[start:] if end < 0 else url[start:end]

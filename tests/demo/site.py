@@ -29,7 +29,7 @@ SOURCES = ("newsletter", "home", "feed", "partner")
 SORTS = ("price", "name", "newest")
 PER_LIST = 10
 
-SYLLABLES = ["ka", "lo", "mi", "ren", "tu", "sha", "vor", "bel", "ina", "ost", "dra", "fen", "gul", "hep", "jin", "qua", "sed", "wyl", "zan", "pre"]
+SYLLABLES = tuple("kalomirentushavorbelinaostdrafengulhepjinquasedwylzanpre"[n : n + 3] for n in range(0, 54, 3))
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,12 @@ class FollowAll(scrapy.Spider):
     def __init__(self, start: str, out: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.start_urls = [start + "/"]
-        self.out = Path(out).open("w", encoding="utf-8", buffering=1)
+        self.out = Path(out)
+        self.out.write_text("", encoding="utf-8")
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[scrapy.Request]:
-        self.out.write(json.dumps({"url": response.url, "flags": response.flags}) + "\n")
+        with self.out.open("a", encoding="utf-8") as out:
+            out.write(json.dumps({"url": response.url, "flags": response.flags}) + "\n")
         for href in response.css("a::attr(href)").getall():
             yield response.follow(href, callback=self.parse)
 

@@ -1,0 +1,48 @@
+"""The house keeps its promises about itself: the lock, the README's table, the words that are not committed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+
+from clusterd_crawler.settings import PREFIX, Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def tracked() -> list[Path]:
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    return [ROOT / name for name in done.stdout.decode().split("\0") if name]
+
+
+def test_lock_file_pins_with_hashes_and_names_no_host() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in lock
+    assert lock.count("--hash=sha256:") > lock.count("==") > 50
+
+
+def test_nothing_names_the_host_of_a_registry() -> None:
+    hosts = re.compile(r"(pypi\.org|pythonhosted|repo1?\.maven|registry\.npmjs|proxy\.golang)")
+    for path in tracked():
+        if path.is_file() and path != Path(__file__).resolve():
+            assert not hosts.search(path.read_text(encoding="utf-8", errors="replace")), path
+
+
+def test_top_level_holds_what_it_should() -> None:
+    allowed = {
+        "pyproject.toml", "crawler", "consumer", "clusterd", "tests", "deploy", "README.md", "LICENSE", "CHANGELOG.md",
+        "CONTRIBUTING.md", "Makefile", "docs", "benchmarks", "requirements.lock",
+    }  # fmt: skip
+    found = {path.relative_to(ROOT).parts[0] for path in tracked()}
+    assert {name for name in found if not name.startswith(".")} <= allowed
+
+
+def test_readme_lists_every_setting_of_the_crawl_with_its_default() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for declared in fields(Settings):
+        default = declared.default if declared.default != "" else ""
+        shown = str(default).lower() if isinstance(default, bool) else str(default)
+        row = f"| `{PREFIX}{declared.name.upper()}` | {f'`{shown}`' if shown else ''} |"
+        assert row in readme, row

@@ -1,0 +1,136 @@
+"""(Sketch, Sketch) → resemblance and containment, from the two sketches alone (Broder et al. 1997, section 3).
+
+A ∪ B is read in the order of the permutation, and the reading stops as soon as one sketch has no more to say. With
+x values seen in both, p in A alone, q in B alone (n = x + p + q):
+
+- nothing was left out (both sketches complete): r = x/n, c(A, B) = x/(x+p). Exact.
+- MOD_m, and V_i at the modulus of the longer document: the same ratios; the theorem of the paper.
+- MIN_s: the paper takes the s smallest of F(A) ∪ F(B). Both sketches are known up to the lower of their largest
+  values, which is further (n lies between s and 2s), so we read up to there. The reading stopped because a sketch
+  had given s values, so plain ratios would lean a little; the estimate is the conditional probability that the *first*
+  value read is a common one, given where the reading stopped, and so is unbiased like the paper's (Rao–Blackwell),
+  with a variance lower by the n/s values more:
+
+      r       = x (s-1) / (s (n-1))        where one sketch stopped the reading; (x-1)/(n-1) where both did at once
+      c(A, B) = x / s                      where A stopped it, having given s values
+      c(A, B) = [q x/(x+p) + x (x-1)/(x-1+p)] / s      where B stopped it, having given s = x + q values
+
+Cost: one merge, O(s): about 1 µs compiled, 30 µs in NumPy. Symmetric: a pair's verdict does not depend on its order.
+A document without a token resembles nothing, not even another such document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from clusterd_crawler.sketch import Profile, StreamSketch, modulus_exponent
+
+Values = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How alike two documents are: r(A, B), c(A, B) and c(B, A), each from 0 to 1."""
+
+    resemblance: float
+    a_in_b: float
+    b_in_a: float
+
+
+NOTHING: Final = Estimate(0.0, 0.0, 0.0)
+EQUAL: Final = Estimate(1.0, 1.0, 1.0)
+
+
+def estimate(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
+    """Estimate resemblance and containment of two streams sketched under ``profile``; exact where both are complete."""
+    if not a.shingles or not b.shingles:
+        return NOTHING
+    if a.values == b.values and a.shingles == b.shingles:
+        return EQUAL
+    va, vb = np.frombuffer(a.values, "<u8"), np.frombuffer(b.values, "<u8")
+    if profile.kind == "min":
+        return _read_together(va, vb, a.complete, b.complete)
+    if profile.kind == "v":
+        shared = max(modulus_exponent(a.shingles, profile.size), modulus_exponent(b.shingles, profile.size))
+        va, vb = coarsen(va, shared), coarsen(vb, shared)
+    common = _common(va, vb)
+    return ratios(common, len(va) - common, len(vb) - common)
+
+
+def exact(tokens_a: Sequence[str], tokens_b: Sequence[str], w: int) -> Estimate:
+    """Resemblance and containment of two token sequences by their sets of ``w``-shingles, without hashing."""
+    a, b = shingle_set(tokens_a, w), shingle_set(tokens_b, w)
+    common = len(a & b)
+    return ratios(common, len(a) - common, len(b) - common)
+
+
+def shingle_set(tokens: Sequence[str], w: int) -> set[tuple[str, ...]]:
+    """S(D, w); one shingle where the document is shorter than ``w``, none where it is empty."""
+    if not tokens:
+        return set()
+    return {tuple(tokens[i : i + w]) for i in range(max(1, len(tokens) - w + 1))}
+
+
+def coarsen(values: Values, exponent: int) -> Values:
+    """V_j from V_i, j ≥ i: keep the values divisible by 2^exponent."""
+    return np.compress((values & np.uint64((1 << exponent) - 1)) == 0, values)
+
+
+def ratios(common: int, only_a: int, only_b: int) -> Estimate:
+    """Resemblance and containment of two sets, from the sizes of their parts."""
+    return Estimate(
+        _share(common, common + only_a + only_b),
+        _share(common, common + only_a),
+        _share(common, common + only_b),
+    )
+
+
+def _common(a: Values, b: Values) -> int:
+    return len(np.intersect1d(a, b, assume_unique=True))
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _read_together(a: Values, b: Values, a_complete: bool, b_complete: bool) -> Estimate:
+    """MIN_s: read the union up to the last value that both sketches can judge, and correct for where it stopped."""
+    ends = [int(v[-1]) for v, complete in ((a, a_complete), (b, b_complete)) if not complete]
+    if ends:
+        end = np.uint64(min(ends))
+        stopped_by_a = not a_complete and a[-1] == end
+        stopped_by_b = not b_complete and b[-1] == end
+        a, b = a[: np.searchsorted(a, end, "right")], b[: np.searchsorted(b, end, "right")]
+    else:
+        stopped_by_a = stopped_by_b = False
+    common = _common(a, b)
+    return from_reading(common, len(a) - common, len(b) - common, stopped_by_a, stopped_by_b)
+
+
+def from_reading(common: int, only_a: int, only_b: int, stopped_by_a: bool, stopped_by_b: bool) -> Estimate:
+    """The estimate for a reading of MIN_s that saw these counts (for stores that merge sketches themselves)."""
+    if not (stopped_by_a or stopped_by_b):
+        return ratios(common, only_a, only_b)
+    read = common + only_a + only_b
+    if stopped_by_a and stopped_by_b:  # the last value read is a common one
+        resemblance = _share(common - 1, read - 1) if read > 1 else 1.0
+    else:
+        s = common + (only_a if stopped_by_a else only_b)
+        resemblance = _share(common * (s - 1), s * (read - 1)) if read > 1 else float(common)
+    return Estimate(
+        resemblance,
+        _containment(common, only_a, only_b, stopped_by_a),
+        _containment(common, only_b, only_a, stopped_by_b),
+    )
+
+
+def _containment(common: int, own: int, other: int, stopped_by_own: bool) -> float:
+    """Of the document with ``own`` values of its own in the one with ``other``."""
+    if stopped_by_own or not common:
+        return _share(common, common + own)
+    rest = _share(common - 1, common - 1 + own) if common + own > 1 else 1.0
+    return (other * common / (common + own) + common * rest) / (common + other)

@@ -17,8 +17,15 @@ MOD_m are the other kinds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
+
+import mmh3
+import numpy as np
+import numpy.typing as npt
+
+from clusterd_crawler.tokens import Hashes, hash_tokens, tokens
 
 #: Bits of a shingle's fingerprint (paper, section 7: 40-bit fingerprints).
 FINGERPRINT_BITS: Final = 40
@@ -111,3 +118,84 @@ class Sketch:
     instead_of: str = ""
     #: The crawl waits for a verdict on `topics.VERDICTS`.
     wants_verdict: bool = False
+
+
+Values = npt.NDArray[np.uint64]
+
+#: What a token's hash is multiplied by for each later token of the shingle (2^64 divided by the golden ratio).
+MULTIPLIER: Final = 0x9E3779B97F4A7C15
+EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
+
+
+def sketch_text(text: str, profile: Profile) -> StreamSketch:
+    """Sketch the tokens of a plain text."""
+    return sketch_tokens(tokens(text), profile)
+
+
+def sketch_tokens(sequence: Sequence[str], profile: Profile) -> StreamSketch:
+    """Sketch a sequence of tokens."""
+    return sketch_hashes(hash_tokens(list(sequence)), profile)
+
+
+def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
+    """Sketch a sequence of tokens given by their hashes."""
+    if not len(hashes):
+        return EMPTY
+    distinct = np.unique(fingerprints(hashes, profile.w))
+    return StreamSketch(
+        values=sample(distinct, profile).astype("<u8").tobytes(),
+        shingles=len(distinct),
+        tokens=len(hashes),
+        text=text_identity(hashes),
+    )
+
+
+def fingerprints(hashes: Hashes, w: int) -> Values:
+    """Return the fingerprints of the shingles of a non-empty token sequence, in order, with repetitions."""
+    w = min(w, len(hashes))
+    count = len(hashes) - w + 1
+    sums = np.zeros(count, np.uint64)
+    for offset in range(w):
+        sums *= np.uint64(MULTIPLIER)
+        sums += hashes[offset : offset + count]
+    return fmix64(sums) >> np.uint64(64 - FINGERPRINT_BITS)
+
+
+def sample(distinct: Values, profile: Profile) -> Values:
+    """Return those of a document's distinct fingerprints, ascending, that its sketch keeps."""
+    if profile.kind == "min":
+        return distinct[: profile.size]
+    if profile.kind == "mod":
+        return np.compress(distinct % np.uint64(profile.size) == 0, distinct)
+    exponent = modulus_exponent(len(distinct), profile.size)
+    return np.compress((distinct & np.uint64((1 << exponent) - 1)) == 0, distinct)
+
+
+def modulus_exponent(shingles: int, size: int) -> int:
+    """Return i of V_i: the largest i for which ``shingles`` / 2^i is at least ``size`` (so it is below 2 ``size``)."""
+    return max(0, (shingles // size).bit_length() - 1)
+
+
+def text_identity(hashes: Hashes) -> int:
+    """Return the identity of a token sequence: MurmurHash3 over its hashes, 8 bytes each, little-endian; 0 if empty."""
+    if not len(hashes):
+        return 0
+    return int(mmh3.hash64(hashes.astype("<u8").tobytes(), signed=False)[0]) or 1
+
+
+def bag_identity(hashes: Hashes) -> int:
+    """Return the identity of the tokens whatever their order, with their repetitions; 0 if there are none."""
+    if not len(hashes):
+        return 0
+    return int(fmix64(fmix64(hashes).sum(dtype=np.uint64, keepdims=True))[0]) or 1
+
+
+def fmix64(values: Values) -> Values:
+    """MurmurHash3's finalizer: a permutation of 64-bit numbers in which every bit depends on every other."""
+    shift = np.uint64(33)
+    values = values ^ (values >> shift)
+    values = values * np.uint64(0xFF51AFD7ED558CCD)
+    values ^= values >> shift
+    values *= np.uint64(0xC4CEB9FE1A85EC53)
+    values ^= values >> shift
+    return values

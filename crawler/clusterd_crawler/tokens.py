@@ -1,0 +1,68 @@
+"""Text → tokens, in any language: NFKC, case folding, then words; scripts without spaces give one token a character.
+
+    token = SINGLE MARK*  |  (WORD | MARK)+          classes: `token_classes`; IGNORABLE code points are dropped first
+
+A Japanese chapter has containment .42 in its book by blank-separated words and .97 by characters; Korean is wrapped
+and spaced freely, so that its syllables are tokens too. Marks stay with their base: a Thai vowel above, a Khmer
+subscript, an accent that NFKC did not compose.
+
+A token's hash is the first half of MurmurHash3_x64_128 of its UTF-8. Cost: linear; ASCII text is folded in one pass.
+The compiled core (`_core.c`) gives the same hashes; this file is what it must agree with.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+import mmh3
+import numpy as np
+import numpy.typing as npt
+
+from clusterd_crawler.token_classes import IGNORABLE, MARK, SINGLE, WORD, pattern
+
+Hashes = npt.NDArray[np.uint64]
+
+#: Most different words whose hashes are remembered by the fallback (about 130 bytes each).
+REMEMBERED: Final = 200_000
+
+_TOKEN: Final = re.compile(f"[{pattern(SINGLE)}][{pattern(MARK)}]*|[{pattern(WORD, MARK)}]+")
+_ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
+_IGNORED: Final = re.compile(f"[{pattern(IGNORABLE)}]+")
+
+
+def fold(text: str) -> str:
+    """Return the canonical form of a text: NFKC, then case folding, then without what is ignorable."""
+    if text.isascii():
+        return text.lower()
+    return _IGNORED.sub("", unicodedata.normalize("NFKC", text).casefold())
+
+
+def tokens(text: str) -> list[str]:
+    """Return the tokens of a text in order."""
+    folded = fold(text)
+    return (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
+
+
+def token_hash(token: str) -> int:
+    """Return the 64-bit hash of one token."""
+    return int(mmh3.hash64(token.encode("utf-8", "surrogatepass"), signed=False)[0])
+
+
+def hash_tokens(sequence: list[str]) -> Hashes:
+    """Return the hashes of tokens in order."""
+    if len(_REMEMBERED) > REMEMBERED:
+        _REMEMBERED.clear()
+    return np.fromiter(map(_REMEMBERED.__getitem__, sequence), np.uint64, len(sequence))
+
+
+class _Remembered(dict[str, int]):
+    """Hashes of words seen lately: text repeats its words."""
+
+    def __missing__(self, token: str) -> int:
+        value = self[token] = token_hash(token)
+        return value
+
+
+_REMEMBERED: Final = _Remembered()

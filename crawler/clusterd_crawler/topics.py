@@ -19,3 +19,12 @@ VERDICTS: Final = "verdicts"
 DEAD_LETTERS: Final = "dead-letters"
 
 ALL: Final = (SKETCHES, ALERTS, RULES, VERDICTS, DEAD_LETTERS)
+
+#: Fields of a Redis stream's entry: what a Kafka record calls key and value.
+FIELD_KEY: Final = b"k"
+FIELD_VALUE: Final = b"v"
+
+
+def stream(prefix: str, topic: str) -> str:
+    """Return the Redis stream of a topic."""
+    return f"{prefix}stream:{topic}"

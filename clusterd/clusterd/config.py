@@ -1,0 +1,184 @@
+"""The daemon's configuration: the crawl's settings and the daemon's own, one frozen dataclass, read once.
+
+Sources, the later wins: defaults, ``--config FILE`` (TOML), environment (``CLUSTERD_…``; ``REDIS_URL`` where nothing
+names a Redis), options of the command line. A TOML file gives settings by their short or their long name:
+
+    redis = "redis://127.0.0.1:6379/0"        # or CLUSTERD_REDIS
+    batch = 200
+
+    [policies]                                # replaces the four defaults
+    identical = {}
+    near = { resemblance = 0.9 }
+    contained = { containment = 0.9 }
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Self
+
+from clusterd_crawler.errors import SettingError
+from clusterd_crawler.settings import PREFIX, Settings, setting
+
+from clusterd.clusters.contract import DEFAULT_POLICIES, Policy
+
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+POLICY_KEYS: Final = ("resemblance", "containment")
+
+
+def _at_least(least: float) -> Any:
+    return lambda value: value >= least
+
+
+@dataclass(frozen=True, slots=True)
+class Config(Settings):
+    """What the daemon and every command of ``clusterd`` are told. Field metadata makes the settings table."""
+
+    group: str = setting("clusterd", "consumer group; the daemons of one group share the work", bool, "a name")
+    workers: int = setting(1, "worker processes of this daemon", _at_least(1), "1 or more")
+    batch: int = setting(256, "most pages applied in one call", lambda v: 1 <= v <= 10_000, "1 to 10000")
+    poll_timeout: float = setting(0.5, "seconds to wait for pages before other work", _at_least(0.01), "0.01 or more")
+    claim_after: float = setting(
+        10.0,
+        "seconds after which the pages of a consumer that died are taken over (Redis Streams)",
+        _at_least(1),
+        "1 up",
+    )
+    session_timeout: float = setting(
+        10.0, "seconds after which a consumer counts as dead (Kafka)", _at_least(1), "1 or more"
+    )
+    kafka_partitions: int = setting(8, "partitions of a topic that the daemon creates", _at_least(1), "1 or more")
+    kafka_replication: int = setting(1, "replicas of a topic that the daemon creates", _at_least(1), "1 or more")
+    settle_steps: int = setting(50, "steps of settling (splits, new policies) at a time", _at_least(1), "1 or more")
+    retention: float = setting(
+        0.0, "days that superseded versions of pages are kept; 0: for ever", _at_least(0), "0 or more"
+    )
+    alerts_kept: int = setting(100_000, "alerts that stay readable", _at_least(1), "1 or more")
+    alert_file: str = setting("", "file to which every alert is appended as a JSON line")
+    alert_webhook: str = setting(
+        "",
+        "address to which alerts are posted as JSON lines",
+        lambda v: v == "" or v.startswith(("http://", "https://")),
+        "http://… or https://…",
+    )
+    metrics_port: int = setting(0, "port of the Prometheus metrics; 0: none", lambda v: 0 <= v < 65536, "0 to 65535")
+    metrics_host: str = setting("127.0.0.1", "address that the metrics are served on")
+    log_level: str = setting("info", "least level that is logged", lambda v: v in LOG_LEVELS, ", ".join(LOG_LEVELS))
+    policies: tuple[Policy, ...] = setting(DEFAULT_POLICIES, "when pages belong together: a table of policies")
+
+    @classmethod
+    def load(
+        cls,
+        file: Path | None = None,
+        environment: Mapping[str, str] = os.environ,
+        options: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Read every source; ``options`` are the command line's, by short name, None where not given."""
+        chosen: dict[str, Any] = {}
+        for source, values in (
+            (str(file), _read_toml(file) if file else {}),
+            ("environment", _from_environment(environment)),
+            ("command line", {k: v for k, v in (options or {}).items() if v is not None}),
+        ):
+            chosen.update(cls._checked(values, source))
+        if "redis" not in chosen and environment.get("REDIS_URL"):
+            chosen.update(cls._checked({"redis": environment["REDIS_URL"]}, "environment (REDIS_URL)"))
+        return cls(**chosen)
+
+    @classmethod
+    def _checked(cls, values: Mapping[str, Any], source: str) -> dict[str, Any]:
+        """Return the values of one source, converted; only what the source names."""
+        long = {_long(name, cls, source): value for name, value in values.items()}
+        if PREFIX + "POLICIES" in long:
+            long[PREFIX + "POLICIES"] = read_policies(long[PREFIX + "POLICIES"], source)
+        read = cls.from_mapping(long, source=source)
+        return {name: getattr(read, name) for name in (key.removeprefix(PREFIX).lower() for key in long)}
+
+    def data_folder(self) -> Path:
+        """Return the folder of the embedded store."""
+        return Path(self.data)
+
+    def uses_kafka(self) -> bool:
+        """Whether messages travel over Kafka."""
+        return bool(self.kafka)
+
+    def kafka_servers(self) -> list[str]:
+        """Return the bootstrap servers."""
+        return [server.strip() for server in self.kafka.removeprefix("kafka://").split(",") if server.strip()]
+
+
+def read_policies(given: Any, source: str) -> tuple[Policy, ...]:
+    """Read the policies table (of TOML, or as JSON text), or raise `SettingError`."""
+    if isinstance(given, tuple) and all(isinstance(policy, Policy) for policy in given):
+        return given
+    table = given
+    if isinstance(given, str):
+        try:
+            table = json.loads(given)
+        except ValueError:
+            table = None
+    if not isinstance(table, dict) or not table:
+        raise SettingError(
+            f"{source}: policies = {given!r} is not accepted; it takes a table such as "
+            '{"identical": {}, "near": {"resemblance": 0.9}}'
+        )
+    return tuple(_policy(str(name), said, source) for name, said in table.items())
+
+
+def _policy(name: str, said: Any, source: str) -> Policy:
+    if isinstance(said, dict):
+        unknown = [key for key in said if key not in POLICY_KEYS]
+        if unknown:
+            near = get_close_matches(str(unknown[0]), POLICY_KEYS, n=1)
+            hint = f"did you mean {near[0]}?" if near else "a policy has resemblance or containment"
+            raise SettingError(f"{source}: policy {name} knows no {unknown[0]!r}; {hint}")
+    if not isinstance(said, dict) or len(said) > 1 or not all(_threshold(value) for value in said.values()):
+        raise SettingError(
+            f"{source}: policy {name} = {said!r} is not accepted; it takes {{}} (identical text), "
+            "{resemblance = R} or {containment = C} with 0 < R, C <= 1"
+        )
+    return Policy(name, **{key: float(value) for key, value in said.items()})
+
+
+def _threshold(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as opened:
+            return tomllib.load(opened)
+    except OSError as error:
+        raise SettingError(f"{file}: cannot be read: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{file}: is not TOML: {error}") from error
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(PREFIX) and not name.startswith(PREFIX + "TEST_")
+    }
+
+
+def _long(name: str, config: type[Settings], source: str) -> str:
+    """Return the setting's name with its prefix: both spellings are accepted, a wrong one is named as written."""
+    known = [field.name for field in fields(config)]
+    short = name.removeprefix(PREFIX).lower()
+    if short in known:
+        return PREFIX + short.upper()
+    near = get_close_matches(short, known, n=1)
+    right = near[0] if near else ""
+    hint = (
+        f"did you mean {PREFIX + right.upper() if name.startswith(PREFIX) else right}?"
+        if right
+        else f"settings are {', '.join(sorted(known))}"
+    )
+    raise SettingError(f"{source}: there is no setting {name}; {hint}")

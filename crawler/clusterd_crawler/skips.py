@@ -6,12 +6,23 @@ the stated time), and was a good page. What a skip rests on is always named.
 
 from __future__ import annotations
 
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol, Self
 
-from clusterd_crawler.rules import RuleSet
+import mmh3
+
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.keys import Keys
+from clusterd_crawler.names import NameTable
+from clusterd_crawler.rules import LIVE, Rule, RuleSet
+from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
+from clusterd_crawler.urls import canonical, host_of, registrable
+
+#: Seed of the hash that decides which would-be skips are explored: by URL, so that a replay repeats.
+EXPLORE_SEED: Final = 0x5EED
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +44,11 @@ class Decider(Protocol):
         """Take a host's rule set; keys of the pages fetched so far are computed at once (back-fill)."""
         ...
 
-    def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True) -> None:
-        """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip."""
+    def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = 0) -> None:
+        """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
+
+        ``content`` is the page's identity where it is known (0: it is not): a key whose pages differ justifies none.
+        """
         ...
 
     def decide(self, url: str, at: int) -> Skip | None:
@@ -44,3 +58,179 @@ class Decider(Protocol):
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the URL's key and the ids of the rules that were applied, in order."""
         ...
+
+
+#: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
+UNKNOWN: Final = 0
+
+
+@dataclass(slots=True)
+class KnownPage:
+    """A fetched page that may justify a skip."""
+
+    url: str
+    at: int
+    content: int = UNKNOWN
+    names: tuple[Name, ...] = ()
+
+
+@dataclass(slots=True)
+class HostPages:
+    """What is known of a host: its good pages, and where their keys and names lead."""
+
+    pages: dict[str, KnownPage] = field(default_factory=dict)
+    #: Hash of a key → the page fetched last under it.
+    keys: dict[int, KnownPage] = field(default_factory=dict)
+    #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
+    torn: set[int] = field(default_factory=set)
+    names: NameTable | None = None
+
+
+class KnownPages:
+    """The `Decider` of a crawl: rule sets and the keys of fetched pages, in memory.
+
+    Hashes are Python's keyed ones (SipHash, 8 bytes) and tables are one per registrable domain, so that no host can
+    choose URLs whose hash falls on another's. At most ``limit`` pages are remembered; the oldest are forgotten first,
+    which costs fetches and loses nothing.
+    """
+
+    def __init__(self, *, explore: float = 0.02, within: int | None = None, limit: int = 2_000_000) -> None:
+        """Take the share of would-be skips that is fetched, and how old a known page may be (seconds; None: any)."""
+        self._keys = Keys()
+        self._hosts: dict[str, HostPages] = {}
+        self._sets: dict[str, RuleSet] = {}
+        self._unskip: dict[str, frozenset[str]] = {}
+        self._explore = int(explore * 2**32)
+        self._within = None if within is None else within * 1000
+        self._limit = limit
+        self._remembered: OrderedDict[str, str] = OrderedDict()
+        #: Decisions by rule: how often it would have skipped, and how often that was explored.
+        self.skipped: Counter[str] = Counter()
+        self.explored: Counter[str] = Counter()
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Make the decider that the settings ask for."""
+        within = None if settings.skip_within == "crawl" else int(settings.skip_within)
+        return cls(explore=settings.explore, within=within, limit=settings.known_limit)
+
+    def __len__(self) -> int:
+        return len(self._remembered)
+
+    def rules_of(self, host: str) -> RuleSet | None:
+        """Return the rule set in use for a host."""
+        return self._sets.get(host)
+
+    def load(self, rules: RuleSet) -> None:
+        """Take a host's rule set; an older version than the one in use is ignored."""
+        known = self._sets.get(rules.host)
+        if known is not None and known.version > rules.version:
+            return
+        self._sets[rules.host] = rules
+        self._unskip[rules.host] = frozenset(rules.unskip)
+        self._keys.load(rules)
+        domain = registrable(rules.host)
+        held = self._hosts.get(domain)
+        if held is not None:
+            self._fill(domain, held)
+
+    def _fill(self, domain: str, held: HostPages) -> None:
+        """Compute the keys of all known pages of a domain anew."""
+        held.keys.clear()
+        held.torn.clear()
+        held.names = NameTable(self._name_rules(domain))
+        for page in held.pages.values():
+            self._note_keys(held, page)
+
+    def _name_rules(self, domain: str) -> list[Rule]:
+        sets = [rules for host, rules in self._sets.items() if registrable(host) == domain]
+        return [rule for rules in sets for rule in rules.rules if rule.kind == "name" and rule.state in LIVE]
+
+    def _note_keys(self, held: HostPages, page: KnownPage) -> None:
+        hashed = hash(self._keys.key_of_canonical(page.url)[0])
+        before = held.keys.get(hashed)
+        if before is not None and UNKNOWN not in {before.content, page.content} and before.content != page.content:
+            held.torn.add(hashed)
+        held.keys[hashed] = page
+        if held.names is not None:
+            held.names.note(page.url, page.names)
+
+    def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = UNKNOWN) -> None:
+        """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
+
+        ``content`` is its identity where it is known: a key whose pages differ justifies no skip either.
+        """
+        try:
+            url = canonical(url)
+        except WrongInput:
+            return
+        domain = registrable(host_of(url))
+        held = self._hosts.get(domain)
+        if not good:
+            self._forget(held, url)
+            return
+        if held is None:
+            held = self._hosts[domain] = HostPages()
+            held.names = NameTable(self._name_rules(domain))
+        page = held.pages[url] = KnownPage(url, at, content, tuple(names))
+        self._note_keys(held, page)
+        self._remembered[url] = domain
+        self._remembered.move_to_end(url)
+        if len(self._remembered) > self._limit:
+            oldest, home = next(iter(self._remembered.items()))
+            self._forget(self._hosts.get(home), oldest)
+
+    def _forget(self, held: HostPages | None, url: str) -> None:
+        self._remembered.pop(url, None)
+        page = None if held is None else held.pages.pop(url, None)
+        if held is None or page is None:
+            return
+        hashed = hash(self._keys.key_of_canonical(url)[0])
+        if held.keys.get(hashed) is page:
+            del held.keys[hashed]
+
+    def key(self, url: str) -> tuple[str, tuple[str, ...]]:
+        """Return the URL's key and the ids of the rules that were applied, in order."""
+        return self._keys.key(url)
+
+    def decide(self, url: str, at: int) -> Skip | None:
+        """Return the skip that the rules ask for, or None where the URL is to be fetched."""
+        try:
+            url = canonical(url)
+        except WrongInput:
+            return None
+        host = host_of(url)
+        held = self._hosts.get(registrable(host))
+        if held is None or url in held.pages or url in self._unskip.get(host, ()):
+            return None
+        found = self._by_key(held, url, at) or self._by_name(held, url, at)
+        if found is None:
+            return None
+        rule, key, known = found
+        explore = self._explores(url)
+        (self.explored if explore else self.skipped)[rule] += 1
+        return Skip(url, rule, key, known.url, explore)
+
+    def _by_key(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
+        key, applied = self._keys.key_of_canonical(url)
+        hashed = hash(key)
+        known = held.keys.get(hashed)
+        if known is None or hashed in held.torn or not self._recent(known, at):
+            return None
+        # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
+        rules = applied or self._keys.key_of_canonical(known.url)[1]
+        return (rules[-1], key, known) if rules else None
+
+    def _by_name(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
+        found = None if held.names is None else held.names.find(url)
+        if found is None:
+            return None
+        rule, named = found
+        known = held.pages.get(named)
+        return (rule, f"{rule}:{url}", known) if known is not None and self._recent(known, at) else None
+
+    def _recent(self, known: KnownPage, at: int) -> bool:
+        return self._within is None or at - known.at <= self._within
+
+    def _explores(self, url: str) -> bool:
+        return mmh3.hash(url, EXPLORE_SEED, signed=False) < self._explore

@@ -1,0 +1,228 @@
+"""Rules → the key of a URL: two URLs of one key show the same content, so the rules say.
+
+A host's rules are compiled once. Each is filed under the rarest thing that it asks of a URL (a query key, a query
+pair, a path component from the start or from the end), so that a URL is compared with the few rules that can apply
+and its cost does not grow with the rules of other hosts, nor with rules of its own host that ask for something else.
+
+The rules of a set are applied in the set's order, and then again to the result, until nothing changes: the key is a
+fixed point, so that key(key(u)) = key(u). Where that takes more than `PASSES` passes the rules contradict each other
+for this URL and its key is the URL itself: it is fetched. Work per URL is bounded whatever the rules: at most
+`CANDIDATES` rules a pass, `PASSES` passes, and a URL longer than `LONGEST` or with more than `PAIRS` query keys is its
+own key.
+
+A family's key is ``family:ID@HOST``, which is no URL of a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final
+
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.rule_edits import Applied, Edited, compile_edit
+from clusterd_crawler.rule_tests import Check, compile_condition
+from clusterd_crawler.rules import LIVE, Rule, RuleSet
+from clusterd_crawler.urls import Url, canonical, host_of, parse, registrable
+
+#: Most passes over the rules before a URL counts as one on which they contradict each other.
+PASSES: Final = 6
+#: Most rules that one pass looks at.
+CANDIDATES: Final = 256
+#: Longest URL that rules are applied to (the common limit of servers is 8 KB).
+LONGEST: Final = 8192
+#: Most query pairs of a URL that rules are applied to.
+PAIRS: Final = 256
+
+#: What a rule is filed under: ("q", name), ("v", name, value), (number from the start, value), ("", "") for the rest.
+Handle = tuple[str, str] | tuple[str, str, str] | tuple[int, str]
+REST: Final[Handle] = ("", "")
+
+
+class CompiledRule:
+    """A rule as functions, with the handles that it can be filed under."""
+
+    __slots__ = ("checks", "edits", "handles", "id", "order")
+
+    def __init__(self, rule: Rule, order: int) -> None:
+        self.id = rule.id
+        self.order = order
+        self.checks: list[Check] = [compile_condition(condition) for condition in rule.context]
+        patterns = {c.key: c.values[0] for c in rule.context if c.test == "like"}
+        self.edits: list[Callable[[Url], Applied]] = [
+            compile_edit(edit, rule, patterns) for edit in rule.transformation
+        ]
+        self.handles = list(_handles(rule))
+
+    def apply(self, url: Url) -> Applied:
+        """Edit the URL in place where the context holds; say whether anything changed, or name the family."""
+        for check in self.checks:
+            if not check(url):
+                return None
+        changed: Applied = None
+        for edit in self.edits:
+            done = edit(url)
+            if done is Edited.FAMILY:
+                return done
+            changed = done or changed
+        return changed
+
+
+def _handles(rule: Rule) -> Iterable[Handle]:
+    """Yield everything without which the rule cannot change a URL."""
+    for condition in rule.context:
+        key = condition.key
+        if key.name and not key.name.startswith(";") and condition.test != "absent":
+            yield ("q", key.name)
+            if condition.test == "is":
+                yield ("v", key.name, condition.values[0])
+        elif condition.test == "is" and not key.deep and not key.deep_end:
+            if key.start > 2:
+                yield (key.start, condition.values[0])
+            elif key.end and not key.start:
+                yield (-key.end, condition.values[0])
+    if len(rule.transformation) == 1 and rule.transformation[0].op == "delete":
+        name = rule.transformation[0].key.name
+        if name and not name.startswith(";"):
+            yield ("q", name)
+
+
+class HostRules:
+    """The compiled rules of one host."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        compiled = [CompiledRule(rule, order) for order, rule in enumerate(rules) if rule.kind == "url"]
+        sizes: dict[Handle, int] = {}
+        for rule in compiled:
+            for handle in rule.handles:
+                sizes[handle] = sizes.get(handle, 0) + 1
+        self._filed: dict[Handle, list[CompiledRule]] = {}
+        for rule in compiled:
+            rarest = min(rule.handles, key=lambda handle: (sizes[handle], str(handle)), default=REST)
+            self._filed.setdefault(rarest, []).append(rule)
+        used = set(self._filed)
+        self._rest = self._filed.pop(REST, [])
+        self._names = {handle[1] for handle in used if handle[0] == "q"}
+        self._pairs = {handle[1] for handle in used if handle[0] == "v"}
+        self._places = sorted({handle[0] for handle in used if isinstance(handle[0], int)})
+
+    def __bool__(self) -> bool:
+        return bool(self._filed or self._rest)
+
+    def candidates(self, url: Url) -> list[CompiledRule]:
+        """Return the rules that could apply, in order, or none where they are more than `CANDIDATES`."""
+        found: list[CompiledRule] = list(self._rest)
+        filed = self._filed
+        names, pairs = self._names, self._pairs
+        if names or pairs:
+            for name, value in url.query:
+                if name in names:
+                    found += filed["q", name]
+                if name in pairs and value is not None:
+                    found += filed.get(("v", name, value), ())
+        path = url.path
+        depth = len(path)
+        for place in self._places:
+            index = place - 3 if place > 0 else place
+            if -depth <= index < depth:
+                found += filed.get((place, path[index]), ())
+        if len(found) < 2:
+            return found
+        if len(found) > CANDIDATES:
+            return []
+        return sorted(set(found), key=_order)
+
+
+def _order(rule: CompiledRule) -> int:
+    return rule.order
+
+
+class Keys:
+    """Keys under the rule sets of many hosts. A set replaces the one of its host before."""
+
+    def __init__(self) -> None:
+        self._sets: dict[str, RuleSet] = {}
+        self._spanning: set[str] = set()
+        self._compiled: dict[str, HostRules] = {}
+
+    def load(self, rules: RuleSet) -> None:
+        """Take a host's rule set."""
+        host = rules.host
+        self._spanning.discard(host)
+        self._sets.pop(host, None)
+        if rules.rules:
+            self._sets[host] = rules
+            if any(rule.spans for rule in rules.rules):
+                self._spanning.add(host)
+        for known in [known for known in self._compiled if known == host or registrable(known) == host]:
+            del self._compiled[known]
+
+    def rules_of(self, authority: str) -> HostRules:
+        """Return the compiled rules for a host: its own, and those that span its registrable domain."""
+        found = self._compiled.get(authority)
+        if found is None:
+            found = self._compiled[authority] = HostRules(self._gathered(authority))
+            if len(self._compiled) > 65536:
+                self._compiled = {authority: found}
+        return found
+
+    def _gathered(self, authority: str) -> list[Rule]:
+        own = self._sets.get(authority)
+        rules = list(own.rules) if own else []
+        domain = registrable(authority)
+        if domain != authority and domain in self._spanning:
+            rules = [rule for rule in self._sets[domain].rules if rule.spans] + rules
+        return [rule for rule in rules if rule.state in LIVE]
+
+    def key(self, url: str) -> tuple[str, tuple[str, ...]]:
+        """Return a URL's key and the ids of the rules applied, in order. What is no URL is its own key."""
+        try:
+            return self.key_of_canonical(canonical(url))
+        except WrongInput:
+            return url, ()
+
+    def key_of_canonical(self, url: str) -> tuple[str, tuple[str, ...]]:
+        """Return the key of a URL in canonical form."""
+        if not self._sets or len(url) > LONGEST:
+            return url, ()
+        host = host_of(url)
+        rules = self.rules_of(host)
+        if not rules:
+            return url, ()
+        taken = parse(url)
+        if len(taken.query) > PAIRS:
+            return url, ()
+        return self._settle(url, taken, rules)
+
+    def _settle(self, url: str, taken: Url, rules: HostRules) -> tuple[str, tuple[str, ...]]:
+        applied: list[str] = []
+        now = url
+        for _ in range(PASSES):
+            before = now
+            for rule in rules.candidates(taken):
+                done = rule.apply(taken)
+                if done is None:
+                    continue
+                applied.append(rule.id)
+                if done is Edited.FAMILY:
+                    return f"family:{rule.id}@{taken.authority}", tuple(applied)
+            now = canonical(str(taken)) if applied else before
+            if now == before:
+                return now, tuple(dict.fromkeys(applied))
+            if len(now) > LONGEST:
+                break
+            taken = parse(now)
+            rules = self.rules_of(taken.authority)
+        return url, ()
+
+
+@lru_cache(maxsize=256)
+def _keys_of(rules: RuleSet) -> Keys:
+    keys = Keys()
+    keys.load(rules)
+    return keys
+
+
+def key_under(rules: RuleSet, url: str) -> tuple[str, tuple[str, ...]]:
+    """Return a URL's key under one rule set."""
+    return _keys_of(rules).key(url)

@@ -1,0 +1,222 @@
+"""A rule's edits as functions that change a `Url` in place: compiled once, run for every URL.
+
+What an edit writes is escaped where it would be read as structure, so that a value never becomes another parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Final
+from urllib.parse import quote, unquote_to_bytes
+
+from clusterd_crawler.rule_tests import Reader, component_index, deep_index, deep_spans, read_key
+from clusterd_crawler.rules import Edit, Key, Rule
+from clusterd_crawler.urls import Url, registrable
+
+
+class Edited(Enum):
+    """What an edit did: changed the URL, or told that it is of a one-page family."""
+
+    CHANGED = 1
+    FAMILY = 2
+
+
+#: None: nothing changed.
+Applied = Edited | None
+EditFunction = Callable[[Url], Applied]
+
+#: Characters that stay as they are in a path component and in a query value.
+_IN_PATH: Final = "-._~!$&'()*+,=:@%"
+_IN_QUERY: Final = "-._~!$'()*+,:@/?%="
+
+
+def compile_edit(edit: Edit, rule: Rule, patterns: Mapping[Key, str]) -> EditFunction:
+    """Return the function that makes an edit."""
+    if edit.op == "family":
+        return lambda url: Edited.FAMILY
+    if edit.op == "keep":
+        return _keep(frozenset(edit.names))
+    if edit.op == "sort":
+        return _sort
+    if edit.op == "delete":
+        return _delete(edit.key) if not (edit.key.deep or edit.key.deep_end) else _write(edit.key, _empty, patterns)
+    if edit.key.start in {1, 2}:
+        return _head(edit, rule)
+    return _write(edit.key, _new_value(edit, patterns), patterns)
+
+
+def _empty(url: Url) -> str:
+    return ""
+
+
+def _keep(names: frozenset[str]) -> EditFunction:
+    def keep(url: Url) -> Applied:
+        kept = [pair for pair in url.query if pair[0] in names]
+        if len(kept) == len(url.query):
+            return None
+        url.query = kept
+        return Edited.CHANGED
+
+    return keep
+
+
+def _sort(url: Url) -> Applied:
+    ordered = sorted(url.query, key=lambda pair: pair[0])
+    if ordered == url.query:
+        return None
+    url.query = ordered
+    return Edited.CHANGED
+
+
+def _delete(key: Key) -> EditFunction:
+    if key.name.startswith(";"):
+        return lambda url: _delete_matrix(url, key.name, key.occurrence)
+    if key.name:
+        return lambda url: _delete_query(url, key.name, key.occurrence)
+
+    def delete_component(url: Url) -> Applied:
+        index = component_index(key, url)
+        if index < 0 or url.path == [""]:
+            return None
+        del url.path[index]
+        if url.matrix is not None:
+            url.matrix = [(at - (at > index), name, value) for at, name, value in url.matrix if at != index]
+        if not url.path:
+            url.path.append("")
+        return Edited.CHANGED
+
+    return delete_component
+
+
+def _delete_query(url: Url, name: str, occurrence: int) -> Applied:
+    query = url.query
+    left = occurrence
+    for index, pair in enumerate(query):
+        if pair[0] == name:
+            left -= 1
+            if not left:
+                del query[index]
+                return Edited.CHANGED
+    return None
+
+
+def _delete_matrix(url: Url, name: str, occurrence: int) -> Applied:
+    left = occurrence
+    for index, entry in enumerate(url.matrix or ()):
+        if entry[1] == name:
+            left -= 1
+            if not left and url.matrix is not None:
+                del url.matrix[index]
+                return Edited.CHANGED
+    return None
+
+
+def _head(edit: Edit, rule: Rule) -> EditFunction:
+    """Set scheme or host; the host stays inside the rule's registrable domain, whatever the rule says."""
+    allowed = rule.spans and edit.op == "set" and (edit.key.start == 1 or registrable(edit.value) == rule.host)
+
+    def set_head(url: Url) -> Applied:
+        field = "scheme" if edit.key.start == 1 else "authority"
+        if not allowed or getattr(url, field) == edit.value:
+            return None
+        setattr(url, field, edit.value)
+        return Edited.CHANGED
+
+    return set_head
+
+
+def _new_value(edit: Edit, patterns: Mapping[Key, str]) -> Reader:
+    if edit.op == "set":
+        return lambda url: edit.value
+    source = edit.source or edit.key
+    read = read_key(source, _pattern_of(source, patterns))
+    convert = _CONVERSIONS[edit.op]
+    return lambda url: None if (value := read(url)) is None else convert(value)
+
+
+def _pattern_of(key: Key, patterns: Mapping[Key, str]) -> str:
+    return patterns.get(Key(key.name, key.occurrence, key.start, key.end), "")
+
+
+def _decoded(value: str) -> str:
+    """Decode every escape of UTF-8; what would be structure is escaped again when it is written."""
+    try:
+        return unquote_to_bytes(value).decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+
+
+_CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = {
+    "copy": str,
+    "lower": lambda value: "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in value),
+    "upper": lambda value: "".join(chr(ord(c) - 32) if "a" <= c <= "z" else c for c in value),
+    "encode": lambda value: quote(value, safe=""),
+    "decode": _decoded,
+}
+
+
+def _write(key: Key, new: Reader, patterns: Mapping[Key, str]) -> EditFunction:
+    """Write a value to a query key, a component, a deep token of either, or the whole path."""
+    pattern = _pattern_of(key, patterns)
+
+    def write(url: Url) -> Applied:
+        value = new(url)
+        if value is None:
+            return None
+        if key.deep or key.deep_end:
+            value = _with_deep(key, pattern, read_whole(url), value)
+            if value is None:
+                return None
+        return _write_query(url, key, value) if key.name else _write_path(url, key, value)
+
+    read_whole = read_key(Key(key.name, key.occurrence, key.start, key.end))
+    return write
+
+
+def _with_deep(key: Key, pattern: str, whole: str | None, value: str) -> str | None:
+    spans = None if whole is None else deep_spans(pattern, whole)
+    at = spans and deep_index(key, len(spans))
+    if whole is None or not spans or not at:
+        return None
+    start, end = spans[at - 1]
+    return whole[:start] + value + whole[end:]
+
+
+def _write_query(url: Url, key: Key, value: str) -> Applied:
+    if key.name.startswith(";"):
+        return None
+    value = quote(value, safe=_IN_QUERY)
+    left = key.occurrence
+    for index, pair in enumerate(url.query):
+        if pair[0] == key.name:
+            left -= 1
+            if not left:
+                if pair[1] == value:
+                    return None
+                url.query[index] = (key.name, value)
+                return Edited.CHANGED
+    if left != 1:
+        return None
+    url.query.append((key.name, value))
+    return Edited.CHANGED
+
+
+def _write_path(url: Url, key: Key, value: str) -> Applied:
+    if not key.start and not key.end:
+        parts = [quote(part, safe=_IN_PATH) for part in value.split("/")]
+        if parts == url.path:
+            return None
+        url.path = parts
+        return Edited.CHANGED
+    value = quote(value, safe=_IN_PATH)
+    index = component_index(key, url)
+    if index >= 0:
+        if url.path[index] == value:
+            return None
+        url.path[index] = value
+        return Edited.CHANGED
+    if key.start == len(url.path) + 3 and not key.end:
+        url.path.append(value)
+        return Edited.CHANGED
+    return None

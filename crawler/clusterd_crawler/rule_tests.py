@@ -1,0 +1,169 @@
+"""A rule's conditions as functions of a `Url`: compiled once, run for every URL. No regular expressions.
+
+A ``like`` pattern is literals and ``*``; it is matched from both ends, each literal between at its first place from
+the left, so that the time is linear and nothing backtracks. The deep tokens of a component (Koppula et al. 2010,
+section 3.1.2) are then the runs of its literals and the texts of its stars, counted from 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from clusterd_crawler.rules import Condition, Key
+from clusterd_crawler.urls import Url
+
+Check = Callable[[Url], bool]
+Reader = Callable[[Url], str | None]
+
+#: A run of one kind (definition 3, a capital with the small letters after it taken as one run) or one delimiter.
+RUN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|.", re.DOTALL)
+
+
+def read_key(key: Key, pattern: str = "") -> Reader:
+    """Return the function that reads a key: its value, "" for a query key without one, None where it is absent.
+
+    ``pattern``: the ``like`` pattern of the component, for a key that means one of its deep tokens.
+    """
+    whole = _read_component(key) if not key.name else _read_named(key)
+    if not (key.deep or key.deep_end):
+        return whole
+
+    def read_deep(url: Url) -> str | None:
+        value = whole(url)
+        spans = None if value is None else deep_spans(pattern, value)
+        at = spans and deep_index(key, len(spans))
+        return value[slice(*spans[at - 1])] if value is not None and spans and at else None
+
+    return read_deep
+
+
+def deep_index(key: Key, count: int) -> int:
+    """Return the number of the deep token that a key means among ``count``, or 0 where there is none."""
+    if key.deep:
+        agrees = not key.deep_end or key.deep + key.deep_end == count + 1
+        return key.deep if key.deep <= count and agrees else 0
+    return count + 1 - key.deep_end if 0 < key.deep_end <= count else 0
+
+
+def _read_named(key: Key) -> Reader:
+    name, occurrence = key.name, key.occurrence
+
+    def read_query(url: Url) -> str | None:
+        left = occurrence
+        for known, value in url.query:
+            if known == name:
+                left -= 1
+                if not left:
+                    return value or ""
+        return None
+
+    def read_matrix(url: Url) -> str | None:
+        left = occurrence
+        for _, known, value in url.matrix or ():
+            if known == name:
+                left -= 1
+                if not left:
+                    return value or ""
+        return None
+
+    return read_matrix if name.startswith(";") else read_query
+
+
+def component_index(key: Key, url: Url) -> int:
+    """Return the index in ``url.path`` of the component that a key means; -1 where there is none."""
+    depth = len(url.path)
+    if key.start:
+        index = key.start - 3
+        if key.end and index != depth - key.end:
+            return -1
+    else:
+        index = depth - key.end
+    return index if 0 <= index < depth else -1
+
+
+def _read_component(key: Key) -> Reader:
+    start, end = key.start, key.end
+    if start in {1, 2}:
+        # k(1,y) and k(2,y) count the host and the scheme with the path components.
+        def read_head(url: Url) -> str | None:
+            if end and end + start != len(url.path) + 3:
+                return None
+            return url.scheme if start == 1 else url.authority
+
+        return read_head
+    if not start and not end:
+        return lambda url: "/".join(url.path)
+
+    def read_part(url: Url) -> str | None:
+        index = component_index(key, url)
+        return url.path[index] if index >= 0 else None
+
+    return read_part
+
+
+def compile_condition(condition: Condition) -> Check:
+    """Return the function that tells whether a condition holds."""
+    test, values = condition.test, condition.values
+    if test == "depth":
+        depth = int(values[0])
+        return lambda url: len(url.path) == depth
+    key = condition.key
+    read = read_key(key)
+    if test == "is":
+        return _check_is(key, values[0], read)
+    if test == "in":
+        accepted = frozenset(values)
+        return lambda url: read(url) in accepted
+    if test == "any":
+        return lambda url: read(url) is not None
+    if test == "absent":
+        return lambda url: read(url) is None
+    pattern = values[0]
+    return lambda url: (value := read(url)) is not None and stars(pattern, value) is not None
+
+
+def _check_is(key: Key, value: str, read: Reader) -> Check:
+    if key.start > 2 and not key.end:
+        index = key.start - 3
+        return lambda url: len(url.path) > index and url.path[index] == value
+    return lambda url: read(url) == value
+
+
+def stars(pattern: str, value: str) -> list[tuple[int, int]] | None:
+    """Return where each ``*`` of a pattern lies in a value that matches, else None.
+
+    >>> stars("friends-*", "friends-lttU7d6kIuGq"), stars("a*c", "ab")
+    ([(8, 20)], None)
+    """
+    first, *rest = pattern.split("*")
+    if not rest:
+        return [] if first == value else None
+    if not value.startswith(first) or not value.endswith(rest[-1]) or len(value) < len(first) + len(rest[-1]):
+        return None
+    found: list[tuple[int, int]] = []
+    at, limit = len(first), len(value) - len(rest[-1])
+    for literal in rest[:-1]:
+        place = value.find(literal, at, limit)
+        if place < 0:
+            return None
+        found.append((at, place))
+        at = place + len(literal)
+    found.append((at, limit))
+    return found
+
+
+def deep_spans(pattern: str, value: str) -> list[tuple[int, int]] | None:
+    """Return where the deep tokens of a value lie: the runs of the pattern's literals and the text of each star."""
+    found = stars(pattern, value)
+    if found is None:
+        return None
+    spans: list[tuple[int, int]] = []
+    at = 0
+    for start, end in [*found, (len(value), len(value))]:
+        spans += [(at + run.start(), at + run.end()) for run in RUN.finditer(value[at:start])]
+        if end > start or start < len(value):
+            spans.append((start, end))
+        at = end
+    return spans

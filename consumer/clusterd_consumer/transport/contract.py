@@ -20,13 +20,17 @@ class Record:
     value: bytes
     #: When the log took it, Unix milliseconds.
     timestamp: int
+    #: The offset that a position names once this record has been worked on.
+    next: str = ""
+    #: It may have been worked on before, by somebody who died before saying so.
+    again: bool = False
 
 
 class Transport(Protocol):
     """A consumer's and publisher's view of the log. Client-library errors leave as `errors.Unreachable`."""
 
     def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
-        """Return the next records of `topics.SKETCHES`, in order within a partition; empty after ``timeout`` seconds."""
+        """Return the next records of `topics.SKETCHES`, in order within a partition; none after ``timeout`` seconds."""
         ...
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
@@ -38,7 +42,7 @@ class Transport(Protocol):
         ...
 
     def commit(self, position: Position) -> None:
-        """Say how far this consumer has come (for lag tools and Redis's pending list; the state keeps its own position)."""
+        """Say how far this consumer has come: for lag tools and Redis's pending list, the state has its own."""
         ...
 
     def seek(self, position: Position) -> None:
@@ -50,7 +54,11 @@ class Transport(Protocol):
         ...
 
     def lag(self) -> int:
-        """Return how many records of the assigned partitions are unread."""
+        """Return how many records of the assigned partitions are unread, or read and not committed."""
+        ...
+
+    def backlog(self) -> int:
+        """Return the same of all partitions, for who only asks: joins no group, takes nothing from anybody."""
         ...
 
     def close(self) -> None:

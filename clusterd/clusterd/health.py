@@ -1,0 +1,111 @@
+"""Which daemons are alive and how they are: one key a daemon in the store, which expires when its daemon dies.
+
+Keys: ``<prefix>daemons``, a set of the ids of all daemons that did not say good-bye; ``<prefix>daemon:<id>``, the
+daemon's last report as JSON, which lives for `ALIVE_FOR` seconds. A report's fields: ``id, host, pid, state (starting,
+running, waiting, stopping), since, at, messages, dead_letters, lag, settling, last_error``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal
+
+from clusterd_consumer.redis_connection import Client, translated
+
+#: Seconds between two reports, and for which one is believed.
+BEAT: Final = 2.0
+ALIVE_FOR: Final = 10.0
+
+State = Literal["starting", "running", "waiting", "stopping"]
+
+
+@dataclass
+class Report:
+    """What a daemon says of itself. Written by its threads, read by the one that beats."""
+
+    id: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    host: str = field(default_factory=socket.gethostname)
+    pid: int = field(default_factory=os.getpid)
+    #: ``waiting``: Kafka or the store does not answer, the work goes on when it does.
+    state: State = "starting"
+    #: Unix milliseconds.
+    since: int = field(default_factory=lambda: int(time.time() * 1000))
+    at: int = 0
+    messages: int = 0
+    dead_letters: int = 0
+    lag: int = 0
+    settling: int = 0
+    last_error: str = ""
+
+
+def beat(redis: Client, prefix: str, report: Report) -> None:
+    """Say that this daemon is alive."""
+    report.at = int(time.time() * 1000)
+    client: Any = redis
+    with translated():
+        client.sadd(f"{prefix}daemons", report.id)
+        client.set(f"{prefix}daemon:{report.id}", json.dumps(asdict(report)), px=int(ALIVE_FOR * 1000))
+
+
+def leave(redis: Client, prefix: str, report: Report) -> None:
+    """Say that this daemon is gone."""
+    client: Any = redis
+    with translated():
+        client.delete(f"{prefix}daemon:{report.id}")
+        client.srem(f"{prefix}daemons", report.id)
+
+
+def daemons(redis: Client, prefix: str) -> list[dict[str, Any]]:
+    """Return the reports of the daemons that are alive; those that died are forgotten."""
+    client: Any = redis
+    alive = []
+    with translated():
+        for name in sorted(client.smembers(f"{prefix}daemons")):
+            said = client.get(f"{prefix}daemon:{name.decode()}")
+            if said is None:
+                client.srem(f"{prefix}daemons", name)
+            else:
+                alive.append(json.loads(said))
+    return alive
+
+
+class Heart:
+    """Beats in a thread of its own, so that a long batch does not look like a death."""
+
+    def __init__(self, redis: Client, prefix: str, report: Report) -> None:
+        self._redis = redis
+        self._prefix = prefix
+        self.report = report
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heart", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more and take leave."""
+        self._stop.set()
+        self._thread.join()
+        _quietly(leave, self._redis, self._prefix, self.report)
+
+    def _beat(self) -> None:
+        while True:
+            _quietly(beat, self._redis, self._prefix, self.report)
+            if self._stop.wait(BEAT):
+                return
+
+
+def _quietly(say: Any, *arguments: Any) -> None:
+    """Say it if the store listens: a store that does not answer is the worker's affair to log."""
+    from clusterd_crawler.errors import Unreachable
+
+    try:
+        say(*arguments)
+    except Unreachable:
+        return

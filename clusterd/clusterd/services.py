@@ -1,0 +1,185 @@
+"""What a command or a daemon works with, opened from the configuration: store, index, transport, rule book, alerts.
+
+    with open_services(Config.load()) as services:
+        publish_sketches(services, sketches)
+        process_pending(services)
+        services.index.clusters("near")
+
+Everything is opened when it is first asked for, and closed in the opposite order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from clusterd_consumer.redis_connection import Client, connect, translated
+from clusterd_consumer.transport.contract import Position, Transport
+from clusterd_crawler import topics
+from clusterd_crawler.message import encode
+from clusterd_crawler.sketch import Sketch
+
+from clusterd.clusters.contract import Index
+from clusterd.config import Config
+
+if TYPE_CHECKING:
+    from clusterd.alerts import Alerts
+    from clusterd.learning.rulebook.service import RuleService
+
+log = logging.getLogger(__name__)
+
+#: Called with what has been done and what is left.
+Progress = Callable[[int, int], None]
+
+#: Seconds that publishing may take before Kafka or Redis counts as unreachable.
+PUBLISH_TIMEOUT: Final = 60.0
+
+
+class Services:
+    """The opened parts. Not for several threads at once: each thread opens its own with `again`."""
+
+    def __init__(self, config: Config, redis_url: str = "") -> None:
+        self.config = config
+        self._given_url = redis_url
+        self._stack = ExitStack()
+
+    @cached_property
+    def redis_url(self) -> str:
+        """Return the store's address; the embedded store of the data folder is started where none is configured."""
+        if self._given_url or self.config.redis:
+            return self._given_url or self.config.redis
+        from clusterd_consumer.embedded import embedded
+
+        return self._stack.enter_context(embedded(self.config.data_folder()))
+
+    @cached_property
+    def redis(self) -> Client:
+        """Return a client of the store."""
+        client = connect(self.redis_url)
+        self._stack.callback(client.close)
+        with translated(self.redis_url):
+            client.ping()
+        return client
+
+    @cached_property
+    def index(self) -> Index:
+        """Return the index of all pages."""
+        from clusterd.clusters.opening import open_index
+
+        index = open_index(self.redis, self.config.redis_prefix, self.config.policies)
+        self._stack.callback(index.close)
+        return index
+
+    @cached_property
+    def rulebook(self) -> RuleService:
+        """Return the rules of all hosts; what changes is published."""
+        from clusterd.learning.rulebook.opening import open_rulebook
+
+        rules = open_rulebook(self.redis, self.config.redis_prefix, self.publisher.publish)
+        self._stack.callback(rules.close)
+        return rules
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        """Return the alerts: readable here, published to their sinks."""
+        from clusterd.alerts import Alerts
+
+        publisher = self.publisher if self.config.uses_kafka() else None
+        alerts = Alerts(self.redis, self.config, publisher)
+        self._stack.callback(alerts.close)
+        return alerts
+
+    @cached_property
+    def publisher(self) -> Transport:
+        """Return the transport of this process for what it only publishes."""
+        return self.transport()
+
+    def transport(self, remembered: Callable[[], Position] | None = None) -> Transport:
+        """Return a new transport; it joins the consumer group when it is first polled."""
+        transport: Transport
+        if self.config.uses_kafka():
+            from clusterd_consumer.transport.kafka import KafkaTransport
+
+            transport = KafkaTransport(
+                self.config.kafka_servers(),
+                prefix=self.config.kafka_prefix,
+                group=self.config.group,
+                session_timeout=self.config.session_timeout,
+                partitions=self.config.kafka_partitions,
+                replication=self.config.kafka_replication,
+                remembered=remembered or self._position,
+            )
+        else:
+            from clusterd_consumer.transport.redis_streams import RedisStreamTransport
+
+            transport = RedisStreamTransport(
+                self.redis,
+                prefix=self.config.redis_prefix,
+                group=self.config.group,
+                claim_after=self.config.claim_after,
+            )
+        self._stack.callback(transport.close)
+        return transport
+
+    def _position(self) -> Position:
+        return self.index.position()
+
+    def again(self) -> Services:
+        """Return services of the same store and transport with connections of their own, for another thread."""
+        return Services(self.config, self.redis_url)
+
+    def daemon_alive(self) -> bool:
+        """Whether a daemon works on this store."""
+        from clusterd.health import daemons
+
+        return bool(daemons(self.redis, self.config.redis_prefix))
+
+    def lag(self) -> int:
+        """Return how many messages no daemon has worked on yet."""
+        return self.publisher.backlog()
+
+    def dead_letters(self) -> int:
+        """Return how many messages became dead letters."""
+        from clusterd_consumer.dead_letters import counted
+
+        return counted(self.redis, self.config.redis_prefix)
+
+    def close(self) -> None:
+        """Close whatever was opened; the last user of the embedded store shuts it down."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_services(config: Config) -> Services:
+    """Return the services of a configuration; use them in a ``with``, or call ``close``."""
+    return Services(config)
+
+
+def publish_sketches(services: Services, sketches: Iterable[Sketch]) -> int:
+    """Publish sketches as a crawl does, keyed by URL; return how many, once all have arrived."""
+    count = 0
+    for sketch in sketches:
+        services.publisher.publish(topics.SKETCHES, sketch.url.encode(), encode(sketch))
+        count += 1
+    services.publisher.flush(PUBLISH_TIMEOUT)
+    return count
+
+
+def process_pending(services: Services, progress: Progress | None = None) -> int:
+    """Where no daemon is alive, do its work here until nothing is unread and all has settled; return messages done."""
+    if services.daemon_alive():
+        return 0
+    from clusterd.daemon import work_off
+
+    return work_off(services, progress)

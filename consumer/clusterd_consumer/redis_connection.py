@@ -1,0 +1,74 @@
+"""One way to a Redis or a Redis Cluster, and one translation of what its client raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import redis
+from clusterd_crawler.errors import SettingError, Unreachable
+from redis.backoff import NoBackoff
+from redis.cluster import RedisCluster
+from redis.retry import Retry
+
+Client = redis.Redis | RedisCluster
+
+#: Beginning of the URL of a Redis Cluster.
+CLUSTER_SCHEME: Final = "redis+cluster://"
+#: Seconds to connect, and for an answer. A blocking read adds its own time.
+CONNECT_TIMEOUT: Final = 5.0
+ANSWER_TIMEOUT: Final = 30.0
+
+#: What Redis answers while it cannot serve, though the request is right: it is asked again, never given up.
+_UNABLE: Final = (
+    redis.ConnectionError,  # with BusyLoadingError, AuthenticationError
+    redis.TimeoutError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.OutOfMemoryError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.ClusterError,
+    redis.exceptions.TryAgainError,
+)
+_UNABLE_ANSWERS: Final = ("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ")
+
+
+def connect(url: str) -> Client:
+    """Return a client of a Redis (``redis://``, ``rediss://``, ``unix://``) or a Redis Cluster (``redis+cluster://``).
+
+    A single Redis is not retried behind our back: after a lost connection the caller must look how far the state goes.
+    """
+    if not url.startswith(CLUSTER_SCHEME):
+        try:
+            return redis.Redis.from_url(
+                url,
+                socket_connect_timeout=CONNECT_TIMEOUT,
+                socket_timeout=ANSWER_TIMEOUT,
+                retry=Retry(NoBackoff(), 0),
+            )
+        except ValueError as error:
+            raise SettingError(f"redis = {url!r} is not accepted: {error}") from None
+    with translated(url):
+        return RedisCluster.from_url(
+            "redis://" + url.removeprefix(CLUSTER_SCHEME),
+            socket_connect_timeout=CONNECT_TIMEOUT,
+            socket_timeout=ANSWER_TIMEOUT,
+        )
+
+
+@contextmanager
+def translated(what: str = "Redis") -> Iterator[None]:
+    """Raise `Unreachable` for a Redis that cannot serve; what it says of a wrong request stays as it is."""
+    try:
+        yield
+    except redis.RedisError as error:
+        if unable(error):
+            raise Unreachable(f"{what} does not answer: {error}") from error
+        raise
+
+
+def unable(error: BaseException) -> bool:
+    """Whether the error says that Redis cannot serve now, not that the request was wrong."""
+    return isinstance(error, _UNABLE) or (
+        isinstance(error, redis.RedisError) and any(word in str(error)[:200] for word in _UNABLE_ANSWERS)
+    )

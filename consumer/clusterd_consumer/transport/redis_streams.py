@@ -1,0 +1,266 @@
+"""The transport over Redis Streams: one stream a topic, one consumer group; ample for one machine.
+
+Delivery: XREADGROUP puts an entry on the group's pending list until XACK, which `RedisStreamTransport.commit` sends
+after the state is written. Entries of a consumer that died are claimed by the others once they have been pending for
+``claim_after`` seconds. A consumer that closes in order hands back its place in the group.
+
+Room: entries that every group has acknowledged are trimmed from `topics.SKETCHES`; every other topic is bounded by its
+length in `KEPT`.
+
+Position: the log lies in the store that it feeds, so a store that comes back without its last second, or from a
+snapshot, brings its log and the pending list of that very moment with it. `seek` is for a rebuild.
+
+Keys: ``<prefix>stream:<topic>``; fields ``k`` and ``v`` (`topics`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+import uuid
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+import redis
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+
+from clusterd_consumer.redis_connection import Client, translated
+from clusterd_consumer.transport.contract import Position, Record
+
+log = logging.getLogger(__name__)
+
+#: Entries kept of the topics that nobody acknowledges.
+KEPT: Final = {topics.ALERTS: 100_000, topics.RULES: 10_000, topics.VERDICTS: 10_000, topics.DEAD_LETTERS: 10_000}
+#: Published messages that wait for one pipeline; beyond it they are sent at once.
+PUBLISH_BATCH: Final = 500
+#: Messages that may wait while Redis does not answer.
+PUBLISH_LIMIT: Final = 50_000
+#: Seconds between two looks for entries to trim.
+TRIM_INTERVAL: Final = 1.0
+#: Milliseconds after which a consumer of the group that holds nothing is forgotten.
+FORGET_AFTER: Final = 3_600_000
+_LAST_SEQUENCE: Final = (1 << 64) - 1
+
+
+class RedisStreamTransport:
+    """Keeps `contract.Transport`. Not for several threads at once."""
+
+    def __init__(
+        self, client: Client, *, prefix: str = "clusterd:", group: str = "clusterd", claim_after: float = 10.0
+    ):
+        self._client: Any = client
+        self._prefix = prefix
+        self._group = group
+        self._stream = topics.stream(prefix, topics.SKETCHES)
+        self._name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._claim_after = claim_after
+        self._claim_due = 0.0
+        self._trim_due = 0.0
+        self._joined = False
+        #: Ids delivered to us and not acknowledged, in order.
+        self._delivered: deque[bytes] = deque()
+        self._waiting: deque[tuple[str, bytes, bytes]] = deque()
+
+    def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
+        """Return what dead consumers left, else what is new."""
+        with translated():
+            self._join()
+            return self._claim(max_records) or self._read(max_records, timeout)
+
+    def publish(self, topic: str, key: bytes, value: bytes) -> None:
+        """Keep the message for the next pipeline."""
+        if len(self._waiting) >= PUBLISH_LIMIT:
+            raise Unreachable(f"{len(self._waiting)} messages wait for Redis already")
+        self._waiting.append((topic, key, value))
+        if len(self._waiting) >= PUBLISH_BATCH:
+            self.flush(timeout=0)
+
+    def flush(self, timeout: float) -> None:
+        """Send what waits. What a lost connection leaves unclear is sent again: at least once."""
+        while self._waiting:
+            batch = [self._waiting[n] for n in range(min(len(self._waiting), PUBLISH_BATCH))]
+            with translated():
+                pipeline = self._client.pipeline(transaction=False)
+                for topic, key, value in batch:
+                    entry = {topics.FIELD_KEY: key, topics.FIELD_VALUE: value}
+                    pipeline.xadd(topics.stream(self._prefix, topic), entry, maxlen=KEPT.get(topic), approximate=True)
+                pipeline.execute()
+            for _ in batch:
+                self._waiting.popleft()
+
+    def commit(self, position: Position) -> None:
+        """Acknowledge what lies before the position; now and then trim what everybody has acknowledged."""
+        until = _parse(position.get(self._stream, "0-0"))
+        done = []
+        while self._delivered and _parse(self._delivered[0]) < until:
+            done.append(self._delivered.popleft())
+        with translated():
+            if done:
+                self._client.xack(self._stream, self._group, *done)
+            if time.monotonic() >= self._trim_due:
+                self._trim_due = time.monotonic() + TRIM_INTERVAL
+                self.trim()
+
+    def seek(self, position: Position) -> None:
+        """Deliver anew everything from the position on, to whoever of the group asks first."""
+        if self._stream not in position:
+            return
+        with translated():
+            self._join()
+            self._client.xgroup_setid(self._stream, self._group, _before(position[self._stream]))
+        self._delivered.clear()
+
+    def assigned(self) -> Sequence[str]:
+        """Return the one partition, which all consumers share."""
+        return [self._stream] if self._joined else []
+
+    def lag(self) -> int:
+        """Return the entries of the group that are unread or pending."""
+        return self.backlog()
+
+    def backlog(self) -> int:
+        """Return the entries of the group that are unread or pending."""
+        with translated():
+            group = self._group_info()
+            if group is None:
+                return int(self._client.xlen(self._stream))
+            unread = group.get("lag")
+            if unread is None:  # Redis cannot tell after a seek or a trim in the middle
+                unread = self._count_after(group["last-delivered-id"])
+            return int(unread) + int(group["pending"])
+
+    def trim(self) -> int:
+        """Remove the entries that every group has acknowledged; return how many."""
+        reached = []
+        for group in self._groups():
+            first = self._client.xpending(self._stream, group["name"])["min"] if group["pending"] else None
+            reached.append(_parse(first) if first is not None else _after(_parse(group["last-delivered-id"])))
+        if not reached:
+            return 0
+        return int(self._client.xtrim(self._stream, minid=_text(min(reached)), approximate=True))
+
+    def close(self) -> None:
+        """Leave the group, unless entries are pending here: those the others claim. Forget consumers long gone."""
+        try:
+            with translated():
+                if self._waiting:
+                    self.flush(timeout=0)
+                if self._joined:
+                    self._leave()
+        except Unreachable as error:
+            log.warning("left without a word: %s", error)
+        self._joined = False
+
+    def _join(self) -> None:
+        if self._joined:
+            return
+        try:
+            self._client.xgroup_create(self._stream, self._group, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):
+                raise
+        self._joined = True
+
+    def _leave(self) -> None:
+        for consumer in self._client.xinfo_consumers(self._stream, self._group):
+            ours = consumer["name"].decode() == self._name
+            if consumer["pending"] == 0 and (ours or consumer["idle"] > FORGET_AFTER):
+                self._client.xgroup_delconsumer(self._stream, self._group, consumer["name"])
+
+    def _claim(self, max_records: int) -> list[Record]:
+        """Take over what has been pending for too long; asked for twice in that time."""
+        if time.monotonic() < self._claim_due:
+            return []
+        held = set(self._delivered)
+        answer = self._client.xautoclaim(
+            self._stream, self._group, self._name, int(self._claim_after * 1000), start_id="0-0", count=max_records
+        )
+        entries = [entry for entry in answer[1] if entry[0] not in held]
+        if not entries:
+            self._claim_due = time.monotonic() + self._claim_after / 2
+        return self._received(entries, again=True)
+
+    def _read(self, max_records: int, timeout: float) -> list[Record]:
+        block = max(1, int(timeout * 1000))
+        try:
+            answer = self._client.xreadgroup(
+                self._group, self._name, {self._stream: ">"}, count=max_records, block=block
+            )
+        except redis.ResponseError as error:
+            if "NOGROUP" not in str(error):
+                raise
+            self._joined = False  # the store was emptied under us
+            self._join()
+            return []
+        if not answer:
+            return []
+        streams = answer.items() if isinstance(answer, dict) else answer
+        return [record for _, entries in streams for record in self._received(_flat(entries), again=False)]
+
+    def _received(self, entries: Sequence[tuple[bytes, dict[bytes, bytes] | None]], again: bool) -> list[Record]:
+        records = []
+        for offset, stored in entries:
+            self._delivered.append(offset)
+            fields = stored or {}
+            milliseconds, sequence = _parse(offset)
+            records.append(
+                Record(
+                    partition=self._stream,
+                    offset=offset.decode(),
+                    key=fields.get(topics.FIELD_KEY, b""),
+                    value=fields.get(topics.FIELD_VALUE, b""),
+                    timestamp=milliseconds,
+                    next=_text(_after((milliseconds, sequence))),
+                    again=again,
+                )
+            )
+        return records
+
+    def _groups(self) -> list[dict[str, Any]]:
+        try:
+            return list(self._client.xinfo_groups(self._stream))
+        except redis.ResponseError:  # no such stream yet
+            return []
+
+    def _group_info(self) -> dict[str, Any] | None:
+        return next((group for group in self._groups() if group["name"] == self._group.encode()), None)
+
+    def _count_after(self, last: bytes) -> int:
+        count, start = 0, _text(_after(_parse(last)))
+        while entries := self._client.xrange(self._stream, min=start, count=1000):
+            count += len(entries)
+            start = _text(_after(_parse(entries[-1][0])))
+        return count
+
+
+def _flat(entries: Any) -> list[tuple[bytes, dict[bytes, bytes] | None]]:
+    """Return the entries of one stream; RESP3 clients wrap them in one more list."""
+    if len(entries) == 1 and isinstance(entries[0], list) and entries[0] and isinstance(entries[0][0], (tuple, list)):
+        return list(entries[0])
+    return list(entries)
+
+
+def _parse(offset: str | bytes) -> tuple[int, int]:
+    text = offset.decode() if isinstance(offset, bytes) else offset
+    milliseconds, _, sequence = text.partition("-")
+    return int(milliseconds), int(sequence or 0)
+
+
+def _text(offset: tuple[int, int]) -> str:
+    return f"{offset[0]}-{offset[1]}"
+
+
+def _after(offset: tuple[int, int]) -> tuple[int, int]:
+    milliseconds, sequence = offset
+    return (milliseconds, sequence + 1) if sequence < _LAST_SEQUENCE else (milliseconds + 1, 0)
+
+
+def _before(offset: str) -> str:
+    milliseconds, sequence = _parse(offset)
+    if sequence:
+        return _text((milliseconds, sequence - 1))
+    return _text((milliseconds - 1, _LAST_SEQUENCE)) if milliseconds else "0-0"

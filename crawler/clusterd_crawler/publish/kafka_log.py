@@ -1,0 +1,102 @@
+"""Kafka as the log, with kafka-python 3.
+
+Idempotence is off and acknowledgement is from all replicas: with it on, a broker that stalls longer than the delivery
+timeout wedges the client for good, and the daemon's work is idempotent anyway. The client has no bound on what it
+buffers, so a batch is awaited before the next is handed over. Building it blocks while no broker answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.publish.contract import Refused
+from clusterd_crawler.spool import Entry
+
+#: Milliseconds until the client gives up: on the first contact, on metadata, on one request, on a message.
+BOOTSTRAP_MS: Final = 5_000
+MAX_BLOCK_MS: Final = 5_000
+REQUEST_MS: Final = 5_000
+DELIVERY_MS: Final = 10_000
+#: Seconds for closing.
+CLOSE_SECONDS: Final = 2.0
+
+
+def servers(setting: str) -> list[str]:
+    """Return the brokers of ``kafka://HOST:PORT[,…]``.
+
+    >>> servers("kafka://a:9092,b:9092")
+    ['a:9092', 'b:9092']
+    """
+    return [server.strip() for server in setting.removeprefix("kafka://").rstrip("/").split(",") if server.strip()]
+
+
+class KafkaLog:
+    """One producer on one topic."""
+
+    def __init__(self, setting: str, topic: str) -> None:
+        try:
+            from kafka import KafkaProducer  # type: ignore[import-untyped]
+        except ImportError:
+            raise SettingError("CLUSTERD_KAFKA needs the Kafka client: pip install 'clusterd[kafka]'") from None
+        from kafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]
+
+        self._topic = topic
+        self._errors, self._too_large = (KafkaError, OSError), MessageSizeTooLargeError
+        try:
+            self._producer: Any = KafkaProducer(
+                bootstrap_servers=servers(setting),
+                enable_idempotence=False,
+                acks="all",
+                linger_ms=0,
+                bootstrap_timeout_ms=BOOTSTRAP_MS,
+                max_block_ms=MAX_BLOCK_MS,
+                request_timeout_ms=REQUEST_MS,
+                delivery_timeout_ms=DELIVERY_MS,
+                metrics_enabled=False,
+            )
+        except self._errors as error:
+            raise Unreachable(f"no Kafka at {setting}: {error}") from None
+
+    def send(self, entries: Sequence[Entry]) -> None:
+        """See the contract; no entries ask for the topic's partitions, to see whether a broker answers."""
+        try:
+            if not entries:
+                self._producer.partitions_for(self._topic)
+                return
+            self._await(self._hand_over(entries))
+        except self._errors as error:
+            raise Unreachable(f"Kafka does not take messages: {type(error).__name__}: {error}") from None
+
+    def _hand_over(self, entries: Sequence[Entry]) -> list[tuple[Entry, Any]]:
+        """Give the batch to the client; an entry that it finds too large has no future."""
+        handed = []
+        for entry in entries:
+            try:
+                handed.append((entry, self._producer.send(self._topic, key=entry[0], value=entry[1])))
+            except self._too_large:
+                handed.append((entry, None))
+        return handed
+
+    def _await(self, handed: list[tuple[Entry, Any]]) -> None:
+        deadline = time.monotonic() + DELIVERY_MS / 1000 + 1
+        refused = []
+        for entry, future in handed:
+            try:
+                if future is None:
+                    refused.append(entry)
+                else:
+                    future.get(max(0.0, deadline - time.monotonic()))
+            except self._too_large:
+                refused.append(entry)
+        if refused:
+            raise Refused("larger than the broker takes", refused)
+
+    def close(self) -> None:
+        """See the contract."""
+        try:
+            self._producer.close(timeout=CLOSE_SECONDS)
+        except self._errors as error:
+            raise Unreachable(f"Kafka: {error}") from None

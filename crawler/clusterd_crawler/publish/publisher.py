@@ -1,0 +1,252 @@
+"""Publisher: takes messages at any rate without waiting, and brings them into the log, over the disk where it must.
+
+Two threads. The **sender** connects to the log and sends, oldest first: what waits on the spool, then the queue. It may
+block as long as a client library likes. The **keeper** never talks to the network: while the log is away, or the queue
+holds more than its capacity, it moves the queue's oldest messages to the spool. So the path of a message is
+
+    offer → queue (capacity) → log
+                  └→ spool (bytes) → log, later or in the next crawl
+                          └→ dropped, oldest first, counted
+
+Memory holds at most twice the capacity (a disk that hangs included) and one batch in flight. At the end the sender gets
+a bounded time; what is then left goes to the spool.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from clusterd_crawler.errors import ClusterdError, Unreachable
+from clusterd_crawler.publish.contract import Log, Refused
+from clusterd_crawler.spool import Entry, Reading, Spool
+
+logger = logging.getLogger(__name__)
+
+#: Messages sent together (about 0.5 MB).
+BATCH: Final = 256
+#: Seconds between two attempts to reach a log that is away: the first wait, doubled up to the second.
+RETRY_SECONDS: Final = (0.25, 5.0)
+#: Seconds that the keeper gets at the end, for the disk.
+KEEPER_SECONDS: Final = 10.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the messages. A message that was spooled and sent later counts in both."""
+
+    published: int = 0
+    spooled: int = 0
+    dropped: int = 0
+
+
+class Publisher:
+    """See the module. ``connect`` makes a log or raises `Unreachable`; ``open_spool`` a spool or raises `OSError`."""
+
+    def __init__(self, connect: Callable[[], Log], open_spool: Callable[[], Spool], capacity: int) -> None:
+        self._connect = connect
+        self._open_spool = open_spool
+        self._capacity = capacity
+        self._queue: deque[Entry] = deque()
+        self._in_flight: tuple[Entry, ...] = ()
+        self._counts = Counts()
+        self._changed = threading.Condition()
+        self._reachable = False
+        self._tried = False
+        self._closing = False
+        self._deadline = 0.0
+        self._spool: Spool | None = None
+        self._spool_ready = threading.Event()
+        self._sender = threading.Thread(target=self._send_all, name="clusterd-sender", daemon=True)
+        self._keeper = threading.Thread(target=self._keep_all, name="clusterd-keeper", daemon=True)
+        self._keeper.start()
+        self._sender.start()
+
+    @property
+    def counts(self) -> Counts:
+        """Counts so far."""
+        with self._changed:
+            return Counts(self._counts.published, self._counts.spooled, self._counts.dropped)
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the log took the last batch."""
+        return self._reachable
+
+    def offer(self, key: bytes, value: bytes) -> None:
+        """Take a message; never waits for network or disk."""
+        with self._changed:
+            if self._closing or len(self._queue) >= 2 * self._capacity:
+                self._counts.dropped += 1
+                return
+            self._queue.append((key, value))
+            if len(self._queue) == 1 or len(self._queue) > self._capacity:
+                self._changed.notify_all()
+
+    def waiting(self) -> int:
+        """Return how many messages are on their way: in the queue, in flight, on the spool."""
+        with self._changed:
+            spooled = len(self._spool) if self._spool is not None else 0
+            return len(self._queue) + len(self._in_flight) + spooled
+
+    def close(self, timeout: float) -> None:
+        """Send what waits for at most ``timeout`` seconds, spool the rest. Blocks: not for the reactor's thread."""
+        with self._changed:
+            self._closing = True
+            self._deadline = time.monotonic() + timeout
+            self._changed.notify_all()
+        self._sender.join(timeout + 1.0)
+        with self._changed:
+            self._queue.extendleft(reversed(self._in_flight))
+            self._in_flight = ()
+            self._changed.notify_all()
+        self._keeper.join(KEEPER_SECONDS)
+        left = tuple(self._queue)
+        self._queue.clear()
+        if self._keeper.is_alive():
+            logger.error("The disk does not answer; %d messages are lost", len(left))
+            self._count(dropped=len(left))
+            return
+        if left:
+            self._keep(left)
+        if self._spool is not None:
+            self._spool.close()
+
+    # The sender: the network's side.
+
+    def _send_all(self) -> None:
+        log: Log | None = None
+        wait = RETRY_SECONDS[0]
+        self._spool_ready.wait()
+        while self._may_go_on():
+            try:
+                log = log or self._connect()
+                self._send_some(log)
+                wait = RETRY_SECONDS[0]
+            except Unreachable as error:
+                self._lost(error)
+                _close(log)
+                log = None
+                self._pause(wait)
+                wait = min(2 * wait, RETRY_SECONDS[1])
+            except ClusterdError as error:
+                logger.error("Messages cannot be published: %s", error)
+                self._lost(error)
+                break
+        _close(log)
+
+    def _may_go_on(self) -> bool:
+        """Wait for something to send; False when there is nothing more to wait for."""
+        with self._changed:
+            while not self._queue and not (self._spool and len(self._spool)):
+                if self._closing:
+                    return False
+                if not self._tried:
+                    return True  # connect at once, before the first message
+                self._changed.wait()
+            return not self._closing or time.monotonic() < self._deadline
+
+    def _send_some(self, log: Log) -> None:
+        """Send one batch: from the spool while it holds any, else from the queue."""
+        reading = self._spool.read(BATCH) if self._spool is not None else Reading(())
+        entries = reading.entries or self._take(BATCH)
+        sent = len(entries)
+        try:
+            log.send(entries)
+        except Refused as error:
+            logger.error("%d messages are refused by the log: %s", len(error.entries), error)
+            self._count(dropped=len(error.entries))
+            sent -= len(error.entries)
+        except Unreachable:
+            if not reading.entries:
+                self._give_back(entries)
+            raise
+        if reading.entries and self._spool is not None:
+            self._spool.sent(reading)
+        with self._changed:
+            self._counts.published += sent
+            self._in_flight = ()
+        self._found()
+
+    def _take(self, most: int) -> tuple[Entry, ...]:
+        with self._changed:
+            taken = tuple(self._queue.popleft() for _ in range(min(most, len(self._queue))))
+            self._in_flight = taken
+            return taken
+
+    def _give_back(self, entries: Sequence[Entry]) -> None:
+        """Put a batch back at the head of the queue, unless `close` has done so."""
+        with self._changed:
+            if self._in_flight:
+                self._queue.extendleft(reversed(entries))
+                self._in_flight = ()
+
+    def _lost(self, error: Exception) -> None:
+        with self._changed:
+            if self._reachable or not self._tried:
+                logger.warning("The log does not answer: %s; messages go to the spool", error)
+            self._reachable, self._tried = False, True
+            self._changed.notify_all()
+
+    def _found(self) -> None:
+        with self._changed:
+            if not self._reachable and self._tried:
+                logger.info("The log answers again")
+            self._reachable, self._tried = True, True
+
+    def _pause(self, seconds: float) -> None:
+        """Wait before the next attempt; less where the end is near."""
+        with self._changed:
+            until = time.monotonic() + seconds
+            while (left := min(until, self._deadline if self._closing else until) - time.monotonic()) > 0:
+                self._changed.wait(left)
+
+    # The keeper: the disk's side.
+
+    def _keep_all(self) -> None:
+        try:
+            self._spool = self._open_spool()
+        except OSError as error:
+            logger.error("There is no spool: %s; messages beyond the queue are dropped", error)
+        self._spool_ready.set()
+        while entries := self._surplus():
+            self._keep(entries)
+
+    def _surplus(self) -> tuple[Entry, ...]:
+        """Wait for messages that belong on the disk and take them; none at the end (`close` spools what is left)."""
+        with self._changed:
+            while True:
+                away = self._tried and not self._reachable and self._spool is not None
+                surplus = len(self._queue) - (0 if away else self._capacity)
+                if surplus > 0:
+                    return tuple(self._queue.popleft() for _ in range(min(surplus, BATCH)))
+                if self._closing:
+                    return ()
+                self._changed.wait()
+
+    def _keep(self, entries: Sequence[Entry]) -> None:
+        kept, dropped = (0, len(entries)) if self._spool is None else self._spool.append(entries)
+        self._count(spooled=kept, dropped=dropped)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _count(self, spooled: int = 0, dropped: int = 0) -> None:
+        with self._changed:
+            if dropped and not self._counts.dropped:
+                logger.warning("Messages are dropped: neither the log nor the spool takes them")
+            self._counts.spooled += spooled
+            self._counts.dropped += dropped
+
+
+def _close(log: Log | None) -> None:
+    """Close a connection that may be broken."""
+    if log is not None:
+        try:
+            log.close()
+        except ClusterdError as error:
+            logger.debug("Closing the log: %s", error)

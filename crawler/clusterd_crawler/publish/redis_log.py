@@ -1,0 +1,46 @@
+"""Redis Streams as the log: one XADD a message to the topic's stream (`topics.stream`).
+
+A stream lies in memory, so it is bounded. The daemon trims what it has read; while the stream holds `STREAM_LIMIT`
+entries all the same, it takes no more and messages wait on the crawl's spool. A crawl never cuts off what is unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.redis_client import connect, translated
+from clusterd_crawler.spool import Entry
+
+#: Entries of the stream beyond which it counts as full: about 1 GB of pages with the default profile.
+STREAM_LIMIT: Final = 500_000
+
+
+class RedisLog:
+    """One client on one stream."""
+
+    def __init__(self, url: str, stream: str, limit: int = STREAM_LIMIT) -> None:
+        self._url = url
+        self._stream = stream
+        self._limit = limit
+        self._client = connect(url)
+
+    def send(self, entries: Sequence[Entry]) -> None:
+        """See the contract; no entries only ask whether the server answers."""
+        with translated(self._url):
+            length = int(self._client.xlen(self._stream))
+            if length + len(entries) > self._limit:
+                raise Unreachable(f"the stream {self._stream} is full: {length} entries that no daemon has read")
+            if not entries:
+                return
+            with self._client.pipeline(transaction=False) as pipe:
+                for key, value in entries:
+                    pipe.xadd(self._stream, {topics.FIELD_KEY: key, topics.FIELD_VALUE: value})
+                pipe.execute()
+
+    def close(self) -> None:
+        """See the contract."""
+        with translated(self._url):
+            self._client.close()

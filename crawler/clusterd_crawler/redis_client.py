@@ -1,0 +1,50 @@
+"""A Redis client for the crawl's threads: short timeouts, no retries of its own, errors as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from clusterd_crawler.errors import SettingError, Unreachable
+
+#: Seconds to connect, and to wait for an answer.
+CONNECT_SECONDS: Final = 2.0
+ANSWER_SECONDS: Final = 5.0
+
+
+def connect(url: str) -> Any:
+    """Return a client of a Redis (``redis://``, ``rediss://``, ``unix://``) or a cluster (``redis+cluster://``)."""
+    try:
+        import redis
+        from redis.backoff import NoBackoff
+        from redis.cluster import RedisCluster
+        from redis.retry import Retry
+    except ImportError:
+        raise SettingError("CLUSTERD_REDIS needs the Redis client: pip install 'clusterd[redis]'") from None
+    limits: dict[str, Any] = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS}
+    with translated(url):
+        if url.startswith("redis+cluster://"):
+            address = urlsplit(url)
+            return RedisCluster(host=address.hostname or "", port=address.port or 6379, **limits)
+        return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits)
+
+
+@contextmanager
+def translated(url: str) -> Iterator[None]:
+    """Let the client's errors leave as `Unreachable`."""
+    import redis
+
+    try:
+        yield
+    except (redis.RedisError, OSError) as error:
+        raise Unreachable(f"Redis at {url}: {type(error).__name__}: {error}") from None
+
+
+def embedded_url(data: Path) -> str:
+    """Return the URL of a data folder's embedded server: its socket, or where the folder says that it is."""
+    note = data / "redis.socket-path"
+    path = note.read_text().strip() if note.exists() else str(data.resolve() / "redis.sock")
+    return f"unix://{path}"

@@ -1,0 +1,230 @@
+"""The publisher over a real Redis that is up, down, frozen, full; and what its spool does meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+from clusterd_crawler import topics
+from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.publish.kafka_log import KafkaLog, servers
+from clusterd_crawler.publish.publisher import Publisher
+from clusterd_crawler.publish.redis_log import RedisLog
+from clusterd_crawler.spool import Spool
+
+from tests.services.redis_server import binary, free_port
+
+LIMIT = 50 * 1024 * 1024
+
+
+class Server:
+    """A Redis that a test starts, freezes and kills; its data stay in the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--appendonly", "yes"]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen([binary(), *options], stdout=log, stderr=log)
+        wait_until(self.answers)
+
+    def answers(self) -> bool:
+        with redis.Redis.from_url(self.url) as client:
+            try:
+                return bool(client.ping())
+            except redis.ConnectionError:
+                return False
+
+    def send_signal(self, number: int) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            self.process.wait(20)
+            self.process = None
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    made = Server(folder)
+    yield made
+    made.stop()
+
+
+def wait_until(true: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@contextmanager
+def publisher(url: str, prefix: str, folder: Path, capacity: int = 100, limit: int = LIMIT) -> Iterator[Publisher]:
+    stream = topics.stream(prefix, topics.SKETCHES)
+    made = Publisher(lambda: RedisLog(url, stream), lambda: Spool(folder / "spool", limit), capacity)
+    try:
+        yield made
+    finally:
+        made.close(5)
+
+
+def arrived(url: str, prefix: str) -> list[bytes]:
+    with redis.Redis.from_url(url) as client:
+        entries = client.xrange(topics.stream(prefix, topics.SKETCHES))
+        return [fields[topics.FIELD_VALUE] for _, fields in entries]
+
+
+def values(count: int, start: int = 0) -> list[bytes]:
+    return [b"%06d" % n for n in range(start, start + count)]
+
+
+def test_all_arrives_in_order(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    with publisher(redis_url, prefix, tmp_path, capacity=5000) as out:
+        for value in values(3000):
+            out.offer(b"key", value)
+    assert arrived(redis_url, prefix) == values(3000)
+    assert (out.counts.published, out.counts.spooled, out.counts.dropped) == (3000, 0, 0)
+    assert out.waiting() == 0
+
+
+def test_a_log_that_is_away_at_the_start_gets_all_when_it_comes(server: Server, prefix: str, tmp_path: Path) -> None:
+    with publisher(server.url, prefix, tmp_path) as out:
+        longest = 0.0
+        for value in values(1000):
+            before = time.perf_counter()
+            out.offer(b"key", value)
+            longest = max(longest, time.perf_counter() - before)
+            time.sleep(0.0005)
+        assert longest < 0.1  # the network and the disk are nobody's business here
+        wait_until(lambda: out.counts.spooled == 1000)
+        server.start()
+        wait_until(lambda: out.counts.published == 1000)
+    assert arrived(server.url, prefix) == values(1000)
+    assert out.counts.dropped == 0
+
+
+def test_a_log_that_dies_in_the_middle_loses_nothing(server: Server, prefix: str, tmp_path: Path) -> None:
+    server.start()
+    with publisher(server.url, prefix, tmp_path) as out:
+        for value in values(500):
+            out.offer(b"key", value)
+            time.sleep(0.0005)
+        wait_until(lambda: out.counts.published > 100)
+        server.stop()
+        for value in values(500, start=500):
+            out.offer(b"key", value)
+            time.sleep(0.0005)
+        wait_until(lambda: not out.reachable)
+        server.start()
+        wait_until(lambda: out.waiting() == 0)
+    assert set(arrived(server.url, prefix)) == set(values(1000))
+    assert out.counts.spooled >= 1
+    assert out.counts.dropped == 0
+
+
+def test_a_frozen_log_blocks_nobody(server: Server, prefix: str, tmp_path: Path) -> None:
+    server.start()
+    with publisher(server.url, prefix, tmp_path, capacity=50) as out:
+        out.offer(b"key", b"first")
+        wait_until(lambda: out.counts.published == 1)
+        server.send_signal(signal.SIGSTOP)
+        for value in values(1000):
+            out.offer(b"key", value)
+            time.sleep(0.0005)
+        wait_until(lambda: out.counts.spooled > 500, seconds=3)  # while the sender still waits for its answer
+        server.send_signal(signal.SIGCONT)
+        wait_until(lambda: out.waiting() == 0)
+    assert set(arrived(server.url, prefix)) == {b"first", *values(1000)}
+    assert out.counts.dropped == 0
+
+
+def test_what_the_log_never_took_waits_for_the_next_crawl(server: Server, prefix: str, tmp_path: Path) -> None:
+    with publisher(server.url, prefix, tmp_path, capacity=10_000) as out:
+        for value in values(300):
+            out.offer(b"key", value)
+        started = time.monotonic()
+        out.close(0.5)
+        assert time.monotonic() - started < 5
+    server.start()
+    with publisher(server.url, prefix, tmp_path) as out:
+        wait_until(lambda: out.counts.published == 300)
+    assert arrived(server.url, prefix) == values(300)
+
+
+def test_beyond_the_spool_the_oldest_are_dropped_and_counted(server: Server, prefix: str, tmp_path: Path) -> None:
+    with publisher(server.url, prefix, tmp_path, limit=512 * 1024) as out:
+        for value in values(2000):
+            out.offer(b"key", value.ljust(1000))
+            time.sleep(0.0002)
+        wait_until(lambda: out.counts.spooled == 2000)
+        lost = out.counts.dropped
+        assert 0 < lost < 2000
+        server.start()
+        wait_until(lambda: out.waiting() == 0)
+    assert [value.strip() for value in arrived(server.url, prefix)] == values(2000 - lost, start=lost)
+
+
+def test_without_a_spool_the_queue_still_serves(server: Server, prefix: str, tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("a file in the way")
+    with publisher(server.url, prefix, tmp_path, capacity=100) as out:
+        for value in values(90):
+            out.offer(b"key", value)
+        server.start()
+        wait_until(lambda: out.counts.published == 90)
+    assert arrived(server.url, prefix) == values(90)
+
+
+def test_a_full_stream_is_left_alone(redis_url: str, prefix: str) -> None:
+    log = RedisLog(redis_url, f"{prefix}stream:full", limit=10)
+    log.send([(b"k", b"v")] * 10)
+    with pytest.raises(Unreachable, match="full"):
+        log.send([(b"k", b"v")])
+    with redis.Redis.from_url(redis_url) as client:
+        assert client.xlen(f"{prefix}stream:full") == 10
+        client.xtrim(f"{prefix}stream:full", maxlen=0)
+    log.send([(b"k", b"v")])
+    log.close()
+
+
+def test_a_cluster_serves_as_the_log(redis_cluster_url: str, prefix: str) -> None:
+    log = RedisLog(redis_cluster_url, f"{prefix}stream:sketches")
+    log.send([(b"k", b"v")] * 3)
+    log.send([])
+    log.close()
+
+
+def test_a_kafka_that_is_not_there_is_unreachable_in_bounded_time() -> None:
+    started = time.monotonic()
+    with pytest.raises(Unreachable, match="no Kafka"):
+        KafkaLog(f"kafka://127.0.0.1:{free_port()}", "sketches")
+    assert time.monotonic() - started < 10
+
+
+def test_brokers_are_read_from_the_setting() -> None:
+    assert servers("kafka://a:1,b:2/") == ["a:1", "b:2"]
+    assert servers("a:1") == ["a:1"]
+
+
+def test_a_missing_client_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "redis", None)
+    with pytest.raises(SettingError, match=r"clusterd\[redis\]"):
+        RedisLog("redis://127.0.0.1:1", "s")
+    monkeypatch.setitem(__import__("sys").modules, "kafka", None)
+    with pytest.raises(SettingError, match=r"clusterd\[kafka\]"):
+        KafkaLog("127.0.0.1:1", "s")

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from clusterd.learning.contract import Page
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Rule, RuleSet, State
+
+from clusterd.learning.contract import Page
 
 #: Pages of evidence kept for one host; beyond it `evidence.reservoir` chooses (100,000 pages pack to about 5 MB).
 EVIDENCE_LIMIT: Final = 100_000
@@ -75,29 +76,35 @@ class Evidence:
     mark: str
     #: False where the log was rewritten since the mark that was asked for: these are all its pages, start anew.
     continued: bool = True
+    #: What the whole log holds: pages (a URL may be among them more than once) and the blocks that they lie in.
+    total: int = 0
+    blocks: int = 0
 
 
 class RuleBook(Protocol):
     """Where evidence, rules and skips are kept. Client-library errors leave as `errors.Unreachable`."""
 
-    def add_pages(self, host: str, pages: Sequence[Page]) -> int:
-        """Append to a host's evidence and mark the host as changed; return how many pages its log holds now."""
+    def add_pages(self, pages: Mapping[str, Sequence[Page]]) -> None:
+        """Append to the evidence of hosts (host → pages) and mark the hosts as changed."""
         ...
 
     def evidence(self, host: str, after: str = "") -> Evidence:
         """Return what was added after a mark (all, where the mark is empty or the log was rewritten since)."""
         ...
 
-    def rewrite(self, host: str, upto: str, pages: Sequence[Page]) -> bool:
-        """Put ``pages`` in the place of the log up to a mark; False where it was rewritten since by another."""
+    def rewrite(self, host: str, upto: str, pages: Sequence[Page]) -> str:
+        """Put ``pages`` in the place of the log up to a mark; return the mark after them.
+
+        Empty, with nothing done, where another has rewritten the log since.
+        """
         ...
 
-    def changed(self) -> list[str]:
-        """Return the hosts with evidence that no learner has looked at."""
+    def changed(self) -> dict[str, int]:
+        """Return the hosts with evidence that no learner has looked at, and how often each was added to."""
         ...
 
-    def looked_at(self, host: str) -> None:
-        """Take a host off `changed`; to be called before its evidence is read, so that nothing is missed."""
+    def looked_at(self, host: str, times: int) -> None:
+        """Take a host off `changed`, unless it was added to once more than so many times."""
         ...
 
     def lease(self, host: str, owner: str, seconds: float) -> bool:
@@ -112,8 +119,19 @@ class RuleBook(Protocol):
         """Return what the book holds of a host's rules (`HostRules.empty` where nothing)."""
         ...
 
-    def save(self, state: HostRules) -> bool:
-        """Store a host's rules where the stored version is the one just before; False where it is another."""
+    def version(self, host: str) -> int:
+        """Return the version of a host's rules, 0 where there are none."""
+        ...
+
+    def save(self, state: HostRules, before: HostRules) -> bool:
+        """Store a host's rules where the stored version is still that of ``before``; False where it is another.
+
+        The version stays where only figures changed, and rises by one where the crawlers must be told.
+        """
+        ...
+
+    def offered(self, host: str) -> RuleSet | None:
+        """Return the rule set that crawlers would load now."""
         ...
 
     def offer(self, rules: RuleSet) -> None:
@@ -133,7 +151,7 @@ class RuleBook(Protocol):
         ...
 
     def skips(self, rule: str = "", since: int = 0) -> Iterator[SkipReport]:
-        """Yield the skips that can still be listed, oldest first (of one rule; at or after a time, Unix ms)."""
+        """Yield the skips that can still be listed as they arrived (of one rule; at or after a time, Unix ms)."""
         ...
 
     def skip_counts(self) -> dict[str, int]:

@@ -1,18 +1,63 @@
-"""The rule service: evidence in, rule sets out. What the worker calls, and what the command line changes."""
+"""The rule service: evidence in, rule sets out. What the worker calls, and what the command line changes.
+
+Learning a host (`RuleService.learn_due`) is done by one worker at a time, which holds the host's lease:
+
+1. its learner is brought up to date with the evidence log, and with what was decided without it;
+2. where the evidence changed enough, it learns;
+3. what it says is merged into the book by compare-and-set, and tried again where another change came first;
+4. the new rule set is offered to crawlers that start later, and published to those that run;
+5. the host is taken off the list of changed ones, unless evidence has come since.
+
+A crash between any two steps repeats them from the first. Cost: proportional to the pages that are new to the learner,
+plus the learner's own; a log is rewritten whole once it exceeds its limit by a quarter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from clusterd_crawler import topics, urls
+from clusterd_crawler.errors import ClusterdError, NotFound, WrongInput
+from clusterd_crawler.message import SkipReport
+from clusterd_crawler.rules import Rule, RuleSet, State
+from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Outcome
-from clusterd.learning.contract import HostLearner
-from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, RuleBook
-from clusterd_crawler.message import SkipReport
-from clusterd_crawler.rules import Rule, RuleSet
-from clusterd_crawler.sketch import Sketch
+from clusterd.learning.contract import HostLearner, Page
+from clusterd.learning.rulebook import turns
+from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evidence, HostRules, RuleBook
+from clusterd.learning.rulebook.entries import rules_to_bytes
+from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir
+from clusterd.learning.rulebook.recall import Recall, Recalls
+
+log = logging.getLogger(__name__)
 
 #: `Transport.publish`: topic, key, value.
 Publish = Callable[[str, bytes, bytes], None]
+
+#: Seconds that a host stays with the worker that learned it last; when a worker dies another takes over after them.
+LEASE_SECONDS: Final = 30.0
+#: How far a log may exceed its limit before it is cut to it.
+SLACK: Final = 1.25
+#: Blocks beyond the fewest possible before a log is packed anew (a slow crawl brings blocks of one page).
+LOOSE_BLOCKS: Final = 2_000
+#: Times that a change is tried again when another came first.
+ATTEMPTS: Final = 8
+#: Contradicting pages that retire an imported rule, unless that many times more agreed.
+STRIKES: Final = 3
+STRIKE_AGREEMENTS: Final = 100
+
+
+def _learner(host: str) -> HostLearner:
+    from clusterd.learning.learner import Learner
+
+    return Learner(host)
 
 
 class RuleService:
@@ -23,35 +68,220 @@ class RuleService:
         book: RuleBook,
         publish: Publish | None = None,
         *,
-        make_learner: Callable[[str], HostLearner] | None = None,
+        make_learner: Callable[[str], HostLearner] = _learner,
         evidence_limit: int = EVIDENCE_LIMIT,
     ) -> None:
-        raise NotImplementedError
+        self.book = book
+        self._publish = publish
+        self._limit = evidence_limit
+        self._recalls = Recalls(make_learner)
+        self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def observe(self, sketches: Sequence[Sketch], outcomes: Sequence[Outcome] = ()) -> None:
-        """Note the pages of a batch that the index has applied. May be repeated."""
-        raise NotImplementedError
+        """Note the pages of a batch that the index has applied. May be repeated.
+
+        Answers other than 2xx are no evidence: an error page says nothing about the URLs that lead to it.
+        """
+        pages: dict[str, list[Page]] = {}
+        for sketch in sketches:
+            if 200 <= sketch.status < 300 and (page := _page(sketch)) is not None:
+                pages.setdefault(urls.host_of(page.url), []).append(page)
+        self.book.add_pages(pages)
 
     def record_skips(self, reports: Sequence[SkipReport]) -> int:
         """Log and count skips; return how many were new. May be repeated."""
-        raise NotImplementedError
+        return self.book.add_skips(reports)
 
-    def learn_due(self, now: int) -> list[RuleSet]:
-        """Learn every host whose evidence changed enough and that no other worker learns; publish what changed."""
-        raise NotImplementedError
+    def learn_due(self, now: int, seconds: float = 2.0) -> list[RuleSet]:
+        """Learn every host whose evidence changed enough and that no other worker learns; publish what changed.
+
+        No host is begun after ``seconds``, so that the caller's other work goes on; the rest waits for the next call.
+        """
+        published = []
+        until = time.monotonic() + seconds
+        for host, times in self.book.changed().items():
+            if not self.book.lease(host, self._owner, LEASE_SECONDS):
+                continue
+            rules = self._look_at(host, now)
+            self.book.looked_at(host, times)
+            if rules is not None:
+                published.append(rules)
+            if time.monotonic() > until:
+                break
+        for host in self._recalls.shrink():
+            self.book.release(host, self._owner)
+        return published
+
+    def rules(self, host: str = "", *, every: bool = False) -> Iterable[Rule]:
+        """Yield the rules in force (with ``every`` the retired ones too), of a host or of all, host by host."""
+        for name in [host] if host else self.book.hosts():
+            for entry in self.book.load(name).entries.values():
+                if every or entry.rule.state in turns.IN_FORCE:
+                    yield entry.rule
+
+    def entry(self, rule: str) -> Entry:
+        """Return a rule with its history; `NotFound` where there is none of that id."""
+        return self._found(rule)[1]
 
     def retire(self, rule: str, at: int, reason: str = "by hand") -> Rule:
-        """Retire a rule and publish at once; `errors.NotFound` where there is none of that id."""
-        raise NotImplementedError
+        """Retire a rule and publish at once; it does not come back by itself. `NotFound` where there is none."""
+        return self._turn(rule, "retired", reason, at)
 
     def pin(self, rule: str, at: int) -> Rule:
-        """Keep a rule whatever the watch says, and publish at once."""
-        raise NotImplementedError
+        """Keep a rule whatever the watch says, and publish at once. `NotFound` where there is none."""
+        return self._turn(rule, "pinned", "by hand", at)
+
+    def import_rules(self, rules: Iterable[Rule], at: int) -> list[Rule]:
+        """Enter an operator's rules and publish them: live, watched by the pages that are fetched all the same."""
+        by_host: dict[str, list[Rule]] = {}
+        for rule in rules:
+            by_host.setdefault(rule.host, []).append(rule)
+        entered = []
+        for host, given in by_host.items():
+            state = self._change(host, lambda before, given=given: turns.imported(before, given, at))  # type: ignore[misc]
+            entered += [state.entries[rule.id].rule for rule in given]
+        return entered
 
     def unskip(self, url: str = "", rule: str = "") -> list[SkipReport]:
-        """Have a URL (or all listed skips of a rule) fetched whatever the rules say; publish; return what is undone."""
-        raise NotImplementedError
+        """Have a URL, or all listed skips of a rule, fetched whatever the rules say; publish; return what is undone.
+
+        A URL that is not in the log is exempted too, and returned without a rule.
+        """
+        if rule:
+            self._found(rule)
+            undone = list(self.book.skips(rule=rule))
+        else:
+            url = urls.canonical(url)
+            undone = [skip for skip in self.book.skips() if skip.url == url] or [SkipReport(url, "", "", "", 0)]
+        undone = list({skip.url: skip for skip in undone}.values())
+        by_host: dict[str, list[str]] = {}
+        for skip in undone:
+            host = (self.book.host_of(skip.rule) if skip.rule else None) or urls.host_of(skip.url)
+            by_host.setdefault(host, []).append(skip.url)
+        for host, exempt in by_host.items():
+            self._change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt))  # type: ignore[misc]
+        return undone
 
     def close(self) -> None:
         """Give the leases back, so that other workers go on at once."""
-        raise NotImplementedError
+        for host in self._recalls.hosts():
+            try:
+                self.book.release(host, self._owner)
+            except ClusterdError as error:
+                log.info("the lease of %s runs out by itself: %s", host, error)
+            self._recalls.forget(host)
+
+    def _look_at(self, host: str, now: int) -> RuleSet | None:
+        recall = self._caught_up(host)
+        before = self.book.load(host).rules.version
+        struck = _struck(recall.trials)
+        learned = recall.learner.learn(now) if recall.learner.due() else None
+        if learned is None and not struck:
+            return None
+
+        def change(state: HostRules) -> HostRules:
+            if learned is not None:
+                state = turns.relearned(state, learned, now)
+            return turns.turned(state, _strikes(state, struck), now) if struck else state
+
+        state = self._change(host, change)
+        recall.version = state.rules.version
+        return state.rules if state.rules.version != before else None
+
+    def _caught_up(self, host: str) -> Recall:
+        """Return the host's learner, having seen all evidence and all that was decided without it."""
+        recall = self._recalls.get(host)
+        evidence = self.book.evidence(host, recall.mark if recall else "")
+        if recall is None or not evidence.continued:
+            recall = self._recalls.new(host)
+        if evidence.total > self._limit * SLACK:
+            recall, evidence = self._cut(host)
+        elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
+            evidence = self._packed(host, evidence)
+        recall.show(evidence.pages)
+        recall.mark = evidence.mark
+        if recall.version != self.book.version(host):
+            state = self.book.load(host)
+            recall.tell(state)
+            self._announce_again(state.rules)
+        return recall
+
+    def _cut(self, host: str) -> tuple[Recall, Evidence]:
+        """Cut the log to its limit; the learner starts anew from what stays."""
+        whole = self.book.evidence(host)
+        kept = reservoir(whole.pages, self._limit)
+        self.book.rewrite(host, whole.mark, kept)
+        log.info("evidence of %s: %d of %d pages kept", host, len(kept), len(whole.pages))
+        return self._recalls.new(host), self.book.evidence(host)
+
+    def _packed(self, host: str, evidence: Evidence) -> Evidence:
+        """Pack the log anew without dropping what the learner knows; return the evidence with its new mark."""
+        whole = self.book.evidence(host)
+        mark = self.book.rewrite(host, whole.mark, latest(whole.pages))
+        return Evidence(whole.pages, mark or evidence.mark)
+
+    def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:
+        host, _ = self._found(rule)
+        after = self._change(host, lambda before: turns.turned(before, {rule: (state, "hand", reason)}, at))
+        return after.entries[rule].rule
+
+    def _found(self, rule: str) -> tuple[str, Entry]:
+        host = self.book.host_of(rule)
+        entry = self.book.load(host).entries.get(rule) if host else None
+        if host is None or entry is None:
+            raise NotFound(f"there is no rule {rule}; clusterd rules list --all shows the ids")
+        return host, entry
+
+    def _change(self, host: str, change: Callable[[HostRules], HostRules]) -> HostRules:
+        """Change a host's rules by compare-and-set, and announce what the crawlers must know."""
+        for _ in range(ATTEMPTS):
+            before = self.book.load(host)
+            after = change(before)
+            if after is before:
+                return before
+            if self.book.save(after, before):
+                if after.rules.version != before.rules.version:
+                    self._announce(after.rules)
+                return after
+        raise ClusterdError(f"the rules of {host} changed {ATTEMPTS} times meanwhile; try again")
+
+    def _announce(self, rules: RuleSet) -> None:
+        self.book.offer(rules)
+        if self._publish is not None:
+            self._publish(topics.RULES, rules.host.encode(), rules_to_bytes(rules))
+        log.info("rules of %s: version %d, %d in force", rules.host, rules.version, len(rules.rules))
+
+    def _announce_again(self, rules: RuleSet) -> None:
+        """Announce a set that was saved by a worker that died before it could say so."""
+        offered = self.book.offered(rules.host)
+        if rules.version > (offered.version if offered else 0):
+            self._announce(rules)
+
+
+def _page(sketch: Sketch) -> Page | None:
+    """Return what the learner sees of a page; None where its URL is none."""
+    try:
+        url = urls.canonical(sketch.url)
+        instead_of = urls.canonical(sketch.instead_of) if sketch.instead_of else ""
+    except WrongInput:
+        return None
+    main = sketch.main
+    return Page(url, main.text, main.tokens, sketch.names, sketch.fetched_at, sketch.explored, instead_of)
+
+
+def _struck(trials: Mapping[str, list[int]]) -> dict[str, str]:
+    """Return the rules that too many watched pages contradict, with the reason."""
+    return {
+        rule: f"{differed} of {agreed + differed} watched pages differed"
+        for rule, (agreed, differed) in trials.items()
+        if differed >= STRIKES and agreed < STRIKE_AGREEMENTS * differed
+    }
+
+
+def _strikes(state: HostRules, struck: Mapping[str, str]) -> dict[str, tuple[State, By, str]]:
+    """Return the change that retires those of the rules that are imported and live; others are the learner's."""
+    return {
+        rule: ("retired", "watch", reason)
+        for rule, reason in struck.items()
+        if (entry := state.entries.get(rule)) and entry.rule.state == "live" and entry.last.by == "import"
+    }

@@ -1,0 +1,12 @@
+#!lua
+-- evidence(log, meta; generation, start) → generation, pages, blocks, continued (1 or 0), the blocks from start on
+--
+-- Where the generation asked for is not the log's, the log was rewritten since: all its blocks are returned.
+--
+-- KEYS[1]  <prefix>rb:{host}:log    LIST  blocks of pages (format in evidence.py), oldest first
+-- KEYS[2]  <prefix>rb:{host}:meta   HASH  generation (times the log was rewritten), pages
+local generation = redis.call('HGET', KEYS[2], 'generation') or '0'
+local pages = redis.call('HGET', KEYS[2], 'pages') or '0'
+local continued = generation == ARGV[1] and 1 or 0
+local start = continued == 1 and ARGV[2] or '0'
+return {generation, pages, redis.call('LLEN', KEYS[1]), continued, redis.call('LRANGE', KEYS[1], start, -1)}

@@ -1,0 +1,162 @@
+"""Pages of evidence as bytes, and which of them stay when a host has more than may be kept.
+
+A block is one or more pages. Integers are little-endian, a ``varint`` is LEB128, a ``text`` a varint with the number of
+bytes, then UTF-8:
+
+    offset  bytes  field
+    0       1      version, 1
+    1       …      zlib stream of the pages, each:
+                   text url, u64 content, i64 fetched_at (Unix ms), varint words,
+                   varint n, n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash),
+                   text explored, text instead_of
+
+URLs of a host repeat each other, so a block of a thousand pages packs to 30–60 bytes a page.
+
+Cost: packing and unpacking are linear in the pages (about 6 µs each); the reservoir sorts them once.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import mmh3
+from clusterd_crawler.errors import MessageError
+from clusterd_crawler.sketch import Name
+
+from clusterd.learning.contract import Page
+
+VERSION: Final = 1
+#: Pages of one block when a log is rewritten.
+BLOCK_PAGES: Final = 1_000
+#: Fast, and within a tenth of the size that the best level reaches on URLs.
+ZLIB_LEVEL: Final = 1
+
+#: Pages of one content that the reservoir keeps before it touches anything else: agreement beyond it adds nothing.
+SAME_CONTENT: Final = 256
+#: Share of the limit that pages fetched to watch a rule may take.
+EXPLORED_SHARE: Final = 0.1
+
+_KINDS: Final = ("canonical", "shortlink", "og", "anchor")
+_CODES: Final = {kind: code for code, kind in enumerate(_KINDS, start=1)}
+_HEAD: Final = struct.Struct("<Qq")
+_NAME: Final = struct.Struct("<BQ")
+
+
+def pack(pages: Iterable[Page]) -> bytes:
+    """Return the block that holds the pages."""
+    out = bytearray()
+    for page in pages:
+        _put_text(out, page.url)
+        out += _HEAD.pack(page.content, page.fetched_at)
+        _put_varint(out, page.words)
+        _put_varint(out, len(page.names))
+        for name in page.names:
+            out += _NAME.pack(_CODES[name.kind], name.hash)
+        _put_text(out, page.explored)
+        _put_text(out, page.instead_of)
+    return bytes((VERSION,)) + zlib.compress(out, ZLIB_LEVEL)
+
+
+def unpack(block: bytes) -> list[Page]:
+    """Return the pages of a block; `MessageError` where it is not one of ours or was cut short."""
+    if not block or block[0] != VERSION:
+        raise MessageError(f"not a block of evidence of version {VERSION}", block)
+    try:
+        return list(_pages(zlib.decompress(block[1:])))
+    except (zlib.error, struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MessageError(f"a damaged block of evidence: {error}", block) from None
+
+
+def latest(pages: Iterable[Page]) -> list[Page]:
+    """Return the last fetch of each URL, in the order of the fetches (equal times in the order given)."""
+    newest: dict[str, Page] = {}
+    for page in pages:
+        known = newest.get(page.url)
+        if known is None or page.fetched_at >= known.fetched_at:
+            newest[page.url] = page
+    return sorted(newest.values(), key=lambda page: page.fetched_at)
+
+
+def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
+    """Choose at most ``limit`` pages, so that what contradicts a rule outlives what merely agrees with it once more.
+
+    1. Pages fetched to watch a rule stay, the latest first, up to their share of the limit.
+    2. Of one content at most `SAME_CONTENT` pages stay: a host cannot fill its log with one page under many URLs and
+       so push out the pages that differ.
+    3. Of the rest those stay whose folder and query names hash lowest: families of URLs stay or go whole, with
+       their agreements and their contradictions alike. The hash is fixed, so that the same pages are chosen whoever
+       chooses and whenever.
+    """
+    kept = latest(pages)
+    if len(kept) <= limit:
+        return kept
+    watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
+    chosen = {page.url for page in watched}
+    counts: Counter[int] = Counter(page.content for page in watched)
+    rest: list[Page] = []
+    for page in sorted((p for p in kept if p.url not in chosen), key=lambda p: mmh3.hash64(p.url, signed=False)[0]):
+        counts[page.content] += 1
+        if counts[page.content] <= SAME_CONTENT:
+            rest.append(page)
+    rest.sort(key=lambda page: mmh3.hash64(_family(page.url), signed=False)[0])
+    return latest(watched + rest[: limit - len(watched)])
+
+
+def _family(url: str) -> str:
+    """Return a URL's folder and the names of its query keys: what URLs of one rule have in common."""
+    path, _, query = url.partition("?")
+    names = sorted({piece.partition("=")[0] for piece in query.split("&")}) if query else []
+    return path.rpartition("/")[0] + "?" + "&".join(names)
+
+
+def _pages(data: bytes) -> Iterator[Page]:
+    at = 0
+    while at < len(data):
+        url, at = _text(data, at)
+        content, fetched_at = _HEAD.unpack_from(data, at)
+        words, at = _varint(data, at + _HEAD.size)
+        count, at = _varint(data, at)
+        names = []
+        for _ in range(count):
+            code, value = _NAME.unpack_from(data, at)
+            names.append(Name(_KINDS[code - 1], value))
+            at += _NAME.size
+        explored, at = _text(data, at)
+        instead_of, at = _text(data, at)
+        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of)
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _put_text(out: bytearray, text: str) -> None:
+    raw = text.encode()
+    _put_varint(out, len(raw))
+    out += raw
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    size, at = _varint(data, at)
+    raw = data[at : at + size]
+    if len(raw) < size:
+        raise IndexError("it ends inside a text")
+    return raw.decode(), at + size

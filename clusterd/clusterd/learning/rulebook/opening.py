@@ -1,0 +1,13 @@
+"""Open the rule book of a store."""
+
+from __future__ import annotations
+
+from clusterd_consumer.redis_connection import Client
+
+from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.service import Publish, RuleService
+
+
+def open_rulebook(client: Client, prefix: str, publish: Publish | None) -> RuleService:
+    """Return the rule service over the book on this Redis or Redis Cluster."""
+    return RuleService(RedisRuleBook(client, prefix), publish)

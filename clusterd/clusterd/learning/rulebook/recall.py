@@ -1,0 +1,103 @@
+"""Learners in memory: of the hosts that this worker learns, the busy ones keep theirs between two looks.
+
+A learner is rebuilt from the host's evidence log after a restart, after the log was cut, or when it had to make room.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import mmh3
+
+from clusterd.learning.contract import HostLearner, Page
+from clusterd.learning.rulebook.contract import HostRules
+
+#: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
+PAGES_LIMIT: Final = 500_000
+
+
+@dataclass(slots=True)
+class Recall:
+    """A host's learner, and how far it has read."""
+
+    learner: HostLearner
+    mark: str = ""
+    #: Version of the host's rules that the learner was told of.
+    version: int = -1
+    #: Hash of URL → (fetch time, content): deliveries repeated and pages that come late are not shown again.
+    shown: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: Rule → [agreed, differed]: pages fetched to watch a rule that the learner does not know (an imported one).
+    trials: dict[str, list[int]] = field(default_factory=dict)
+
+    def show(self, pages: Iterable[Page]) -> None:
+        """Let the learner see the pages that are new to it."""
+        self.learner.observe(list(self._fresh(pages)))
+
+    def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
+        for page in pages:
+            url = mmh3.hash64(page.url, signed=False)[0]
+            known = self.shown.get(url)
+            if known is not None and known[0] >= page.fetched_at:
+                continue
+            self.shown[url] = (page.fetched_at, page.content)
+            if page.explored:
+                self._count_trial(page)
+            yield page
+
+    def _count_trial(self, page: Page) -> None:
+        known = self.shown.get(mmh3.hash64(page.instead_of, signed=False)[0])
+        if known is not None:
+            self.trials.setdefault(page.explored, [0, 0])[known[1] != page.content] += 1
+
+    def tell(self, state: HostRules) -> None:
+        """Tell the learner what was decided without it: rules retired for good, rules pinned."""
+        for entry in state.entries.values():
+            turn = entry.last
+            if turn.state == "retired" and turn.by in {"hand", "watch"}:
+                self.learner.retire(entry.rule.id, turn.reason, turn.at)
+            elif turn.state == "pinned":
+                self.learner.pin(entry.rule.id, turn.at)
+        self.version = state.rules.version
+
+
+class Recalls:
+    """The learners of one worker, bounded by the pages that they hold; the host looked at longest ago goes first."""
+
+    def __init__(self, make: Callable[[str], HostLearner], pages_limit: int = PAGES_LIMIT) -> None:
+        self._make = make
+        self._limit = pages_limit
+        self._hosts: OrderedDict[str, Recall] = OrderedDict()
+
+    def get(self, host: str) -> Recall | None:
+        """Return a host's learner where it is in memory."""
+        found = self._hosts.get(host)
+        if found is not None:
+            self._hosts.move_to_end(host)
+        return found
+
+    def new(self, host: str) -> Recall:
+        """Start a host's learner anew."""
+        self._hosts[host] = Recall(self._make(host))
+        self._hosts.move_to_end(host)
+        return self._hosts[host]
+
+    def forget(self, host: str) -> None:
+        """Drop a host's learner."""
+        self._hosts.pop(host, None)
+
+    def shrink(self) -> list[str]:
+        """Drop learners until the rest fits (one always stays); return the hosts that went."""
+        gone = []
+        held = sum(len(recall.shown) for recall in self._hosts.values())
+        while held > self._limit and len(self._hosts) > 1:
+            host, recall = self._hosts.popitem(last=False)
+            held -= len(recall.shown)
+            gone.append(host)
+        return gone
+
+    def hosts(self) -> list[str]:
+        """Return the hosts whose learners are in memory."""
+        return list(self._hosts)

@@ -1,0 +1,202 @@
+"""The rule book on Redis or Redis Cluster. What belongs to one host lies in one slot; nothing needs two hosts at once.
+
+    <prefix>rb:{host}:log      LIST    blocks of pages (`evidence`), oldest first
+    <prefix>rb:{host}:meta     HASH    generation: times the log was rewritten; pages: pages in it
+    <prefix>rb:{host}:lease    STRING  who learns the host, expires by itself
+    <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`)
+    <prefix>rb:changed         HASH    host with evidence that no learner has looked at → times added to
+    <prefix>rb:ids             HASH    rule id → host
+    <prefix>rb:{:skips}:…      log, counts, seen, before (skips.lua)
+    <prefix>rules              HASH    host → the published set, where crawlers load it from at their start
+
+``host`` is percent-encoded, so that no host name can end the hash tag or be taken for ``:skips``.
+Scripts lie beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from clusterd_consumer.redis_connection import Client, translated
+from clusterd_crawler.message import SkipReport, decode, encode
+from clusterd_crawler.rules import RuleSet
+
+from clusterd.learning.contract import Page
+from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Evidence, HostRules
+from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
+from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
+
+#: Entries of the skip log fetched at a time, and skips applied in one call.
+PAGE: Final = 1_000
+#: Bytes of a skip's identity in the set of those seen.
+IDENTITY_BYTES: Final = 12
+
+
+class RedisRuleBook:
+    """Safe with many workers: every change is one script, or appends."""
+
+    def __init__(self, client: Client, prefix: str, *, skips_limit: int = SKIPS_LIMIT) -> None:
+        #: The client's types say "awaitable or value" of every answer; here it is always the value.
+        self._client: Any = client
+        self._prefix = prefix
+        self._skips_limit = skips_limit
+        folder = Path(__file__).parent
+        self._scripts = {
+            path.stem: self._client.register_script(path.read_text("utf-8")) for path in folder.glob("*.lua")
+        }
+
+    def _key(self, host: str, kind: str) -> str:
+        return f"{self._prefix}rb:{{{quote(host, safe='')}}}:{kind}"
+
+    def _skip_key(self, kind: str) -> str:
+        return f"{self._prefix}rb:{{:skips}}:{kind}"
+
+    def _run(self, script: str, keys: Sequence[str], *args: str | int | bytes) -> Any:
+        return self._scripts[script](keys=keys, args=args)
+
+    @translated()
+    def add_pages(self, pages: Mapping[str, Sequence[Page]]) -> None:
+        """Append to the evidence of hosts."""
+        if not pages:
+            return
+        pipe = self._client.pipeline(transaction=False)
+        for host, added in pages.items():
+            pipe.rpush(self._key(host, "log"), pack(added))
+            pipe.hincrby(self._key(host, "meta"), "pages", len(added))
+            pipe.hincrby(f"{self._prefix}rb:changed", host, 1)
+        pipe.execute()
+
+    @translated()
+    def evidence(self, host: str, after: str = "") -> Evidence:
+        """Return what was added after a mark, which is ``generation:blocks:pages``."""
+        generation, _, rest = after.partition(":")
+        start = rest.partition(":")[0] or "0"
+        keys = (self._key(host, "log"), self._key(host, "meta"))
+        now, total, blocks, continued, read = self._run("evidence", keys, generation, start)
+        pages = tuple(page for block in read for page in unpack(block))
+        mark = f"{now.decode()}:{blocks}:{total.decode()}"
+        return Evidence(pages, mark, bool(continued), int(total), blocks)
+
+    @translated()
+    def rewrite(self, host: str, upto: str, pages: Sequence[Page]) -> str:
+        """Put ``pages`` in the place of the log up to a mark."""
+        generation, replaced_blocks, replaced_pages = upto.split(":")
+        blocks = [pack(pages[start : start + BLOCK_PAGES]) for start in range(0, len(pages), BLOCK_PAGES)]
+        keys = (self._key(host, "log"), self._key(host, "meta"))
+        done = self._run("rewrite", keys, generation, replaced_blocks, replaced_pages, len(pages), *blocks)
+        return f"{int(generation) + 1}:{len(blocks)}:{len(pages)}" if done else ""
+
+    @translated()
+    def changed(self) -> dict[str, int]:
+        """Return the hosts with evidence that no learner has looked at."""
+        found = self._client.hgetall(f"{self._prefix}rb:changed")
+        return {host.decode(): int(times) for host, times in found.items()}
+
+    @translated()
+    def looked_at(self, host: str, times: int) -> None:
+        """Take a host off `changed`, unless it was added to since."""
+        self._run("looked_at", (f"{self._prefix}rb:changed",), host, times)
+
+    @translated()
+    def lease(self, host: str, owner: str, seconds: float) -> bool:
+        """Take or prolong the sole right to learn a host."""
+        return bool(self._run("lease", (self._key(host, "lease"),), owner, max(1, int(seconds * 1000))))
+
+    @translated()
+    def release(self, host: str, owner: str) -> None:
+        """Give a lease back."""
+        self._run("lease", (self._key(host, "lease"),), owner, 0)
+
+    @translated()
+    def load(self, host: str) -> HostRules:
+        """Return what the book holds of a host's rules."""
+        rules, entries = self._client.hmget(self._key(host, "book"), "rules", "entries")
+        if rules is None:
+            return HostRules.empty(host)
+        return HostRules(rules_from_bytes(rules), entries_from_bytes(entries))
+
+    @translated()
+    def version(self, host: str) -> int:
+        """Return the version of a host's rules."""
+        return int(self._client.hget(self._key(host, "book"), "version") or 0)
+
+    @translated()
+    def save(self, state: HostRules, before: HostRules) -> bool:
+        """Store a host's rules where the stored version is still that of ``before``.
+
+        Ids are added first and taken away last: a crash in between leaves ids too many, which the next save repeats.
+        """
+        host, ids = state.rules.host, f"{self._prefix}rb:ids"
+        added = [rule for rule in state.entries if rule not in before.entries]
+        if added:
+            self._client.hset(ids, mapping=dict.fromkeys(added, host))
+        rules, entries = rules_to_bytes(state.rules), entries_to_bytes(state)
+        versions = (before.rules.version, state.rules.version)
+        if not self._run("save", (self._key(host, "book"),), *versions, rules, entries):
+            return False
+        dropped = [rule for rule in before.entries if rule not in state.entries]
+        if dropped:
+            self._client.hdel(ids, *dropped)
+        return True
+
+    @translated()
+    def offer(self, rules: RuleSet) -> None:
+        """Put a rule set where crawlers load it from at their start."""
+        self._run("offer", (f"{self._prefix}rules",), rules.host, rules.version, rules_to_bytes(rules))
+
+    @translated()
+    def offered(self, host: str) -> RuleSet | None:
+        """Return the rule set that crawlers would load now."""
+        found = self._client.hget(f"{self._prefix}rules", host)
+        return None if found is None else rules_from_bytes(found)
+
+    @translated()
+    def hosts(self) -> list[str]:
+        """Return the hosts of which rules are known."""
+        return sorted({host.decode() for host in self._client.hvals(f"{self._prefix}rb:ids")})
+
+    @translated()
+    def host_of(self, rule: str) -> str | None:
+        """Return the host of a rule id."""
+        found = self._client.hget(f"{self._prefix}rb:ids", rule)
+        return None if found is None else found.decode()
+
+    @translated()
+    def add_skips(self, reports: Sequence[SkipReport]) -> int:
+        """Log and count skips, each once."""
+        keys = [self._skip_key(kind) for kind in ("log", "counts", "seen", "before")]
+        new = 0
+        for start in range(0, len(reports), PAGE):
+            args: list[str | int | bytes] = [self._skips_limit]
+            for report in reports[start : start + PAGE]:
+                message = encode(report)
+                args += (blake2b(message, digest_size=IDENTITY_BYTES).digest(), report.rule, message)
+            new += int(self._run("skips", keys, *args))
+        return new
+
+    def skips(self, rule: str = "", since: int = 0) -> Iterator[SkipReport]:
+        """Yield the skips that can still be listed, in the order in which they arrived."""
+        start = b"-"
+        while entries := self._skip_entries(start):
+            for entry, fields in entries:
+                start = b"(" + entry
+                skip = decode(fields[b"m"])
+                if isinstance(skip, SkipReport) and rule in {"", skip.rule} and skip.at >= since:
+                    yield skip
+
+    @translated()
+    def _skip_entries(self, start: bytes) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        found: list[tuple[bytes, dict[bytes, bytes]]] = self._client.xrange(
+            self._skip_key("log"), min=start, count=PAGE
+        )
+        return found
+
+    @translated()
+    def skip_counts(self) -> dict[str, int]:
+        """Return the number of skips by rule since the beginning."""
+        counts = self._client.hgetall(self._skip_key("counts"))
+        return {rule.decode(): int(count) for rule, count in counts.items()}

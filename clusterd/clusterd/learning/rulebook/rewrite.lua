@@ -1,0 +1,18 @@
+#!lua
+-- rewrite(log, meta; generation, blocks replaced, pages replaced, pages given, block…) → 1 done, 0 rewritten by another
+--
+-- What was appended since the mark stays behind the new blocks.
+--
+-- KEYS[1]  <prefix>rb:{host}:log    LIST  blocks of pages (format in evidence.py), oldest first
+-- KEYS[2]  <prefix>rb:{host}:meta   HASH  generation (times the log was rewritten), pages
+local generation = redis.call('HGET', KEYS[2], 'generation') or '0'
+if generation ~= ARGV[1] then
+  return 0
+end
+redis.call('LTRIM', KEYS[1], ARGV[2], -1)
+for i = #ARGV, 5, -1 do
+  redis.call('LPUSH', KEYS[1], ARGV[i])
+end
+redis.call('HINCRBY', KEYS[2], 'generation', 1)
+redis.call('HINCRBY', KEYS[2], 'pages', ARGV[4] - ARGV[3])
+return 1

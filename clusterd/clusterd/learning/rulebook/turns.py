@@ -1,0 +1,110 @@
+"""How a host's rules go from one state to the next: pure functions over `HostRules`. Every change leaves a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.rules import Rule, RuleSet, State
+
+from clusterd.learning.rulebook.contract import (
+    HISTORY_LIMIT,
+    RETIRED_LIMIT,
+    UNSKIP_LIMIT,
+    By,
+    Entry,
+    HostRules,
+    Turn,
+)
+
+#: States in which a rule is published.
+IN_FORCE: Final = frozenset({"live", "pinned"})
+#: Who brings rules that the learner knows nothing of.
+NOT_LEARNED: Final = frozenset({"import", "hand"})
+
+
+def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
+    """Return the state after learning.
+
+    1. What the learner says has failed is retired for good; what it merely says no longer is retired until it says it
+       again. Pinned rules stay, and imported ones, which the learner does not know.
+    2. Its other rules are entered, with their new figures, unless the operator has retired them.
+    """
+    entries = dict(before.entries)
+    said = {rule.id: rule for rule in learned.rules if rule.state in IN_FORCE}
+    failed = {rule: reason for rule, reason in learned.retired if rule not in said}
+    for entry in before.entries.values():
+        rule = entry.rule
+        if rule.state != "live" or rule.id in said:
+            continue
+        if rule.id in failed:
+            entries[rule.id] = _turned(entry, at, "retired", "watch", failed[rule.id])
+        elif entry.last.by not in NOT_LEARNED:
+            entries[rule.id] = _turned(entry, at, "retired", "relearned", "the evidence no longer says so")
+    for rule in said.values():
+        entries[rule.id] = _entered(entries.get(rule.id), rule, at)
+    return _settled(before, entries)
+
+
+def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: int) -> HostRules:
+    """Return the state after rules were brought to other states: rule id → (state, by whom, why)."""
+    entries = dict(before.entries)
+    for rule, (state, by, reason) in changes.items():
+        entries[rule] = _turned(entries[rule], at, state, by, reason)
+    return _settled(before, entries)
+
+
+def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
+    """Return the state with an operator's rules entered; they are live, and watched, whatever the learner says."""
+    entries = dict(before.entries)
+    for rule in rules:
+        state: State = "pinned" if rule.state == "pinned" else "live"
+        known = entries.get(rule.id)
+        entry = Entry(rule, known.history if known else ())
+        entries[rule.id] = _turned(entry, at, state, "import", "imported")
+    return _settled(before, entries)
+
+
+def unskipped(before: HostRules, urls: Iterable[str]) -> HostRules:
+    """Return the state with URLs exempted; `WrongInput` where that would be more than a host may have."""
+    every = tuple(dict.fromkeys((*before.rules.unskip, *urls)))
+    if len(every) > UNSKIP_LIMIT:
+        raise WrongInput(
+            f"{len(every)} exempted URLs on {before.rules.host} are more than {UNSKIP_LIMIT}; "
+            "retire the rule instead: clusterd rules retire ID"
+        )
+    if every == before.rules.unskip:
+        return before
+    rules = replace(before.rules, version=before.rules.version + 1, retired=(), unskip=every)
+    return HostRules(rules, before.entries)
+
+
+def _entered(known: Entry | None, rule: Rule, at: int) -> Entry:
+    """Enter what the learner says of a rule: figures are always new, the state only where that is the learner's."""
+    if known is None:
+        return Entry(replace(rule, since=at), (Turn(at, rule.state, "learner"),))
+    if known.rule.state in IN_FORCE or known.last.by == "hand":
+        return Entry(replace(rule, state=known.rule.state, since=known.rule.since), known.history)
+    return _turned(Entry(rule, known.history), at, rule.state, "learner", "learned again")
+
+
+def _turned(entry: Entry, at: int, state: State, by: By, reason: str) -> Entry:
+    history = (*entry.history, Turn(at, state, by, reason))[-HISTORY_LIMIT:]
+    return Entry(replace(entry.rule, state=state, since=at), history)
+
+
+def _settled(before: HostRules, entries: dict[str, Entry]) -> HostRules:
+    """Bound the retired rules and make the set to publish: a version later where the crawlers must be told."""
+    gone = [entry for entry in entries.values() if entry.rule.state == "retired"]
+    gone.sort(key=lambda entry: (entry.last.by == "hand", entry.last.at))
+    for entry in gone[: max(0, len(gone) - RETIRED_LIMIT)]:
+        del entries[entry.rule.id]
+    in_force = tuple(entry.rule for entry in entries.values() if entry.rule.state in IN_FORCE)
+    was = {rule.id for rule in before.rules.rules}
+    now = {rule.id for rule in in_force}
+    if was == now and {r.id: r.state for r in before.rules.rules} == {r.id: r.state for r in in_force}:
+        return HostRules(replace(before.rules, rules=in_force), entries)
+    retired = tuple((rule, entries[rule].last.reason if rule in entries else "retired") for rule in sorted(was - now))
+    return HostRules(replace(before.rules, version=before.rules.version + 1, rules=in_force, retired=retired), entries)

@@ -1,0 +1,190 @@
+"""Lost & found (paper, section 6.2): where did a page go that a later sweep of its host no longer has?
+
+The best match among the pages that could have taken its place in the later sweep. Such a page
+
+- is new: its URL was not in the sweep that last saw the lost page; or
+- had the lost page's content already or took it over since: it resembles the lost page nearly whole (r ≥ `TWIN`), or
+  `GAIN` more than it did when the lost page was last seen (two pages merged into one).
+
+Best match, not a threshold: see `nearest` for the score and why short pages need no profile of their own. "No match"
+is said only where nothing shares more than a phrase. The margin is by how much the best score exceeds the runner-up's:
+a low resemblance with a wide margin is a rewritten page, a high one with no margin a page that has twins.
+
+Where the later sweep holds no match, the sweeps between are asked one after another, and a page found in one of them is
+followed on (chains of moves: a page that was renamed and then rewritten resembles what it was in between).
+
+Cost: one reading of the later sweep's sketches, then `Nearest.matches` for each lost page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from clusterd.clusters.contract import Index, Version
+from clusterd.queries.nearest import Match, Nearest, Page
+from clusterd.queries.timeline import Timeline, timeline
+from clusterd_consumer.resemblance import estimate
+from clusterd_crawler.errors import NotFound
+from clusterd_crawler.sketch import Profile, StreamSketch
+from clusterd_crawler.urls import host_of
+
+#: Resemblance at which a page that was there before counts as another copy of the lost one.
+TWIN: Final = 0.9
+#: How much more a page that was there before must resemble the lost one now, to have taken its content over.
+GAIN: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What became of a lost page. ``match`` is None where nothing is near."""
+
+    url: str
+    match: str | None
+    resemblance: float
+    match_in_query: float
+    query_in_match: float
+    #: Score of the match less that of the runner-up.
+    margin: float
+    #: The sweep that last saw the page, and the one that the match is in.
+    from_sweep: str
+    to_sweep: str
+    #: The moves between, where the page moved more than once: (sweep, URL).
+    via: tuple[tuple[str, str], ...] = ()
+
+
+def find_lost(
+    index: Index,
+    profile: Profile,
+    urls: Sequence[str] | None = None,
+    from_sweep: str | None = None,
+    to_sweep: str | None = None,
+    host: str | None = None,
+) -> Iterator[Found]:
+    """Yield what became of the given URLs, or of all lost pages (of a host).
+
+    ``to_sweep`` is by default the last sweep of the host, ``from_sweep`` the last one before it that has the page.
+    A given URL that is unknown raises `NotFound`; one that is not lost yields nothing.
+    """
+    if urls is None:
+        for name in [host] if host else index.hosts():
+            search = Search(index, profile, name)
+            if search.covers(from_sweep, to_sweep, strict=host is not None or len(index.hosts()) == 1):
+                yield from search.all(from_sweep, to_sweep)
+        return
+    searches: dict[str, Search] = {}
+    for url in urls:
+        name = host_of(url)
+        if name not in searches:
+            searches[name] = Search(index, profile, name)
+        search = searches[name]
+        search.covers(from_sweep, to_sweep, strict=True)
+        found = search.one(url, from_sweep, to_sweep)
+        if found is not None:
+            yield found
+
+
+@dataclass
+class Search:
+    """The lost pages of one host; remembers the pages that it searched."""
+
+    index: Index
+    profile: Profile
+    host: str
+    sweeps: Timeline = field(init=False)
+    _sets: dict[str, Nearest] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sweeps = timeline(self.host, self.index.pages(self.host))
+
+    def covers(self, from_sweep: str | None, to_sweep: str | None, strict: bool) -> bool:
+        """Whether the host has these sweeps; `strict`: raise `WrongInput` where it has not."""
+        if strict:
+            self.sweeps.check(from_sweep)
+            self.sweeps.check(to_sweep)
+        return all(sweep is None or sweep in self.sweeps.sweeps for sweep in (from_sweep, to_sweep))
+
+    def all(self, from_sweep: str | None = None, to_sweep: str | None = None) -> Iterator[Found]:
+        """Yield what became of every page that the later sweep no longer has."""
+        if len(self.sweeps.sweeps) < 2:
+            return
+        target = to_sweep or self.sweeps.sweeps[-1]
+        earlier = [from_sweep] if from_sweep else self.sweeps.sweeps[: self.sweeps.sweeps.index(target)]
+        known = {url for sweep in earlier for url in self.sweeps.pages[sweep]}
+        for url in sorted(known - self.sweeps.pages[target].keys()):
+            found = self.one(url, from_sweep, target)
+            if found is not None:
+                yield found
+
+    def one(self, url: str, from_sweep: str | None = None, to_sweep: str | None = None) -> Found | None:
+        """Return what became of one page; None where the later sweep still has it."""
+        if not any(url in pages for pages in self.sweeps.pages.values()):
+            raise NotFound(f"no sweep of {self.host or 'any host'} has seen {url}; bring it in with clusterd ingest")
+        target = to_sweep or self.sweeps.sweeps[-1]
+        if url in self.sweeps.pages[target]:
+            return None
+        start = from_sweep or self.sweeps.last_seen(url, target)
+        if start is None or url not in self.sweeps.pages[start]:
+            raise NotFound(f"{url} is not in the sweep {start or 'before ' + target}")
+        sketch = self._sketch(self.sweeps.pages[start][url])
+        if sketch is None:
+            raise NotFound(f"the sketch of {url} in {start} is no longer kept")
+        page = Page(url, sketch)
+        return self._direct(page, start, target) or self._chain(page, start, target) or _nothing(url, start, target)
+
+    def _direct(self, page: Page, start: str, target: str) -> Found | None:
+        matches = self._nearest(target).matches(page, 2, lambda match: self._fits(page, match, start))
+        if not matches:
+            return None
+        best, runner_up = matches[0], matches[1].score if len(matches) > 1 else 0.0
+        return self._found(page, best.page, best.score - runner_up, start, target)
+
+    def _chain(self, page: Page, start: str, target: str) -> Found | None:
+        """Follow the page through the sweeps between; the figures compare its first text and its last."""
+        at, sweep, margin = page, start, 1.0
+        via: list[tuple[str, str]] = []
+        for step in self.sweeps.between(start, target):
+            here = self.sweeps.pages[step].get(at.url)
+            if here is None:
+                moved = self._direct(at, sweep, step)
+                if moved is None or moved.match is None:
+                    continue
+                here, margin = self.sweeps.pages[step][moved.match], min(margin, moved.margin)
+                via.append((step, here.url))
+            at, sweep = Page(here.url, self._sketch(here) or at.sketch), step
+        if sweep != target:
+            return None
+        return self._found(page, at, margin, start, target, tuple(via[:-1]))
+
+    def _found(
+        self, page: Page, match: Page, margin: float, start: str, target: str, via: tuple[tuple[str, str], ...] = ()
+    ) -> Found:
+        how = estimate(page.sketch, match.sketch, self.profile)
+        return Found(page.url, match.url, how.resemblance, how.b_in_a, how.a_in_b, margin, start, target, via)
+
+    def _nearest(self, sweep: str) -> Nearest:
+        """Return the pages of a sweep as a searchable set."""
+        if sweep not in self._sets:
+            pages = [(v.url, self._sketch(v)) for v in self.sweeps.pages[sweep].values()]
+            self._sets[sweep] = Nearest([Page(url, s) for url, s in pages if s is not None], self.profile)
+        return self._sets[sweep]
+
+    def _fits(self, page: Page, match: Match, start: str) -> bool:
+        """Whether the match is new since ``start``, or has or took over the lost page's content."""
+        before = self.sweeps.pages[start].get(match.page.url)
+        if before is None:
+            return True
+        now = estimate(page.sketch, match.page.sketch, self.profile)
+        if now.resemblance >= TWIN:
+            return True
+        sketch = self._sketch(before)
+        then = estimate(page.sketch, sketch, self.profile).a_in_b if sketch is not None else 1.0
+        return now.a_in_b - then >= GAIN
+
+    def _sketch(self, version: Version) -> StreamSketch | None:
+        return self.index.sketch(version.url, version.fetched_at)
+
+
+def _nothing(url: str, start: str, target: str) -> Found:
+    return Found(url, None, 0.0, 0.0, 0.0, 0.0, start, target)

@@ -1,0 +1,81 @@
+"""The sweeps of a host in the order of time, and which version of which page each of them saw.
+
+A sweep is what its label says (``ingest --sweep``), else the crawl that fetched the page, else the day of the fetch
+(UTC). Labels that differ only in their numbers (2.0, 2.2, 2.4; 2021-06-01, 2022-06-01) are ordered by these, because
+old sweeps may be brought in after new ones; other labels by their first fetch.
+
+Cost: one pass over the host's versions; the answers are held in memory (URLs and versions, no sketches).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from clusterd.clusters.contract import Version
+from clusterd_crawler.errors import WrongInput
+
+_NUMBER: Final = re.compile(r"\d+")
+#: An HTTP status from here on brings no page.
+FAILED: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What the sweeps of a host saw: ``pages[sweep][url]`` is the version."""
+
+    host: str
+    #: Labels, oldest first.
+    sweeps: tuple[str, ...]
+    pages: dict[str, dict[str, Version]] = field(default_factory=dict)
+
+    def between(self, start: str, end: str) -> tuple[str, ...]:
+        """Return the sweeps after ``start`` up to ``end``, which is among them."""
+        return self.sweeps[self.sweeps.index(start) + 1 : self.sweeps.index(end) + 1]
+
+    def last_seen(self, url: str, before: str) -> str | None:
+        """Return the last sweep before ``before`` that saw a URL."""
+        earlier = self.sweeps[: self.sweeps.index(before)]
+        return next((sweep for sweep in reversed(earlier) if url in self.pages[sweep]), None)
+
+    def check(self, sweep: str | None) -> None:
+        """Refuse a label that no sweep of the host has."""
+        if sweep is not None and sweep not in self.sweeps:
+            known = ", ".join(self.sweeps) or "none"
+            raise WrongInput(f"{self.host} has no sweep {sweep!r}; its sweeps are: {known}")
+
+
+def timeline(host: str, versions: Iterable[Version]) -> Timeline:
+    """Order a host's versions by sweeps; of two versions of a URL in one sweep the later fetch counts."""
+    pages: dict[str, dict[str, Version]] = defaultdict(dict)
+    first: dict[str, int] = {}
+    for version in versions:
+        if version.status >= FAILED:
+            continue
+        label = sweep_of(version)
+        first[label] = min(version.fetched_at, first.get(label, version.fetched_at))
+        seen = pages[label].get(version.url)
+        if seen is None or seen.fetched_at <= version.fetched_at:
+            pages[label][version.url] = version
+    return Timeline(host, tuple(in_order(first)), dict(pages))
+
+
+def sweep_of(version: Version) -> str:
+    """Return the label of the sweep that a version belongs to."""
+    return version.sweep or version.crawl or day(version.fetched_at)
+
+
+def day(milliseconds: int) -> str:
+    """Return the day (UTC) of a time."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
+
+
+def in_order(first: dict[str, int]) -> list[str]:
+    """Order labels by their numbers where they differ in nothing else, else by the first fetch of each."""
+    if len({_NUMBER.sub("#", label) for label in first}) <= 1:
+        return sorted(first, key=lambda label: [int(number) for number in _NUMBER.findall(label)])
+    return sorted(first, key=lambda label: (first[label], label))

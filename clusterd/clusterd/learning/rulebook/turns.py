@@ -30,7 +30,8 @@ def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
 
     1. What the learner says has failed is retired for good; what it merely says no longer is retired until it says it
        again. Pinned rules stay, and imported ones, which the learner does not know.
-    2. Its other rules are entered, with their new figures, unless the operator has retired them.
+    2. Its other rules are entered, with their new figures, unless the operator has retired them. They come first and
+       in the learner's order, which is the order in which they are applied.
     """
     entries = dict(before.entries)
     said = {rule.id: rule for rule in learned.rules if rule.state in IN_FORCE}
@@ -45,7 +46,7 @@ def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
             entries[rule.id] = _turned(entry, at, "retired", "relearned", "the evidence no longer says so")
     for rule in said.values():
         entries[rule.id] = _entered(entries.get(rule.id), rule, at)
-    return _settled(before, entries)
+    return _settled(before, {rule: entries[rule] for rule in (*said, *entries)})
 
 
 def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: int) -> HostRules:
@@ -102,9 +103,8 @@ def _settled(before: HostRules, entries: dict[str, Entry]) -> HostRules:
     for entry in gone[: max(0, len(gone) - RETIRED_LIMIT)]:
         del entries[entry.rule.id]
     in_force = tuple(entry.rule for entry in entries.values() if entry.rule.state in IN_FORCE)
-    was = {rule.id for rule in before.rules.rules}
-    now = {rule.id for rule in in_force}
-    if was == now and {r.id: r.state for r in before.rules.rules} == {r.id: r.state for r in in_force}:
+    if [(r.id, r.state) for r in before.rules.rules] == [(r.id, r.state) for r in in_force]:
         return HostRules(replace(before.rules, rules=in_force), entries)
-    retired = tuple((rule, entries[rule].last.reason if rule in entries else "retired") for rule in sorted(was - now))
+    gone_ids = {rule.id for rule in before.rules.rules} - {rule.id for rule in in_force}
+    retired = tuple((rule, entries[rule].last.reason if rule in entries else "retired") for rule in sorted(gone_ids))
     return HostRules(replace(before.rules, version=before.rules.version + 1, rules=in_force, retired=retired), entries)

@@ -1,0 +1,227 @@
+"""One contract, three stores: in memory, on Redis, on a Redis Cluster of three nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.rulebook.contract import Entry, HostRules, RuleBook, Turn
+from clusterd.learning.rulebook.memory import MemoryRuleBook
+from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.message import SkipReport
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
+from clusterd_crawler.sketch import Name
+
+HOST = "example.com"
+SKIPS = 50
+
+
+@pytest.fixture(params=["memory", "redis", pytest.param("cluster", marks=pytest.mark.cluster)])
+def book(request: pytest.FixtureRequest, prefix: str) -> Iterator[RuleBook]:
+    if request.param == "memory":
+        yield MemoryRuleBook(skips_limit=SKIPS)
+        return
+    client = connect(request.getfixturevalue("redis_url" if request.param == "redis" else "redis_cluster_url"))
+    yield RedisRuleBook(client, prefix, skips_limit=SKIPS)
+    client.close()
+
+
+def page(number: int, content: int = 0) -> Page:
+    names = (Name("canonical", 2**64 - 1 - number), Name("anchor", number))
+    return Page(f"http://{HOST}/p?id={number}", content or 2**63 + number, number, names, 1_700_000_000_000 + number)
+
+
+def rule(rule_id: str, host: str = HOST) -> Rule:
+    sid = Key(name="sid")
+    context = (Condition(sid, "any"),)
+    evidence = ((f"http://{host}/a?sid=1", f"http://{host}/a", True),)
+    return Rule(rule_id, host, context, (Edit(sid, "delete"),), support=9, precision=1.0, evidence=evidence)
+
+
+def state(version: int, *rules: Rule, host: str = HOST) -> HostRules:
+    entries = {r.id: Entry(r, (Turn(5, r.state, "learner", "why"),)) for r in rules}
+    return HostRules(RuleSet(host, version, rules, (("old", "gone"),), (f"http://{host}/keep",)), entries)
+
+
+def skip(number: int, rule_id: str = "r1") -> SkipReport:
+    return SkipReport(f"http://{HOST}/a?sid={number}", rule_id, f"http://{HOST}/a", f"http://{HOST}/a", number)
+
+
+def test_evidence_comes_back_whole_and_in_order(book: RuleBook) -> None:
+    watched = replace(page(3), explored="r1", instead_of=f"http://{HOST}/ä")
+    book.add_pages({HOST: [page(1), page(2)]})
+    book.add_pages({HOST: [watched]})
+    evidence = book.evidence(HOST)
+    assert evidence.pages == (page(1), page(2), watched)
+    assert evidence.total == 3
+
+
+def test_evidence_goes_on_after_a_mark(book: RuleBook) -> None:
+    book.add_pages({HOST: [page(1)]})
+    mark = book.evidence(HOST).mark
+    assert book.evidence(HOST, mark).pages == ()
+    book.add_pages({HOST: [page(2), page(3)]})
+    after = book.evidence(HOST, mark)
+    assert after.pages == (page(2), page(3))
+    assert after.continued
+
+
+def test_an_unknown_host_has_no_evidence(book: RuleBook) -> None:
+    assert book.evidence("nowhere.example").pages == ()
+
+
+def test_hosts_do_not_mix_whatever_their_names(book: RuleBook) -> None:
+    hosts = ["a.com", "a.com:8080", "}{x", "skips", "[::1]:80", "x%7D", "*", "a.com:log"]
+    book.add_pages({host: [page(n + 1)] for n, host in enumerate(hosts)})
+    book.add_skips([skip(1)])
+    assert [book.evidence(host).pages for host in hosts] == [(page(n + 1),) for n in range(len(hosts))]
+    assert set(book.changed()) == set(hosts)
+    assert [s.at for s in book.skips()] == [1]
+
+
+def test_a_rewritten_log_keeps_what_came_meanwhile_and_tells_its_readers(book: RuleBook) -> None:
+    book.add_pages({HOST: [page(1), page(2)]})
+    book.add_pages({HOST: [page(3)]})
+    mark = book.evidence(HOST).mark
+    book.add_pages({HOST: [page(4)]})
+
+    new = book.rewrite(HOST, mark, [page(3)])
+
+    assert new
+    whole = book.evidence(HOST, mark)
+    assert not whole.continued
+    assert whole.pages == (page(3), page(4))
+    assert whole.total == 2
+    assert book.evidence(HOST, new).pages == (page(4),)
+    assert book.evidence(HOST, new).continued
+
+
+def test_of_two_rewrites_of_one_log_the_second_does_nothing(book: RuleBook) -> None:
+    book.add_pages({HOST: [page(1), page(2)]})
+    mark = book.evidence(HOST).mark
+    assert book.rewrite(HOST, mark, [page(2)])
+    assert book.rewrite(HOST, mark, []) == ""
+    assert book.evidence(HOST).pages == (page(2),)
+
+
+def test_a_log_can_be_rewritten_to_nothing_and_to_many_blocks(book: RuleBook) -> None:
+    book.add_pages({HOST: [page(1)]})
+    many = [page(n) for n in range(1, 2_502)]
+    assert book.rewrite(HOST, book.evidence(HOST).mark, many)
+    assert book.evidence(HOST).pages == tuple(many)
+    assert book.rewrite(HOST, book.evidence(HOST).mark, [])
+    assert book.evidence(HOST).total == 0
+
+
+def test_a_host_is_changed_until_it_was_looked_at_since(book: RuleBook) -> None:
+    book.add_pages({HOST: [page(1)]})
+    times = book.changed()[HOST]
+    book.add_pages({HOST: [page(2)]})
+    book.looked_at(HOST, times)
+    assert HOST in book.changed()
+    book.looked_at(HOST, book.changed()[HOST])
+    assert book.changed() == {}
+
+
+def test_only_one_owner_has_a_lease(book: RuleBook) -> None:
+    assert book.lease(HOST, "one", 30)
+    assert book.lease(HOST, "one", 30)
+    assert not book.lease(HOST, "two", 30)
+    assert book.lease("other.com", "two", 30)
+    book.release(HOST, "two")
+    assert not book.lease(HOST, "two", 30)
+    book.release(HOST, "one")
+    assert book.lease(HOST, "two", 30)
+
+
+def test_a_lease_runs_out(book: RuleBook) -> None:
+    assert book.lease(HOST, "one", 0.001)
+    deadline = time.monotonic() + 5
+    while not book.lease(HOST, "two", 30):
+        assert time.monotonic() < deadline, "the lease of a dead owner never ran out"
+
+
+def test_rules_come_back_as_they_were_saved(book: RuleBook) -> None:
+    saved = state(1, rule("r1"), replace(rule("r2"), state="pinned", since=7))
+    assert book.save(saved, book.load(HOST))
+    loaded = book.load(HOST)
+    assert loaded == saved
+    assert [entry.rule.evidence for entry in loaded.entries.values()] == [r.evidence for r in saved.rules.rules]
+    assert book.version(HOST) == 1
+    assert book.hosts() == [HOST]
+    assert book.host_of("r2") == HOST
+
+
+def test_of_two_that_learned_at_once_only_one_is_believed(book: RuleBook) -> None:
+    before = book.load(HOST)
+    assert book.save(state(1, rule("r1")), before)
+    assert not book.save(state(1, rule("r2")), before)
+    assert list(book.load(HOST).entries) == ["r1"]
+
+
+def test_figures_change_without_a_new_version(book: RuleBook) -> None:
+    book.save(state(1, rule("r1")), book.load(HOST))
+    assert book.save(state(1, replace(rule("r1"), support=10)), book.load(HOST))
+    assert book.load(HOST).entries["r1"].rule.support == 10
+
+
+def test_an_id_that_is_dropped_is_not_found(book: RuleBook) -> None:
+    book.save(state(1, rule("r1"), rule("r2")), book.load(HOST))
+    book.save(state(2, rule("r2")), book.load(HOST))
+    assert book.host_of("r1") is None
+    assert book.host_of("r2") == HOST
+
+
+def test_nothing_is_known_of_an_unknown_host(book: RuleBook) -> None:
+    assert book.load("nowhere.example") == HostRules.empty("nowhere.example")
+    assert book.version("nowhere.example") == 0
+    assert book.offered("nowhere.example") is None
+    assert book.host_of("none") is None
+
+
+def test_an_older_set_never_takes_the_place_of_a_later_one(book: RuleBook) -> None:
+    book.offer(state(2, rule("r2")).rules)
+    book.offer(state(1, rule("r1")).rules)
+    assert book.offered(HOST) == state(2, rule("r2")).rules
+    book.offer(state(3).rules)
+    assert book.offered(HOST) == state(3).rules
+
+
+def test_a_skip_is_counted_once_however_often_it_is_delivered(book: RuleBook) -> None:
+    assert book.add_skips([skip(1), skip(2), skip(1)]) == 2
+    assert book.add_skips([skip(2), skip(3, "r2")]) == 1
+    assert book.skip_counts() == {"r1": 2, "r2": 1}
+    assert [s.at for s in book.skips()] == [1, 2, 3]
+    assert list(book.skips(rule="r2")) == [skip(3, "r2")]
+    assert [s.at for s in book.skips(since=2)] == [2, 3]
+
+
+def test_the_skip_log_is_bounded_and_the_counts_are_not(book: RuleBook) -> None:
+    total = 20 * SKIPS
+    for start in range(0, total, 25):
+        book.add_skips([skip(n) for n in range(start, start + 25)])
+    assert book.skip_counts() == {"r1": total}
+    listed = [s.at for s in book.skips()]
+    assert listed == list(range(total - len(listed), total))
+    # A Redis stream is cut by whole nodes of 100 entries.
+    assert SKIPS <= len(listed) <= SKIPS + 100
+
+
+def test_a_late_delivery_repeated_is_still_known(book: RuleBook) -> None:
+    reports = [skip(n) for n in range(SKIPS + 10)]
+    book.add_skips(reports)
+    assert book.add_skips(reports[-SKIPS:]) == 0
+
+
+def test_a_store_that_is_gone_is_unreachable(redis_url: str) -> None:
+    client = connect(redis_url)
+    gone = RedisRuleBook(client, "gone:")
+    gone._client = connect("redis://127.0.0.1:1/0")
+    with pytest.raises(Unreachable):
+        gone.changed()
+    client.close()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.services import kafka_broker
 from tests.services.redis_server import redis_cluster, redis_server
 
 
@@ -27,6 +28,35 @@ def redis_cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     """URL of a real Redis Cluster of three nodes, one for the test session."""
     with redis_cluster(tmp_path_factory.mktemp("cluster")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """``HOST:PORT`` of a real Kafka broker, one for the test session; ``CLUSTERD_TEST_KAFKA`` names one that runs.
+
+    Where Java 17 or Maven is missing the test is skipped, in CI it fails.
+    """
+    given = os.environ.get("CLUSTERD_TEST_KAFKA")
+    if given:
+        yield given
+        return
+    needs_kafka()
+    broker = kafka_broker.KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    broker.start()
+    try:
+        yield broker.bootstrap
+    finally:
+        broker.kill()
+
+
+def needs_kafka() -> None:
+    """Fetch what a broker needs; skip the test, or fail it in CI, where the machine cannot run one."""
+    lacking = kafka_broker.missing()
+    if lacking and os.environ.get("CI") == "true":
+        pytest.fail(lacking)
+    if lacking:
+        pytest.skip(lacking)
+    kafka_broker.fetch_jars()
 
 
 @pytest.fixture

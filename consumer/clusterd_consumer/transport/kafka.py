@@ -1,0 +1,329 @@
+"""The transport over Kafka: the consumer group shares the partitions, the store remembers how far they were read.
+
+On assignment every partition is placed where the *store* says (``remembered``), not where the group last committed:
+a store that lost its last second, or came back from a backup, is caught up by replay; an empty store replays all that
+Kafka still has. The committed offsets serve lag tools. A partition's name carries the id of its topic, so that a topic
+that was deleted and made anew is read from its beginning.
+
+Behaviour of kafka-python 3.0.12 that decided how this is written:
+- The idempotent producer can wedge for good behind a frozen broker; without idempotence it recovers, and the worker is
+  idempotent anyway. Messages in flight are bounded here, since the client bounds nothing.
+- Positions cannot be set inside a synchronous rebalance listener, so partitions are placed right after the ``poll``
+  that brought them, and what that poll fetched of them is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from kafka import (  # type: ignore[import-untyped]
+    ConsumerRebalanceListener,
+    KafkaConsumer,
+    KafkaProducer,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+from kafka.errors import (  # type: ignore[import-untyped]
+    CommitFailedError,
+    IllegalGenerationError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+
+from clusterd_consumer.transport.contract import Position, Record
+from clusterd_consumer.transport.kafka_topics import LONGEST_MESSAGE, ensure
+
+log = logging.getLogger(__name__)
+
+#: Messages that may be on their way to Kafka; beyond it `publish` waits for them.
+IN_FLIGHT: Final = 10_000
+#: Seconds that a full window may block `publish`, and for administrative answers.
+ANSWER_TIMEOUT: Final = 10.0
+#: Milliseconds after which the client gives a message up; it is then sent again by the next `flush`.
+DELIVERY_TIMEOUT: Final = 30_000
+#: Milliseconds that a fetch waits for more than one message: adds to the latency of a quiet topic only.
+FETCH_WAIT: Final = 100
+#: Milliseconds that messages wait for company.
+LINGER: Final = 5
+
+#: The group moved on without us: the partitions are somebody else's, who starts from the store's position.
+_MOVED_ON: Final = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
+
+
+class KafkaTransport:
+    """Keeps `contract.Transport`. Not for several threads at once."""
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        group: str = "clusterd",
+        prefix: str = "",
+        remembered: Callable[[], Position] | None = None,
+        session_timeout: float = 10.0,
+        partitions: int = 8,
+        replication: int = 1,
+    ) -> None:
+        self._servers = list(servers)
+        self._group = group
+        self._prefix = prefix
+        self._remembered = remembered or dict
+        self._session_timeout = session_timeout
+        self._shape = (partitions, replication)
+        self._topic = prefix + topics.SKETCHES
+        self._consumer: Any = None
+        self._producer: Any = None
+        self._topic_id = ""
+        self._placed: set[Any] = set()
+        #: Partitions of which nothing has been delivered since they were placed: their first records may come again.
+        self._fresh: set[Any] = set()
+        #: Partition → the offset up to which everything has been worked on, as far as this member knows.
+        self._committed: dict[Any, int] = {}
+        self._unacknowledged: deque[tuple[str, bytes, bytes, Any]] = deque()
+
+    def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
+        """Fetch; place partitions that are new to us where the store says."""
+        with self._translated():
+            consumer = self._joined()
+            fetched = consumer.poll(timeout_ms=int(timeout * 1000), max_records=max_records)
+            unplaced = set(consumer.assignment()) - self._placed
+            if unplaced:
+                self._place(unplaced, self._remembered())
+        usable = {partition: taken for partition, taken in fetched.items() if partition not in unplaced}
+        for partition, taken in usable.items():
+            self._committed.setdefault(partition, taken[0].offset)
+        records = [self._record(partition, one) for partition, taken in usable.items() for one in taken]
+        self._fresh -= usable.keys()
+        return records
+
+    def publish(self, topic: str, key: bytes, value: bytes) -> None:
+        """Give the message to the producer; wait where too many are on their way."""
+        if len(self._unacknowledged) >= IN_FLIGHT:
+            self.flush(ANSWER_TIMEOUT)
+        with self._translated():
+            self._send(self._prefix + topic, key, value)
+
+    def flush(self, timeout: float) -> None:
+        """Wait for Kafka's word on every message; send again what the client has given up."""
+        deadline = time.monotonic() + timeout
+        while self._unacknowledged:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Unreachable(f"Kafka has not taken {len(self._unacknowledged)} messages after {timeout:g} s")
+            with self._translated():
+                self._producing().flush(timeout=left)
+                self._settle_acknowledged()
+
+    def commit(self, position: Position) -> None:
+        """Commit for lag tools, without waiting: the state has its own position."""
+        if self._consumer is None:
+            return
+        reached = {partition: int(offset) for partition, offset in self._mine(position)}
+        offsets = {
+            p: OffsetAndMetadata(offset, "", -1) for p, offset in reached.items() if self._committed.get(p) != offset
+        }
+        if offsets:
+            self._committed.update({p: reached[p] for p in offsets})
+            with self._translated():
+                self._consumer.commit_async(offsets)
+
+    def seek(self, position: Position) -> None:
+        """Place every assigned partition where the position says, at its beginning where it says nothing."""
+        with self._translated():
+            self._place(set(self._joined().assignment()), position)
+
+    def assigned(self) -> Sequence[str]:
+        """Return the partitions that are assigned and placed."""
+        if self._consumer is None:
+            return []
+        return sorted(self._name(p) for p in self._consumer.assignment() & self._placed)
+
+    def lag(self) -> int:
+        """Return the records of the assigned partitions that lie after what was committed here (or polled)."""
+        if self._consumer is None:
+            return 0
+        with self._translated():
+            mine = list(self._consumer.assignment())
+            ends = self._consumer.end_offsets(mine, timeout_ms=int(ANSWER_TIMEOUT * 1000)) if mine else {}
+            return sum(max(0, end - self._reached(partition)) for partition, end in ends.items())
+
+    def backlog(self) -> int:
+        """Return the records that lie after the store's position, over all partitions."""
+        with self._translated():
+            asking = KafkaConsumer(**self._client_settings(), group_id=None, enable_auto_commit=False)
+            try:
+                self._topic_id = self._topic_id or self._find_topic_id(asking)
+                every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
+                ends = asking.end_offsets(every, timeout_ms=int(ANSWER_TIMEOUT * 1000)) if every else {}
+                begins = asking.beginning_offsets(every, timeout_ms=int(ANSWER_TIMEOUT * 1000)) if every else {}
+            finally:
+                asking.close()
+        position = self._remembered()
+        return sum(
+            max(0, end - max(int(position.get(self._name(partition), 0)), begins[partition]))
+            for partition, end in ends.items()
+        )
+
+    def close(self) -> None:
+        """Commit, leave the group, deliver what is on its way."""
+        try:
+            if self._unacknowledged:
+                self.flush(ANSWER_TIMEOUT)
+        except Unreachable as error:
+            log.warning("closed with messages undelivered: %s", error)
+        for client in (self._consumer, self._producer):
+            if client is not None:
+                _close(client)
+        self._consumer = self._producer = None
+        self._placed.clear()
+
+    def _joined(self) -> Any:
+        """Return the consumer, made and subscribed at first."""
+        if self._consumer is None:
+            ensure(self._servers, self._prefix, *self._shape)
+            consumer = KafkaConsumer(
+                **self._client_settings(),
+                group_id=self._group,
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",  # also where the store's position lies before the oldest kept record
+                session_timeout_ms=int(self._session_timeout * 1000),
+                heartbeat_interval_ms=max(300, int(self._session_timeout * 1000 / 4)),
+                fetch_max_wait_ms=FETCH_WAIT,
+            )
+            self._topic_id = self._find_topic_id(consumer)
+            consumer.subscribe([self._topic], listener=_Forget(self._placed, self._committed))
+            self._consumer = consumer
+        return self._consumer
+
+    def _producing(self) -> Any:
+        """Return the producer, made at first."""
+        if self._producer is None:
+            ensure(self._servers, self._prefix, *self._shape)
+            self._producer = KafkaProducer(
+                **self._client_settings(),
+                enable_idempotence=False,
+                acks="all",
+                linger_ms=LINGER,
+                delivery_timeout_ms=DELIVERY_TIMEOUT,
+                request_timeout_ms=DELIVERY_TIMEOUT // 2,
+                max_block_ms=int(ANSWER_TIMEOUT * 1000),
+                max_request_size=LONGEST_MESSAGE,
+            )
+        return self._producer
+
+    def _client_settings(self) -> dict[str, Any]:
+        return {
+            "bootstrap_servers": self._servers,
+            "bootstrap_timeout_ms": int(ANSWER_TIMEOUT * 1000),
+            "reconnect_backoff_max_ms": 1000,
+            "allow_auto_create_topics": False,
+        }
+
+    def _find_topic_id(self, consumer: Any) -> str:
+        """Return the topic's id, as the broker's metadata has it, or nothing for brokers before 2.8."""
+        consumer.partitions_for_topic(self._topic)
+        topic_id = consumer._client.cluster.topic_id(self._topic)
+        return topic_id.hex[:12] if topic_id else ""
+
+    def _place(self, partitions: set[Any], position: Position) -> None:
+        for partition in partitions:
+            offset = position.get(self._name(partition))
+            log.info("reading %s from %s", self._name(partition), offset or "its beginning")
+            if offset is None:
+                self._consumer.seek_to_beginning(partition)
+            else:
+                self._consumer.seek(partition, int(offset))
+                self._committed[partition] = int(offset)
+        self._placed |= partitions
+        self._fresh |= partitions
+
+    def _record(self, partition: Any, taken: Any) -> Record:
+        return Record(
+            partition=self._name(partition),
+            offset=str(taken.offset),
+            key=taken.key or b"",
+            value=taken.value or b"",
+            timestamp=taken.timestamp,
+            next=str(taken.offset + 1),
+            again=partition in self._fresh,
+        )
+
+    def _reached(self, partition: Any) -> int:
+        if partition in self._committed:
+            return self._committed[partition]
+        return int(self._consumer.position(partition, timeout_ms=int(ANSWER_TIMEOUT * 1000)) or 0)
+
+    def _name(self, partition: Any) -> str:
+        return f"{partition.topic}:{partition.partition}:{self._topic_id}"
+
+    def _mine(self, position: Position) -> Iterator[tuple[Any, str]]:
+        for partition in self._consumer.assignment():
+            if self._name(partition) in position:
+                yield partition, position[self._name(partition)]
+
+    def _send(self, topic: str, key: bytes, value: bytes) -> None:
+        try:
+            future = self._producing().send(topic, key=key or None, value=value)
+        except MessageSizeTooLargeError as error:
+            log.error("a message of %d bytes for %s is dropped: %s", len(value), topic, error)
+            return
+        self._unacknowledged.append((topic, key, value, future))
+
+    def _settle_acknowledged(self) -> None:
+        """Forget what Kafka has taken; send again what failed, unless Kafka will never take it."""
+        for _ in range(len(self._unacknowledged)):
+            topic, key, value, future = self._unacknowledged.popleft()
+            if future.succeeded():
+                continue
+            if not future.is_done:
+                self._unacknowledged.append((topic, key, value, future))
+            elif isinstance(future.exception, MessageSizeTooLargeError):
+                log.error("a message of %d bytes for %s is dropped: %s", len(value), topic, future.exception)
+            else:
+                log.warning("sending again to %s: %s", topic, future.exception)
+                self._send(topic, key, value)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except _MOVED_ON as error:
+            log.info("the group moved on: %s", error)
+        except (KafkaError, OSError) as error:
+            raise Unreachable(f"Kafka at {', '.join(self._servers)} does not answer: {error}") from error
+
+
+class _Forget(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Forgets where partitions stood that are taken away: when they come back, the store says."""
+
+    def __init__(self, placed: set[Any], committed: dict[Any, int]) -> None:
+        self._placed = placed
+        self._committed = committed
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        for partition in revoked:
+            self._placed.discard(partition)
+            self._committed.pop(partition, None)
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        """Nothing: `KafkaTransport.poll` places them."""
+
+
+def _close(client: Any) -> None:
+    try:
+        if isinstance(client, KafkaConsumer):
+            client.close(autocommit=False, timeout_ms=int(ANSWER_TIMEOUT * 1000))
+        else:
+            client.close(timeout=ANSWER_TIMEOUT)
+    except (KafkaError, KafkaTimeoutError) as error:
+        log.warning("closed without Kafka's consent: %s", error)

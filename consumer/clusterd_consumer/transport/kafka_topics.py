@@ -1,0 +1,107 @@
+"""The topics on Kafka: partitions, retention, compaction. Made by the daemon where they are missing, or by hand:
+
+    python -m clusterd_consumer.transport.kafka_topics --kafka HOST:PORT [--prefix P] [--partitions N] [--replication N]
+
+| topic | partitions | kept |
+|---|---|---|
+| sketches | as asked for | 7 days: what a store restored from a backup of that age replays |
+| alerts | as asked for | 7 days |
+| rules | 1 | the latest rule set of every host (compacted) |
+| verdicts | 1 | 1 hour: an answer that comes later is of no use |
+| dead-letters | 1 | 30 days |
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from clusterd_crawler import topics
+from clusterd_crawler.errors import ClusterdError, Unreachable
+from kafka import KafkaAdminClient  # type: ignore[import-untyped]
+from kafka.errors import KafkaError, TopicAlreadyExistsError  # type: ignore[import-untyped]
+
+HOUR: Final = 3_600_000
+DAY: Final = 24 * HOUR
+#: Bytes of the longest message: a sketch has 4 kB, a dead letter carries the bytes of whatever arrived.
+LONGEST_MESSAGE: Final = 2 * 1024 * 1024
+
+#: Topic → its settings on the broker. A partition count of 0 stands for the one that is asked for.
+TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
+    topics.SKETCHES: (0, {"retention.ms": str(7 * DAY)}),
+    topics.ALERTS: (0, {"retention.ms": str(7 * DAY)}),
+    topics.RULES: (1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": str(HOUR)}),
+    topics.VERDICTS: (1, {"retention.ms": str(HOUR), "segment.ms": str(HOUR // 4)}),
+    topics.DEAD_LETTERS: (1, {"retention.ms": str(30 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),
+}
+#: Seconds to wait for the broker.
+TIMEOUT: Final = 10.0
+
+
+def ensure(servers: Sequence[str], prefix: str = "", partitions: int = 8, replication: int = 1) -> list[str]:
+    """Make the topics that are missing; return their names. Those that are there are left as they are."""
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=list(servers), bootstrap_timeout_ms=int(TIMEOUT * 1000))
+    except KafkaError as error:
+        raise Unreachable(f"Kafka at {', '.join(servers)} does not answer: {error}") from error
+    try:
+        missing = _missing(admin, prefix)
+        for topic in missing:
+            _make(admin, prefix + topic, *TOPICS[topic], partitions, replication)
+        _wait_for_leaders(admin, [prefix + topic for topic in TOPICS])
+        return [prefix + topic for topic in missing]
+    except KafkaError as error:
+        raise Unreachable(f"Kafka at {', '.join(servers)} does not make the topics: {error}") from error
+    finally:
+        admin.close()
+
+
+def _missing(admin: Any, prefix: str) -> list[str]:
+    there = set(admin.list_topics())
+    return [topic for topic in TOPICS if prefix + topic not in there]
+
+
+def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partitions: int, replication: int) -> None:
+    wanted = {"num_partitions": fixed or partitions, "replication_factor": replication, "configs": dict(settings)}
+    try:
+        admin.create_topics({name: wanted}, timeout_ms=int(TIMEOUT * 1000))
+    except TopicAlreadyExistsError:
+        return  # another daemon was faster
+
+
+def _wait_for_leaders(admin: Any, names: Sequence[str]) -> None:
+    """Return when every topic can be written to: a topic just made may have no leader for some milliseconds."""
+    deadline = time.monotonic() + TIMEOUT
+    while time.monotonic() < deadline:
+        described = {topic["name"]: topic for topic in admin.describe_topics(list(names))}
+        if all(_led(described.get(name)) for name in names):
+            return
+        time.sleep(0.05)
+    raise Unreachable(f"topics {', '.join(names)} have no leader")
+
+
+def _led(topic: Mapping[str, Any] | None) -> bool:
+    return bool(topic and topic["partitions"] and all(part["leader_id"] >= 0 for part in topic["partitions"]))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the topics from the command line."""
+    parser = argparse.ArgumentParser(description="Make clusterd's topics on Kafka.")
+    parser.add_argument("--kafka", required=True, help="HOST:PORT[,HOST:PORT…]")
+    parser.add_argument("--prefix", default="", help="what every topic begins with")
+    parser.add_argument("--partitions", type=int, default=8)
+    parser.add_argument("--replication", type=int, default=1)
+    given = parser.parse_args(arguments)
+    servers = given.kafka.removeprefix("kafka://").split(",")
+    try:
+        made = ensure(servers, given.prefix, given.partitions, given.replication)
+    except ClusterdError as error:
+        parser.exit(1, f"{error}\n")
+    print(f"made {', '.join(made)}" if made else "all topics are there")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -24,11 +24,12 @@ def connect(url: str) -> Any:
         from redis.retry import Retry
     except ImportError:
         raise SettingError("CLUSTERD_REDIS needs the Redis client: pip install 'clusterd[redis]'") from None
-    limits: dict[str, Any] = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS}
+    # protocol 2: one shape of answers, whatever the client's default
+    limits = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS, "protocol": 2}
     with translated(url):
         if url.startswith("redis+cluster://"):
             address = urlsplit(url)
-            return RedisCluster(host=address.hostname or "", port=address.port or 6379, **limits)
+            return RedisCluster(host=address.hostname or "", port=address.port or 6379, **limits)  # type: ignore[arg-type]
         return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,48 +13,16 @@ import pytest
 import redis
 from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.publish.kafka_log import KafkaLog, servers
+from clusterd_crawler.kafka_client import servers
+from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.spool import Spool
 
-from tests.services.redis_server import binary, free_port
+from tests.crawler.outage import Server, wait_until
+from tests.services.redis_server import free_port
 
 LIMIT = 50 * 1024 * 1024
-
-
-class Server:
-    """A Redis that a test starts, freezes and kills; its data stay in the folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = free_port()
-        self.url = f"redis://127.0.0.1:{self.port}/0"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--appendonly", "yes"]
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen([binary(), *options], stdout=log, stderr=log)
-        wait_until(self.answers)
-
-    def answers(self) -> bool:
-        with redis.Redis.from_url(self.url) as client:
-            try:
-                return bool(client.ping())
-            except redis.ConnectionError:
-                return False
-
-    def send_signal(self, number: int) -> None:
-        assert self.process is not None
-        os.kill(self.process.pid, number)
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.send_signal(signal.SIGCONT)
-            self.process.terminate()
-            self.process.wait(20)
-            self.process = None
 
 
 @pytest.fixture
@@ -65,13 +32,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
     made = Server(folder)
     yield made
     made.stop()
-
-
-def wait_until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -222,9 +182,9 @@ def test_brokers_are_read_from_the_setting() -> None:
 
 
 def test_a_missing_client_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "redis", None)
+    monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(SettingError, match=r"clusterd\[redis\]"):
         RedisLog("redis://127.0.0.1:1", "s")
-    monkeypatch.setitem(__import__("sys").modules, "kafka", None)
+    monkeypatch.setitem(sys.modules, "kafka", None)
     with pytest.raises(SettingError, match=r"clusterd\[kafka\]"):
         KafkaLog("127.0.0.1:1", "s")

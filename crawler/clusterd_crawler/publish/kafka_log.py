@@ -11,12 +11,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.kafka_client import BOOTSTRAP_MS, client_library, probe, servers, translated
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.spool import Entry
 
-#: Milliseconds until the client gives up: on the first contact, on metadata, on one request, on a message.
-BOOTSTRAP_MS: Final = 5_000
+#: Milliseconds until the client gives up: on metadata, on one request, on a message.
 MAX_BLOCK_MS: Final = 5_000
 REQUEST_MS: Final = 5_000
 DELIVERY_MS: Final = 10_000
@@ -24,29 +23,16 @@ DELIVERY_MS: Final = 10_000
 CLOSE_SECONDS: Final = 2.0
 
 
-def servers(setting: str) -> list[str]:
-    """Return the brokers of ``kafka://HOST:PORT[,…]``.
-
-    >>> servers("kafka://a:9092,b:9092")
-    ['a:9092', 'b:9092']
-    """
-    return [server.strip() for server in setting.removeprefix("kafka://").rstrip("/").split(",") if server.strip()]
-
-
 class KafkaLog:
     """One producer on one topic."""
 
     def __init__(self, setting: str, topic: str) -> None:
-        try:
-            from kafka import KafkaProducer  # type: ignore[import-untyped]
-        except ImportError:
-            raise SettingError("CLUSTERD_KAFKA needs the Kafka client: pip install 'clusterd[kafka]'") from None
-        from kafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]
-
+        library = client_library()
+        probe(setting)
         self._topic = topic
-        self._errors, self._too_large = (KafkaError, OSError), MessageSizeTooLargeError
-        try:
-            self._producer: Any = KafkaProducer(
+        self._too_large = library.errors.MessageSizeTooLargeError
+        with translated():
+            self._producer: Any = library.KafkaProducer(
                 bootstrap_servers=servers(setting),
                 enable_idempotence=False,
                 acks="all",
@@ -56,19 +42,17 @@ class KafkaLog:
                 request_timeout_ms=REQUEST_MS,
                 delivery_timeout_ms=DELIVERY_MS,
                 metrics_enabled=False,
+                # The daemon makes the topics, with their partitions; until then messages wait.
+                allow_auto_create_topics=False,
             )
-        except self._errors as error:
-            raise Unreachable(f"no Kafka at {setting}: {error}") from None
 
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries ask for the topic's partitions, to see whether a broker answers."""
-        try:
-            if not entries:
+        with translated():
+            if entries:
+                self._await(self._hand_over(entries))
+            else:
                 self._producer.partitions_for(self._topic)
-                return
-            self._await(self._hand_over(entries))
-        except self._errors as error:
-            raise Unreachable(f"Kafka does not take messages: {type(error).__name__}: {error}") from None
 
     def _hand_over(self, entries: Sequence[Entry]) -> list[tuple[Entry, Any]]:
         """Give the batch to the client; an entry that it finds too large has no future."""
@@ -96,7 +80,5 @@ class KafkaLog:
 
     def close(self) -> None:
         """See the contract."""
-        try:
+        with translated():
             self._producer.close(timeout=CLOSE_SECONDS)
-        except self._errors as error:
-            raise Unreachable(f"Kafka: {error}") from None

@@ -1,0 +1,1 @@
+"""Daemon → crawl: rule sets and verdicts, read by a thread of their own."""

@@ -1,0 +1,32 @@
+"""What the subscriber asks of a feed: Kafka and Redis Streams keep it. Client-library errors leave as `Unreachable`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """One message from the daemon: ``topic`` is `topics.RULES` or `topics.VERDICTS`."""
+
+    topic: str
+    key: bytes
+    value: bytes
+
+
+class Feed(Protocol):
+    """A connection that follows rule sets and verdicts from now on, and knows the rule sets of before."""
+
+    def poll(self, seconds: float) -> Sequence[News]:
+        """Return what is new; empty after so many seconds. Raises `Unreachable`."""
+        ...
+
+    def known(self, host: str) -> bytes | None:
+        """Return the latest rule set of a host as it was published, None where there is none. May block; any thread."""
+        ...
+
+    def close(self) -> None:
+        """Free the connection, within seconds."""
+        ...

@@ -1,0 +1,81 @@
+"""Kafka as the feed: a consumer of no group on all partitions of two topics.
+
+Rules are read from the beginning (the topic is compacted by host) and kept as compressed bytes, about 300 a host;
+verdicts are read from the end. New partitions are seen at the next start.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.kafka_client import BOOTSTRAP_MS, client_library, probe, servers, translated
+from clusterd_crawler.subscribe.contract import News
+
+#: Milliseconds for an answer, and for closing.
+REQUEST_MS: Final = 5_000
+CLOSE_MS: Final = 2_000
+
+
+class KafkaFeed:
+    """One consumer that follows two topics."""
+
+    def __init__(self, setting: str, prefix: str) -> None:
+        library = client_library()
+        probe(setting)
+        self._rules: dict[str, bytes] = {}
+        self._topics = {prefix + topic: topic for topic in (topics.RULES, topics.VERDICTS)}
+        with translated():
+            self._consumer: Any = library.KafkaConsumer(
+                bootstrap_servers=servers(setting),
+                enable_auto_commit=False,
+                allow_auto_create_topics=False,
+                bootstrap_timeout_ms=BOOTSTRAP_MS,
+                request_timeout_ms=REQUEST_MS,
+                fetch_max_wait_ms=100,
+                metrics_enabled=False,
+            )
+        try:
+            with translated():
+                self._assign(library.TopicPartition)
+        except Unreachable:
+            self.close()
+            raise
+
+    def _assign(self, partition_of: Any) -> None:
+        found: dict[str, list[Any]] = {}
+        for name, topic in self._topics.items():
+            partitions = self._consumer.partitions_for_topic(name)
+            if not partitions:
+                raise Unreachable(f"there is no topic {name} yet; the daemon makes it")
+            found[topic] = [partition_of(name, number) for number in partitions]
+        self._consumer.assign([partition for partitions in found.values() for partition in partitions])
+        self._consumer.seek_to_beginning(*found[topics.RULES])
+        self._consumer.seek_to_end(*found[topics.VERDICTS])
+
+    def poll(self, seconds: float) -> Sequence[News]:
+        """See the contract."""
+        with translated():
+            answer = self._consumer.poll(timeout_ms=int(1000 * seconds))
+        news = [
+            News(self._topics[record.topic], record.key or b"", record.value or b"")
+            for records in answer.values()
+            for record in records
+        ]
+        for item in news:
+            if item.topic == topics.RULES:
+                self._rules[item.key.decode("utf-8", "replace")] = zlib.compress(item.value, 1)
+        return news
+
+    def known(self, host: str) -> bytes | None:
+        """See the contract; what has not been read yet comes by `poll`."""
+        packed = self._rules.get(host)
+        return None if packed is None else zlib.decompress(packed)
+
+    def close(self) -> None:
+        """See the contract."""
+        with translated():
+            self._consumer.close(autocommit=False, timeout_ms=CLOSE_MS)

@@ -1,0 +1,144 @@
+"""Subscriber: a thread that follows the daemon's rule sets and verdicts and hands them on, decoded.
+
+Only rule sets of hosts that the crawl has met are decoded: a store may know a million hosts, a crawl meets few. What
+cannot be decoded is counted and logged, and changes nothing: the rules in use stay in use.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from clusterd_crawler import topics
+from clusterd_crawler.errors import ClusterdError, MessageError, Unreachable
+from clusterd_crawler.message import Verdict, decode_verdict
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.subscribe.contract import Feed, News
+
+logger = logging.getLogger(__name__)
+
+#: Seconds that one poll waits, so that closing takes no longer.
+POLL_SECONDS: Final = 0.5
+#: Seconds between two attempts to reach a feed that is away: the first wait, doubled up to the second.
+RETRY_SECONDS: Final = (0.25, 5.0)
+
+
+class Subscriber:
+    """See the module. ``on_rules`` and ``on_verdict`` are called in the subscriber's thread or in that of `meet`."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Feed],
+        on_rules: Callable[[RuleSet], None],
+        on_verdict: Callable[[Verdict], None],
+        crawl: str,
+    ) -> None:
+        self._connect = connect
+        self._on_rules = on_rules
+        self._on_verdict = on_verdict
+        self._crawl = crawl
+        self._lock = threading.Lock()
+        self._met: set[str] = set()
+        self._feed: Feed | None = None
+        self._closing = threading.Event()
+        #: Messages from the daemon that could not be decoded.
+        self.refused = 0
+        #: Set when the feed has been reached for the first time.
+        self.connected = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="clusterd-subscriber", daemon=True)
+        self._thread.start()
+
+    def meet(self, host: str) -> None:
+        """Hand on the host's rule set, now and from now on. May block: not for the reactor's thread."""
+        with self._lock:
+            new = host not in self._met
+            self._met.add(host)
+            feed = self._feed
+        if new and feed is not None:
+            self._catch_up(feed, [host])
+
+    def close(self, timeout: float) -> None:
+        """Stop following. Blocks: not for the reactor's thread."""
+        self._closing.set()
+        self._thread.join(timeout)
+
+    def _follow(self) -> None:
+        wait = RETRY_SECONDS[0]
+        while not self._closing.is_set():
+            try:
+                feed = self._feed or self._join()
+                for news in feed.poll(POLL_SECONDS):
+                    self._take(news)
+                wait = RETRY_SECONDS[0]
+            except Unreachable as error:
+                logger.debug("The daemon's messages cannot be read: %s", error)
+                self._leave()
+                self._closing.wait(wait)
+                wait = min(2 * wait, RETRY_SECONDS[1])
+            except ClusterdError as error:
+                logger.error("The daemon's messages cannot be read: %s", error)
+                break
+        self._leave()
+
+    def _join(self) -> Feed:
+        """Connect, and hand on what was published for the hosts met while there was no connection."""
+        feed = self._connect()
+        with self._lock:
+            self._feed = feed
+            met = sorted(self._met)
+        self._catch_up(feed, met)
+        self.connected.set()
+        return feed
+
+    def _leave(self) -> None:
+        with self._lock:
+            feed, self._feed = self._feed, None
+        if feed is not None:
+            try:
+                feed.close()
+            except ClusterdError as error:
+                logger.debug("Closing the feed: %s", error)
+
+    def _catch_up(self, feed: Feed, hosts: Iterable[str]) -> None:
+        try:
+            for host in hosts:
+                raw = feed.known(host)
+                if raw is not None:
+                    self._read_rules(host, raw)
+        except Unreachable as error:
+            logger.debug("Rules cannot be read now, but will be after the next connection: %s", error)
+
+    def _take(self, news: News) -> None:
+        if news.topic == topics.VERDICTS:
+            self._read_verdict(news.value)
+            return
+        host = news.key.decode("utf-8", "replace")
+        if host in self._met:
+            self._read_rules(host, news.value)
+
+    def _read_verdict(self, raw: bytes) -> None:
+        try:
+            verdict = decode_verdict(raw)
+        except MessageError as error:
+            self._refuse("verdict", error)
+            return
+        if verdict.crawl == self._crawl:
+            self._on_verdict(verdict)
+
+    def _read_rules(self, host: str, raw: bytes) -> None:
+        """Hand on a rule set; an empty message (a deleted key of the compacted topic) leaves the host without rules."""
+        try:
+            rules = RuleSet.from_json(json.loads(raw)) if raw else RuleSet(host, 0, ())
+            if rules.host != host:
+                raise ValueError(f"rules of {rules.host} under the key of {host}")
+        except (ValueError, TypeError, RecursionError, ClusterdError) as error:
+            self._refuse(f"rule set of {host}", error)
+            return
+        self._on_rules(rules)
+
+    def _refuse(self, what: str, error: Exception) -> None:
+        self.refused += 1
+        logger.warning("A %s from the daemon cannot be read and is ignored: %s", what, error)

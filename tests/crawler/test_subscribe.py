@@ -1,0 +1,112 @@
+"""The subscriber over a real Redis: rules of before and of now, verdicts of this crawl, nonsense, reconnection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+from clusterd_crawler import topics
+from clusterd_crawler.message import Verdict, encode_verdict
+from clusterd_crawler.redis_client import connect
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.subscribe.redis_feed import RedisFeed
+from clusterd_crawler.subscribe.subscriber import Subscriber
+
+from tests.crawler.outage import Server, wait_until
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.rules: list[RuleSet] = []
+        self.verdicts: list[Verdict] = []
+
+
+@contextmanager
+def subscribed(url: str, prefix: str, heard: Heard, crawl: str = "c1") -> Iterator[Subscriber]:
+    made = Subscriber(lambda: RedisFeed(url, prefix), heard.rules.append, heard.verdicts.append, crawl)
+    try:
+        yield made
+    finally:
+        made.close(5)
+
+
+def publish(client: redis.Redis, prefix: str, rules: RuleSet) -> None:
+    raw = json.dumps(rules.to_json()).encode()
+    client.hset(f"{prefix}rules", rules.host, raw)
+    tell(client, prefix, topics.RULES, rules.host.encode(), raw)
+
+
+def tell(client: redis.Redis, prefix: str, topic: str, key: bytes, value: bytes) -> None:
+    client.xadd(topics.stream(prefix, topic), {topics.FIELD_KEY: key, topics.FIELD_VALUE: value})
+
+
+def test_rules_of_before_and_of_now_reach_hosts_that_were_met(redis_url: str, prefix: str) -> None:
+    heard, client = Heard(), connect(redis_url)
+    publish(client, prefix, RuleSet("old.test", 3, ()))
+    publish(client, prefix, RuleSet("unmet.test", 1, ()))
+    with subscribed(redis_url, prefix, heard) as subscriber:
+        assert subscriber.connected.wait(10)
+        subscriber.meet("old.test")
+        subscriber.meet("new.test")
+        assert heard.rules == [RuleSet("old.test", 3, ())]
+        publish(client, prefix, RuleSet("new.test", 1, (), unskip=("http://new.test/a",)))
+        publish(client, prefix, RuleSet("unmet.test", 2, ()))
+        wait_until(lambda: len(heard.rules) == 2)
+        assert heard.rules[1].unskip == ("http://new.test/a",)
+    client.close()
+
+
+def test_verdicts_of_this_crawl_come_and_of_others_do_not(redis_url: str, prefix: str) -> None:
+    heard, client = Heard(), connect(redis_url)
+    with subscribed(redis_url, prefix, heard) as subscriber:
+        assert subscriber.connected.wait(10)
+        for crawl in ("c2", "c1"):
+            verdict = Verdict(f"http://a.test/{crawl}", 5, crawl)
+            tell(client, prefix, topics.VERDICTS, b"k", encode_verdict(verdict))
+        wait_until(lambda: heard.verdicts)
+        assert heard.verdicts == [Verdict("http://a.test/c1", 5, "c1")]
+    client.close()
+
+
+def test_nonsense_is_counted_and_the_rest_goes_on(redis_url: str, prefix: str) -> None:
+    heard, client = Heard(), connect(redis_url)
+    with subscribed(redis_url, prefix, heard) as subscriber:
+        assert subscriber.connected.wait(10)
+        subscriber.meet("a.test")
+        other = json.dumps(RuleSet("b.test", 1, ()).to_json()).encode()
+        for value in (b"\xff", b"[]", b"{}", b'{"host": 5}', b"[" * 100_000, other):
+            tell(client, prefix, topics.RULES, b"a.test", value)
+        tell(client, prefix, topics.VERDICTS, b"k", b"no JSON")
+        client.xadd(topics.stream(prefix, topics.RULES), {"other": "fields"})
+        publish(client, prefix, RuleSet("a.test", 9, ()))
+        wait_until(lambda: heard.rules)
+        assert heard.rules == [RuleSet("a.test", 9, ())]
+        wait_until(lambda: subscriber.refused == 7)
+    client.close()
+
+
+def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Path) -> None:
+    heard, server = Heard(), Server(tmp_path)
+    with subscribed(server.url, prefix, heard) as subscriber:
+        subscriber.meet("a.test")
+        for version in (1, 2):
+            server.start()
+            client = connect(server.url)
+            publish(client, prefix, RuleSet("a.test", version, ()))
+            wait_until(lambda at_least=version: heard.rules and heard.rules[-1].version == at_least)
+            client.close()
+            server.stop()
+
+
+def test_a_cluster_serves_as_the_feed(redis_cluster_url: str, prefix: str) -> None:
+    heard, client = Heard(), connect(redis_cluster_url)
+    with subscribed(redis_cluster_url, prefix, heard) as subscriber:
+        assert subscriber.connected.wait(10)
+        subscriber.meet("a.test")
+        publish(client, prefix, RuleSet("a.test", 1, ()))
+        tell(client, prefix, topics.VERDICTS, b"k", encode_verdict(Verdict("http://a.test/", 5, "c1")))
+        wait_until(lambda: heard.rules and heard.verdicts)
+    client.close()

@@ -29,6 +29,14 @@ class Record:
 class Transport(Protocol):
     """A consumer's and publisher's view of the log. Client-library errors leave as `errors.Unreachable`."""
 
+    @property
+    def outlives_store(self) -> bool:
+        """Whether the log is kept apart from the state, so that a state that was set back is caught up by replay.
+
+        False where both lie in one store and are set back together: then the state remembers no position.
+        """
+        ...
+
     def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
         """Return the next records of `topics.SKETCHES`, in order within a partition; none after ``timeout`` seconds."""
         ...

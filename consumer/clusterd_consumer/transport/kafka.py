@@ -63,6 +63,8 @@ _MOVED_ON: Final = (CommitFailedError, IllegalGenerationError, RebalanceInProgre
 class KafkaTransport:
     """Keeps `contract.Transport`. Not for several threads at once."""
 
+    outlives_store: Final = True
+
     def __init__(
         self,
         servers: Sequence[str],

@@ -49,6 +49,8 @@ _LAST_SEQUENCE: Final = (1 << 64) - 1
 class RedisStreamTransport:
     """Keeps `contract.Transport`. Not for several threads at once."""
 
+    outlives_store: Final = False
+
     def __init__(
         self, client: Client, *, prefix: str = "clusterd:", group: str = "clusterd", claim_after: float = 10.0
     ):

@@ -1,0 +1,277 @@
+"""The loop: poll → decode → apply → hand on → commit. At least once, applied idempotently; nothing is ever dropped.
+
+One step, `Worker.step`:
+
+ 1. poll     the next records of the log
+ 2. decode   bytes → messages; what cannot be decoded becomes a dead letter with its reason and its bytes
+ 3. apply    the sketches to the index; with them the store remembers how far everything *before* them was worked on
+ 4. hand on  what the index said: alerts, evidence for rules, verdicts, skips
+ 5. flush    what was published has arrived
+ 6. commit   for lag tools and for Redis's pending list
+
+The position that the store remembers lags one batch behind (3): after a crash between 3 and 6 the batch comes again, is
+found applied (`Record.again`), and is handed on after all. When nothing arrives the position catches up.
+
+Before every attempt to apply, the store's position is compared with the one that it was last told. A store that came
+back without its last second, or from a backup, remembers less; then reading goes on from what it remembers. (The
+client reconnects only between commands, so a restart cannot hide between the look and the write.)
+
+What goes wrong: a record that cannot be applied is found by applying the batch one by one, and becomes a dead letter
+(one bad page never stops a partition). A store or a log that does not answer is asked again with growing pauses, for as
+long as it takes, at the step at which it failed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Generic, Protocol, TypeVar
+
+from clusterd_crawler.errors import MessageError, Unreachable
+from clusterd_crawler.message import Failure, SkipReport, decode
+from clusterd_crawler.sketch import Sketch
+
+from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.redis_connection import unable
+from clusterd_consumer.transport.contract import Position, Record, Transport
+
+log = logging.getLogger(__name__)
+
+#: Seconds before asking a store again that does not answer: doubled each time, up to the second.
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 5.0
+#: Seconds for what was published in a step to arrive.
+FLUSH_TIMEOUT: Final = 30.0
+
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+Outcome_co = TypeVar("Outcome_co", covariant=True)
+
+
+class Applies(Protocol[Outcome_co]):
+    """What the worker needs of the index (`clusterd.clusters.contract.Index`)."""
+
+    def apply(self, sketches: Sequence[Sketch], position: Position | None = None) -> Sequence[Outcome_co]:
+        """Apply a batch and remember the position with it."""
+        ...
+
+    def position(self) -> dict[str, str]:
+        """Return the position that the state remembers."""
+        ...
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one poll brought, decoded."""
+
+    sketches: list[Sketch] = field(default_factory=list)
+    #: The record of each sketch.
+    records: list[Record] = field(default_factory=list)
+    skips: list[SkipReport] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+
+class Stopped(Exception):
+    """The worker was asked to stop while it waited for a store or a log that does not answer."""
+
+
+class SetBack(Exception):
+    """The store remembers less than it was told: it came back from the past."""
+
+
+class Worker(Generic[Result]):
+    """Reads one member's share of the log into an index. One thread; `stop` may be called from any."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        index: Applies[Result],
+        hand_on: Callable[[Batch, Sequence[Result]], None],
+        dead_letters: DeadLetters,
+        *,
+        batch: int = 256,
+        poll_timeout: float = 0.5,
+        on_trouble: Callable[[str], None] | None = None,
+    ) -> None:
+        self._transport = transport
+        self._index = index
+        self._hand_on = hand_on
+        self._dead = dead_letters
+        self._size = batch
+        self._poll_timeout = poll_timeout
+        self._on_trouble = on_trouble or (lambda _: None)
+        self._stopping = threading.Event()
+        #: Up to where records were worked on whole; and what the store was last told of it.
+        self._done: dict[str, str] = {}
+        self._stored: dict[str, str] = {}
+        self._known: set[str] = set()
+        self.messages = 0
+
+    @property
+    def dead_letters(self) -> int:
+        """How many records this worker has given up."""
+        return self._dead.count
+
+    def stop(self) -> None:
+        """Finish the batch in hand, then return from `run`."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Work until `stop`; what was begun is finished and committed, the group is left."""
+        try:
+            while not self._stopping.is_set():
+                self.step()
+            self._remember_at_last()
+        except Stopped:
+            log.info("stopped while waiting; what was not committed comes again")
+        finally:
+            self._transport.close()
+
+    def step(self) -> int:
+        """Do the six steps once; return how many records were worked on."""
+        # 1. poll
+        records = self._insist(lambda: self._transport.poll(self._size, self._poll_timeout))
+        self._insist(self._follow_assignment)
+        try:
+            if not records:
+                self._insist(self._remember)
+                return 0
+            self._work(records)
+        except SetBack:
+            self._insist(self._go_back)
+            return 0
+        self.messages += len(records)
+        return len(records)
+
+    def _work(self, records: Sequence[Record]) -> None:
+        """Do the steps from the second on."""
+        for record in records:
+            self._done.setdefault(record.partition, record.offset)
+        # 2. decode
+        batch = self._decode(records)
+        # 3. apply
+        outcomes = self._apply(batch)
+        # 4. hand on
+        self._insist(lambda: self._hand_on(batch, outcomes))
+        # 5. flush
+        self._insist(lambda: self._transport.flush(FLUSH_TIMEOUT))
+        # 6. commit
+        self._done.update({record.partition: record.next for record in records})
+        self._insist(lambda: self._transport.commit(self._done))
+
+    def _follow_assignment(self) -> None:
+        """Know what the store remembers of partitions that are new to us; forget those that somebody else reads."""
+        ours = set(self._transport.assigned())
+        for positions in (self._done, self._stored):
+            for partition in positions.keys() - ours:
+                del positions[partition]
+        if self._transport.outlives_store and ours - self._known:
+            held = self._index.position()
+            self._stored.update({p: held[p] for p in ours - self._known if p in held})
+        self._known = ours
+
+    def _tell(self, sketches: Sequence[Sketch], position: dict[str, str]) -> list[Result]:
+        """Apply sketches with the position, unless the store was set back since it was last told one."""
+        if self._stored and self._transport.outlives_store:
+            held = self._index.position()
+            lost = {p: held.get(p) for p, told in self._stored.items() if held.get(p) != told}
+            if lost:
+                log.warning("the store came back without its latest state; replaying from %s", lost)
+                raise SetBack
+        outcomes = list(self._index.apply(sketches, position))
+        self._stored = dict(position)
+        return outcomes
+
+    def _go_back(self) -> None:
+        """Go on from what the store remembers."""
+        held = self._index.position()
+        self._transport.seek(held)
+        self._done.clear()
+        self._stored = {p: held[p] for p in self._known if p in held}
+
+    def _remember(self) -> None:
+        """Let the store remember what has been worked on, where no later batch has told it yet."""
+        if self._transport.outlives_store and self._done and self._done != self._stored:
+            self._tell([], dict(self._done))
+
+    def _decode(self, records: Sequence[Record]) -> Batch:
+        batch = Batch()
+        for record in records:
+            try:
+                message = decode(record.value)
+            except MessageError as error:
+                self._bury(record, error.reason)
+                continue
+            if isinstance(message, Sketch):
+                batch.sketches.append(message)
+                batch.records.append(record)
+            elif isinstance(message, SkipReport):
+                batch.skips.append(message)
+            else:
+                batch.failures.append(message)
+        return batch
+
+    def _apply(self, batch: Batch) -> list[Result]:
+        """Apply the batch; where it fails, one by one, and bury who is to blame."""
+        position = dict(self._done) if self._transport.outlives_store else {}
+        if not batch.sketches and position == self._stored:
+            return []
+        try:
+            return self._insist(lambda: self._tell(batch.sketches, position))
+        except (SetBack, Stopped):
+            raise
+        except Exception as error:
+            log.warning("a batch of %d failed (%s: %s); one by one", len(batch.sketches), type(error).__name__, error)
+            return self._apply_one_by_one(batch, position)
+
+    def _apply_one_by_one(self, batch: Batch, position: dict[str, str]) -> list[Result]:
+        outcomes: list[Result] = []
+        good: list[tuple[Sketch, Record]] = []
+        for sketch, record in zip(batch.sketches, batch.records, strict=True):
+            try:
+                outcomes += self._insist(partial(self._tell, [sketch], position))
+            except (SetBack, Stopped):
+                raise
+            except Exception as error:
+                self._bury(record, f"{type(error).__name__}: {error}")
+            else:
+                good.append((sketch, record))
+        batch.sketches = [sketch for sketch, _ in good]
+        batch.records = [record for _, record in good]
+        return outcomes
+
+    def _bury(self, record: Record, reason: str) -> None:
+        self._insist(lambda: self._dead.bury(record, reason))
+
+    def _insist(self, work: Callable[[], Answer]) -> Answer:
+        """Do the work; while the store or the log does not answer, do it again after a pause."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                answer = work()
+            except Exception as error:
+                if not isinstance(error, Unreachable) and not unable(error):
+                    raise
+                log.warning("%s; trying again in %.2g s", error, pause)
+                self._on_trouble(str(error))
+                if self._wait(pause):
+                    raise Stopped from error
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                if pause > FIRST_PAUSE:
+                    self._on_trouble("")  # over
+                return answer
+
+    def _remember_at_last(self) -> None:
+        """Tell the store once more, if it listens: what it does not know is only read again."""
+        try:
+            self._remember()
+        except (SetBack, Unreachable) as error:
+            log.info("the store was not told the last position: %s", error)
+
+    def _wait(self, pause: float) -> bool:
+        """Wait; return whether the worker was asked to stop meanwhile."""
+        return self._stopping.wait(pause)

@@ -24,7 +24,7 @@ long as it takes, at the step at which it failed.
 from __future__ import annotations
 
 import logging
-import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -74,6 +74,31 @@ class Batch:
     failures: list[Failure] = field(default_factory=list)
 
 
+class StopFlag:
+    """Asks a worker to stop. Takes no lock, so that a signal handler may set it whatever the thread is doing."""
+
+    #: Seconds after which a wait sees that the flag was set.
+    SLICE: Final = 0.05
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self) -> None:
+        """Ask to stop."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        return self._set
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, at most until the flag is set; return whether it is."""
+        until = time.monotonic() + seconds
+        while not self._set and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, self.SLICE))
+        return self._set
+
+
 class Stopped(Exception):
     """The worker was asked to stop while it waited for a store or a log that does not answer."""
 
@@ -95,6 +120,7 @@ class Worker(Generic[Result]):
         batch: int = 256,
         poll_timeout: float = 0.5,
         on_trouble: Callable[[str], None] | None = None,
+        stopping: StopFlag | None = None,
     ) -> None:
         self._transport = transport
         self._index = index
@@ -103,7 +129,7 @@ class Worker(Generic[Result]):
         self._size = batch
         self._poll_timeout = poll_timeout
         self._on_trouble = on_trouble or (lambda _: None)
-        self._stopping = threading.Event()
+        self._stopping = stopping or StopFlag()
         #: Up to where records were worked on whole; and what the store was last told of it.
         self._done: dict[str, str] = {}
         self._stored: dict[str, str] = {}
@@ -119,14 +145,24 @@ class Worker(Generic[Result]):
         """Finish the batch in hand, then return from `run`."""
         self._stopping.set()
 
-    def run(self) -> None:
+    def run(self, after_step: Callable[[], None] | None = None) -> None:
         """Work until `stop`; what was begun is finished and committed, the group is left."""
         try:
             while not self._stopping.is_set():
                 self.step()
-            self._remember_at_last()
+                if after_step is not None:
+                    after_step()
         except Stopped:
             log.info("stopped while waiting; what was not committed comes again")
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """Tell the store once more how far the work went, if it listens; leave the group."""
+        try:
+            self._remember()
+        except (SetBack, Unreachable) as error:
+            log.info("the store was not told the last position: %s", error)
         finally:
             self._transport.close()
 
@@ -257,21 +293,10 @@ class Worker(Generic[Result]):
                     raise
                 log.warning("%s; trying again in %.2g s", error, pause)
                 self._on_trouble(str(error))
-                if self._wait(pause):
+                if self._stopping.wait(pause):
                     raise Stopped from error
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 if pause > FIRST_PAUSE:
                     self._on_trouble("")  # over
                 return answer
-
-    def _remember_at_last(self) -> None:
-        """Tell the store once more, if it listens: what it does not know is only read again."""
-        try:
-            self._remember()
-        except (SetBack, Unreachable) as error:
-            log.info("the store was not told the last position: %s", error)
-
-    def _wait(self, pause: float) -> bool:
-        """Wait; return whether the worker was asked to stop meanwhile."""
-        return self._stopping.wait(pause)

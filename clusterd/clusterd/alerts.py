@@ -1,0 +1,235 @@
+"""Cluster changes → alerts, to everybody who wants to know at once.
+
+An alert is one JSON object with the fields of `Alert`. It goes to the stream ``<prefix>stream:alerts``, whose latest
+``alerts_kept`` stay readable (`Alerts.since`, `Alerts.follow`), and, as configured, to Kafka's topic `topics.ALERTS`
+(keyed by cluster), to a file, and to an HTTP address. File and address get what they can take: one that fails is
+logged and counted, and holds nobody up.
+
+At least once: a batch that comes again after a crash repeats its alerts (`alerts_of` with ``again``).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Final, Protocol
+
+from clusterd_consumer.redis_connection import Client, translated
+from clusterd_crawler import topics
+
+from clusterd.clusters.contract import Outcome
+from clusterd.config import Config
+
+log = logging.getLogger(__name__)
+
+#: Alerts read from the stream at a time.
+PORTION: Final = 500
+#: Seconds that a follower waits at the stream before it looks around.
+FOLLOW_WAIT: Final = 1.0
+#: Alerts that may wait for an address, and the most in one post.
+WEBHOOK_QUEUE: Final = 10_000
+WEBHOOK_BATCH: Final = 500
+#: Seconds for an address to answer.
+WEBHOOK_TIMEOUT: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A page joined or left a cluster, or clusters merged or split."""
+
+    #: When it was noticed: ISO 8601, UTC, milliseconds.
+    at: str
+    event: str
+    url: str
+    policy: str
+    cluster: str
+    #: URLs in the cluster afterwards.
+    size: int
+    #: The known page that resembles this one best, or None; and how much.
+    match: str | None
+    resemblance: float
+
+    def to_bytes(self) -> bytes:
+        """Return the JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Alert:
+        """Read the JSON object; fields that later versions may add are ignored."""
+        said = json.loads(raw)
+        return cls(**{field.name: said[field.name] for field in fields(cls)})
+
+
+class Publishes(Protocol):
+    """What `Alerts` needs of a transport."""
+
+    def publish(self, topic: str, key: bytes, value: bytes) -> None:
+        """Hand a message to the log."""
+        ...
+
+
+def alerts_of(outcome: Outcome, at: int, again: bool = False) -> list[Alert]:
+    """Return the alerts of one outcome.
+
+    With ``again`` the page may have been applied before a crash that kept its alerts from being sent: a repeated
+    outcome has no changes, so that what the page is part of now is told instead.
+    """
+    changes = [(change.event, change.policy, change.cluster, change.size) for change in outcome.changes]
+    if again and not outcome.new:
+        changes = [
+            ("joined", policy, cluster, size) for policy, (cluster, size) in outcome.clusters.items() if size > 1
+        ]
+    when = iso(at)
+    return [
+        Alert(when, event, outcome.url, policy, cluster, size, outcome.match, round(outcome.resemblance, 4))
+        for event, policy, cluster, size in changes
+    ]
+
+
+def iso(at: int) -> str:
+    """Return Unix milliseconds as ISO 8601."""
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Alerts:
+    """Where alerts are published and read."""
+
+    def __init__(self, redis: Client, config: Config, transport: Publishes | None = None) -> None:
+        self._redis: Any = redis
+        self._stream = topics.stream(config.redis_prefix, topics.ALERTS)
+        self._kept = config.alerts_kept
+        self._transport = transport
+        self._file: IO[bytes] | None = None
+        self._path = Path(config.alert_file) if config.alert_file else None
+        self._webhook = Webhook(config.alert_webhook) if config.alert_webhook else None
+
+    def publish(self, alerts: Sequence[Alert]) -> None:
+        """Publish alerts to every sink; on Kafka they have arrived after the transport's next flush."""
+        if not alerts:
+            return
+        coded = [(alert.cluster.encode(), alert.to_bytes()) for alert in alerts]
+        with translated():
+            pipeline = self._redis.pipeline(transaction=False)
+            for key, value in coded:
+                entry = {topics.FIELD_KEY: key, topics.FIELD_VALUE: value}
+                pipeline.xadd(self._stream, entry, maxlen=self._kept, approximate=True)
+            pipeline.execute()
+        if self._transport is not None:
+            for key, value in coded:
+                self._transport.publish(topics.ALERTS, key, value)
+        lines = b"".join(value + b"\n" for _, value in coded)
+        self._append(lines)
+        if self._webhook is not None:
+            self._webhook.post(lines)
+
+    def since(self, at: int = 0) -> Iterator[Alert]:
+        """Yield the alerts kept since a time (Unix ms), oldest first."""
+        for _, alert in self._since(f"{at}-0"):
+            yield alert
+
+    def follow(self, at: int | None = None, stop: threading.Event | None = None) -> Iterator[Alert]:
+        """Yield the alerts since a time (from now on, where None), and then each as it comes, until ``stop``."""
+        last = self._last() if at is None else "0-0"
+        if at is not None:
+            for offset, alert in self._since(f"{at}-0"):
+                last = offset
+                yield alert
+        while stop is None or not stop.is_set():
+            with translated():
+                answer = self._redis.xread({self._stream: last}, count=PORTION, block=int(FOLLOW_WAIT * 1000))
+            for _, entries in answer.items() if isinstance(answer, dict) else answer or ():
+                for offset, entry in entries:
+                    last = offset.decode()
+                    yield Alert.from_bytes(entry[topics.FIELD_VALUE])
+
+    def close(self) -> None:
+        """Send what waits for the address; close the file."""
+        if self._webhook is not None:
+            self._webhook.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _since(self, start: str) -> Iterator[tuple[str, Alert]]:
+        while True:
+            with translated():
+                entries = self._redis.xrange(self._stream, min=start, count=PORTION)
+            for offset, entry in entries:
+                yield offset.decode(), Alert.from_bytes(entry[topics.FIELD_VALUE])
+            if len(entries) < PORTION:
+                return
+            start = "(" + entries[-1][0].decode()
+
+    def _last(self) -> str:
+        with translated():
+            latest = self._redis.xrevrange(self._stream, count=1)
+        return latest[0][0].decode() if latest else "0-0"
+
+    def _append(self, lines: bytes) -> None:
+        if self._path is None:
+            return
+        try:
+            if self._file is None:
+                self._file = self._path.open("ab")
+            self._file.write(lines)
+            self._file.flush()
+        except OSError as error:
+            log.error("alerts cannot be written to %s: %s", self._path, error)
+
+
+class Webhook:
+    """Posts alerts as JSON lines (``application/x-ndjson``) from a thread of its own."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(WEBHOOK_QUEUE)
+        self.lost = 0
+        self._thread = threading.Thread(target=self._run, name="alert-webhook", daemon=True)
+        self._thread.start()
+
+    def post(self, lines: bytes) -> None:
+        """Queue alerts; where the address is too slow they are lost, and counted."""
+        try:
+            self._waiting.put_nowait(lines)
+        except queue.Full:
+            self.lost += lines.count(b"\n")
+            log.error("%s is too slow: %d alerts lost so far", self._address, self.lost)
+
+    def close(self) -> None:
+        """Send what waits, for a bounded time."""
+        self._waiting.put(None, timeout=WEBHOOK_TIMEOUT)
+        self._thread.join(WEBHOOK_TIMEOUT)
+
+    def _run(self) -> None:
+        while (first := self._waiting.get()) is not None:
+            body = [first]
+            while len(body) < WEBHOOK_BATCH and not self._waiting.empty():
+                following = self._waiting.get()
+                if following is None:
+                    self._send(b"".join(body))
+                    return
+                body.append(following)
+            self._send(b"".join(body))
+
+    def _send(self, body: bytes) -> None:
+        request = urllib.request.Request(
+            self._address, data=body, headers={"Content-Type": "application/x-ndjson"}, method="POST"
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=WEBHOOK_TIMEOUT):
+                pass
+        except OSError as error:
+            self.lost += body.count(b"\n")
+            log.error("%s does not take alerts (%d lost so far): %s", self._address, self.lost, error)
+
+
+def now_ms() -> int:
+    """Return Unix time in milliseconds."""
+    return int(time.time() * 1000)

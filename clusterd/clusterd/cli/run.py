@@ -1,0 +1,60 @@
+"""``clusterd run``: the daemon; ``clusterd run --check``: how the one that runs is."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusterd.cli.invocation import Invocation
+from clusterd.config import LOG_LEVELS, Config
+
+#: States in which a daemon does what it is there for.
+HEALTHY = frozenset({"starting", "running"})
+
+
+@click.command("run")
+@click.option("--check", is_flag=True, help="Print how the daemon on this machine is; exit 1 where it is not well.")
+@click.option("--anywhere", is_flag=True, help="With --check: the daemons on other machines count too.")
+@click.option("--group", metavar="NAME", help="Consumer group (default clusterd).")
+@click.option("--workers", metavar="N", type=int, help="Worker processes (default 1).")
+@click.option("--batch", metavar="N", type=int, help="Most pages in one call (default 256).")
+@click.option("--metrics-port", metavar="PORT", type=int, help="Serve Prometheus metrics on this port of loopback.")
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Least level that is logged (default info).")
+@click.pass_obj
+def run(invocation: Invocation, /, check: bool, anywhere: bool, **given: Any) -> int:
+    """Run the daemon: it reads sketches from Kafka or Redis Streams, keeps the clusters, publishes alerts and rules.
+
+    Several daemons of one group share the work. SIGTERM finishes and commits the batch in hand.
+    """
+    file = Path(invocation.config_file) if invocation.config_file else None
+    config = Config.load(file, options={**invocation.given, **given})
+    if check:
+        return _check(invocation, config, anywhere)
+    from clusterd import daemon
+
+    daemon.configure_logging(config)
+    daemon.run(config)
+    return 0
+
+
+def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
+    """Print the reports of the daemons; 0 where one is well."""
+    from clusterd.health import daemons
+    from clusterd.services import open_services
+
+    with open_services(config) as services:
+        reports = daemons(services.redis, config.redis_prefix)
+    here = [report for report in reports if anywhere or report["host"] == socket.gethostname()]
+    for report in here:
+        invocation.emit(report)
+    if any(report["state"] in HEALTHY for report in here):
+        return 0
+    elsewhere = f"; {len(reports)} on other machines (--anywhere)" if len(reports) > len(here) else ""
+    where = config.redis or config.data
+    invocation.hint(
+        f"the daemon waits: {here[0]['last_error']}" if here else f"no daemon works on {where} here{elsewhere}"
+    )
+    return 1

@@ -1,0 +1,332 @@
+"""The daemon: sketches in; clusters, alerts, verdicts and rules out. Startup → main loop → shutdown.
+
+Two threads with connections of their own. The main one works the log into the index and hands on what it said
+(`clusterd_consumer.worker`). The other one does what can wait, so that no page waits for it: settling of clusters,
+learning, retention, the report to `clusterd run --check`. A fault in handing on (a rule learner that trips over one
+host, say) is logged and counted; the partition goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.redis_connection import unable
+from clusterd_consumer.transport.contract import Transport
+from clusterd_consumer.worker import FLUSH_TIMEOUT, Batch, StopFlag, Worker
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.message import Verdict, encode_verdict
+
+from clusterd.alerts import Alert, Alerts, alerts_of, now_ms
+from clusterd.clusters.contract import Outcome
+from clusterd.config import Config
+from clusterd.health import Heart, Report
+from clusterd.services import Progress, Services, open_services
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two rounds of upkeep while there is nothing to settle; between two lessons; between two looks at lag.
+UPKEEP_INTERVAL: Final = 0.2
+LEARN_INTERVAL: Final = 1.0
+LAG_INTERVAL: Final = 5.0
+#: Seconds between two rounds of retention.
+RETENTION_INTERVAL: Final = 600.0
+DAY_MS: Final = 86_400_000
+#: Seconds to wait for pages when working off what is pending: the end is noticed by one empty poll.
+LAST_POLL: Final = 0.05
+#: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
+RESTART_PAUSE: Final = 1.0
+STOP_PATIENCE: Final = 60.0
+
+#: The policy that a verdict tells the cluster of, first that is in use.
+VERDICT_POLICIES: Final = ("near", "identical")
+
+
+class Handing:
+    """What follows an applied batch: verdicts, alerts, evidence, skips. Faults are contained, outages are not."""
+
+    def __init__(self, services: Services, transport: Transport, report: Report | None = None) -> None:
+        self._services = services
+        self._transport = transport
+        self._report = report
+        self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
+
+    def __call__(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Hand on one batch."""
+        self._contained(self._answer, batch, outcomes)
+        self._contained(self._alert, batch, outcomes)
+        if batch.sketches:
+            self._contained(self._services.rulebook.observe, batch.sketches, outcomes)
+        if batch.skips:
+            self._contained(self._services.rulebook.record_skips, batch.skips)
+
+    def close(self) -> None:
+        """Close the sinks of alerts."""
+        self._alerts.close()
+
+    def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Send the verdicts that crawls wait for."""
+        for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
+            if sketch.wants_verdict:
+                self._transport.publish(
+                    topics.VERDICTS, sketch.crawl.encode(), encode_verdict(verdict(sketch.crawl, outcome))
+                )
+
+    def _alert(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        at = now_ms()
+        alerts: list[Alert] = []
+        for record, outcome in zip(batch.records, outcomes, strict=True):
+            alerts += alerts_of(outcome, at, record.again)
+        self._alerts.publish(alerts)
+
+    def _contained(self, work: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            work(*arguments)
+        except Exception as error:
+            if isinstance(error, Unreachable) or unable(error):
+                raise
+            log.exception("%s failed; the stream goes on", getattr(work, "__qualname__", work))
+            if self._report is not None:
+                self._report.last_error = f"{type(error).__name__}: {error}"
+
+
+def verdict(crawl: str, outcome: Outcome) -> Verdict:
+    """Return the answer to a crawl: the best match, and the cluster under the first policy in which it has company."""
+    policy = next((p for p in (*VERDICT_POLICIES, *outcome.clusters) if p in outcome.clusters), VERDICT_POLICIES[0])
+    cluster, size = outcome.clusters.get(policy, (None, 1))
+    return Verdict(
+        url=outcome.url,
+        fetched_at=outcome.fetched_at,
+        crawl=crawl,
+        match=outcome.match,
+        resemblance=outcome.resemblance,
+        cluster=cluster,
+        policy=policy,
+        size=size,
+    )
+
+
+class Upkeep:
+    """What can wait, in a thread with connections of its own."""
+
+    def __init__(self, services: Services, report: Report) -> None:
+        self._services = services
+        self._report = report
+        self._stop = threading.Event()
+        self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0}
+        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the step in hand."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with self._services as services:
+            while not self._stop.is_set():
+                pause = UPKEEP_INTERVAL
+                try:
+                    if self.round(services):
+                        pause = 0.0
+                except Exception as error:
+                    if not isinstance(error, Unreachable) and not unable(error):
+                        log.exception("upkeep failed; it is tried again")
+                        self._report.last_error = f"{type(error).__name__}: {error}"
+                    pause = LEARN_INTERVAL
+                self._stop.wait(pause)
+
+    def round(self, services: Services) -> int:
+        """Do what is due; return how many clusters still settle."""
+        self._report.settling = services.index.settle(services.config.settle_steps)
+        if self._is_due("learn", LEARN_INTERVAL):
+            learn(services)
+        if self._is_due("lag", LAG_INTERVAL):
+            self._report.lag = services.lag()
+        if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
+            gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
+            log.info("forgot %d superseded versions", gone)
+        return self._report.settling
+
+    def _is_due(self, what: str, interval: float) -> bool:
+        now = time.monotonic()
+        if now < self._due[what]:
+            return False
+        self._due[what] = now + interval
+        return True
+
+
+def learn(services: Services) -> int:
+    """Learn what is due; return how many rule sets were published, once they have arrived."""
+    published = services.rulebook.learn_due(now_ms())
+    services.publisher.flush(FLUSH_TIMEOUT)
+    return len(published)
+
+
+def make_worker(
+    services: Services, report: Report, poll_timeout: float, stopping: StopFlag | None = None
+) -> tuple[Worker[Outcome], Handing]:
+    """Return a worker over these services, and what it hands on to."""
+    transport = services.transport()
+    handing = Handing(services, transport, report)
+
+    def trouble(what: str) -> None:
+        report.state = "waiting" if what else "running"
+        report.last_error = what or report.last_error
+
+    dead = DeadLetters(transport, services.redis, services.config.redis_prefix)
+    worker = Worker(
+        transport,
+        services.index,
+        handing,
+        dead,
+        batch=services.config.batch,
+        poll_timeout=poll_timeout,
+        on_trouble=trouble,
+        stopping=stopping,
+    )
+    return worker, handing
+
+
+def work_off(services: Services, progress: Progress | None = None) -> int:
+    """Do a daemon's work here until nothing is unread, everything has settled and what is due is learned."""
+    report = Report()
+    worker, handing = make_worker(services, report, LAST_POLL)
+    try:
+        while True:
+            if worker.step():
+                if progress is not None:
+                    progress(worker.messages, 0)
+            elif not (left := services.lag()):
+                break
+            elif progress is not None:
+                progress(worker.messages, left)
+        while services.index.settle(services.config.settle_steps):
+            pass
+        learn(services)
+    finally:
+        worker.leave()
+        handing.close()
+    return worker.messages
+
+
+def run(config: Config) -> None:
+    """Run the daemon until SIGTERM or SIGINT."""
+    with open_services(config) as services:
+        if config.workers > 1:
+            supervise(config, services.redis_url)
+        else:
+            serve(config, services.redis_url)
+
+
+def serve(config: Config, redis_url: str) -> None:
+    """Run one worker process: startup, main loop, shutdown."""
+    report, asked = Report(), StopFlag()
+    with _on_signal(asked.set), Services(config, redis_url) as services, services.again() as beating:
+        if not _insist_on_store(services, asked):
+            return
+        if config.metrics_port:
+            from clusterd.metrics import serve_metrics
+
+            serve_metrics(config.metrics_host, config.metrics_port, report)
+        heart = Heart(beating.redis, config.redis_prefix, report)
+        heart.start()
+        try:
+            _main_loop(services, report, asked)
+        finally:
+            report.state = "stopping"
+            heart.stop()
+
+
+def _main_loop(services: Services, report: Report, asked: StopFlag) -> None:
+    worker, handing = make_worker(services, report, services.config.poll_timeout, asked)
+    upkeep = Upkeep(services.again(), report)
+    upkeep.start()
+    report.state = "running"
+    log.info("daemon %s runs: group %s, store %s", report.id, services.config.group, services.redis_url)
+    try:
+        worker.run(lambda: _count(report, worker))
+    finally:
+        upkeep.stop()
+        handing.close()
+        log.info("daemon %s stops after %d messages", report.id, worker.messages)
+
+
+def _count(report: Report, worker: Worker[Outcome]) -> None:
+    report.messages = worker.messages
+    report.dead_letters = worker.dead_letters
+
+
+def _insist_on_store(services: Services, asked: StopFlag) -> bool:
+    """Wait for the store: a daemon that starts before its Redis goes on when that is there. False: stopped before."""
+    while not asked.is_set():
+        try:
+            _ = services.index
+        except Unreachable as error:
+            log.warning("%s; trying again", error)
+            asked.wait(RESTART_PAUSE)
+        else:
+            return True
+    return False
+
+
+def supervise(config: Config, redis_url: str) -> None:
+    """Run ``config.workers`` processes; replace those that die, stop them all when asked."""
+    asked = StopFlag()
+    context = multiprocessing.get_context("spawn")
+
+    def start() -> Any:
+        process = context.Process(target=serve_quietly, args=(config, redis_url), daemon=False)
+        process.start()
+        return process
+
+    with _on_signal(asked.set):
+        processes = [start() for _ in range(config.workers)]
+        while not asked.wait(RESTART_PAUSE):
+            for n, process in enumerate(processes):
+                if not process.is_alive():
+                    log.error("worker process %s ended with %s; starting another", process.pid, process.exitcode)
+                    processes[n] = start()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(STOP_PATIENCE)
+
+
+def serve_quietly(config: Config, redis_url: str) -> None:
+    """Be a worker process of `supervise`."""
+    configure_logging(config)
+    serve(config, redis_url)
+
+
+def configure_logging(config: Config) -> None:
+    """Log to standard error; Kafka's client says little below a warning that is worth reading."""
+    logging.basicConfig(
+        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
+    )
+    logging.getLogger("kafka").setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+@contextmanager
+def _on_signal(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on SIGTERM and SIGINT, as long as this lasts; only in a main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

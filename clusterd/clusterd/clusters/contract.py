@@ -121,7 +121,7 @@ class Index(Protocol):
         ...
 
     def settle(self, steps: int | None = None) -> int:
-        """Do up to ``steps`` bounded steps of what waits (splits, new policies); return how many clusters still settle."""
+        """Do up to ``steps`` bounded steps of what waits (splits, new policies); return how many still settle."""
         ...
 
     def policies(self) -> list[Policy]:

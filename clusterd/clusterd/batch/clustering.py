@@ -1,0 +1,77 @@
+"""`clusterd batch cluster`: the four phases (Broder et al. 1997, section 4.1), for several policies at once.
+
+1. Sketch every document; eliminate identical ones (`collection`).
+2. Sort ⟨shingle, ID⟩. 3. Sort ⟨ID, ID, count⟩ (`phases`). The posted values of a sketch are its shingles here, as in
+   the stream, so that both propose the same pairs; ``common`` bounds a list, None bounds none.
+4. For every pair that shares a shingle, decide by its two sketches, and join under every policy that accepts it.
+
+The guarantee: every cluster of this with ``common`` at the stream's bound lies within one of the settled stream, which
+lies within one of this with None; all three are equal where no list passed its bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.postings.verdict import judge_many
+from clusterd_crawler.sketch import PROFILES, Sketch
+
+from clusterd.batch.collection import Collection
+from clusterd.batch.phases import COMMON, common_counts
+from clusterd.batch.sorting import RUN
+from clusterd.batch.union import Union
+from clusterd.clusters.acceptance import mask
+from clusterd.clusters.changes import gathered
+from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Policy
+
+
+def cluster(
+    sketches: Iterable[Sketch],
+    policies: Sequence[Policy] = DEFAULT_POLICIES,
+    *,
+    common: int | None = COMMON,
+    scheme: Scheme = DEFAULT,
+    folder: Path | None = None,
+    run: int = RUN,
+) -> dict[str, list[Cluster]]:
+    """Return the clusters of the current versions under each policy, alone standing pages too, largest first."""
+    collection = Collection(scheme, folder)
+    collection.add(sketches)
+    collection.close()
+    graded = [policy for policy in policies if not policy.identical]
+    unions = _join(collection, graded, common, folder, run)
+    found: dict[str, list[Cluster]] = {}
+    for policy in policies:
+        names: list[object] = list(collection.texts)
+        if not policy.identical:
+            union = unions[graded.index(policy)]
+            names = [union.find(number) for number in collection.numbers]
+        found[policy.name] = _clusters(collection, policy.name, names)
+    return found
+
+
+def _join(
+    collection: Collection, policies: Sequence[Policy], common: int | None, folder: Path | None, run: int
+) -> list[Union]:
+    """Phases two to four: return a union-find over contents for each policy."""
+    unions = [Union(len(collection)) for _ in policies]
+    for firsts, seconds, _ in common_counts(collection.keys(), common, folder, run):
+        pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
+        for first, group in groupby(pairs, key=lambda pair: pair[0]):
+            others = [second for _, second in group if collection.profile(first) == collection.profile(second)]
+            bits = mantissa(PROFILES[collection.profile(first)])
+            verdicts = judge_many(collection.stored(first), [collection.stored(other) for other in others], bits)
+            for other, verdict in zip(others, verdicts, strict=True):
+                joined = mask(policies, verdict)
+                for slot, union in enumerate(unions):
+                    if joined >> slot & 1:
+                        union.join(first, other)
+    return unions
+
+
+def _clusters(collection: Collection, policy: str, names: Sequence[object]) -> list[Cluster]:
+    clusters = [gathered(f"{policy}-{number}", policy, urls) for number, urls in enumerate(collection.grouped(names))]
+    return sorted(clusters, key=lambda cluster: (-cluster.size, cluster.representative))

@@ -1,0 +1,50 @@
+"""Phases two and three of the batch (Broder et al. 1997, section 4.1), on any shingle keys of 32 bits.
+
+2. ⟨shingle, ID⟩, sorted by shingle. 3. ⟨ID, ID, count of common shingles⟩, sorted by the first ID. A shingle of more
+than ``common`` documents is ignored (section 5.1): without that, phase three is quadratic in the longest list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clusterd.batch.sorting import RUN, Sorter
+
+#: Documents that share a shingle at most, for it to count (paper, section 5.1).
+COMMON: Final = 1000
+
+Keys = npt.NDArray[np.uint32]
+
+
+def common_counts(
+    shingles: Iterable[Keys], common: int | None = COMMON, folder: Path | None = None, run: int = RUN
+) -> Iterator[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:
+    """Yield (first, second, count) in blocks, for the documents numbered as their shingles come; first < second."""
+    postings = Sorter(folder, run)
+    for number, words in enumerate(shingles):
+        postings.add((np.unique(words).astype(np.uint64) << np.uint64(32)) + np.uint64(number))
+    pairs = Sorter(folder, run)
+    for documents in _lists(postings):
+        if len(documents) > 1 and (common is None or len(documents) <= common):
+            for place in range(len(documents) - 1):
+                pairs.add((documents[place] << np.uint64(32)) + documents[place + 1 :])
+    for keys, counts in pairs.blocks():
+        yield (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), counts
+
+
+def _lists(postings: Sorter) -> Iterator[npt.NDArray[np.uint64]]:
+    """Yield the documents of each shingle that has more than one, ascending."""
+    rest = np.zeros(0, np.uint64)
+    for block, _ in postings.blocks():
+        entries = np.concatenate((rest, block))
+        bounds = np.flatnonzero(np.diff(entries >> np.uint64(32))) + 1
+        rest = entries[bounds[-1] if len(bounds) else 0 :]
+        starts = np.append(0, bounds[:-1])
+        for run in np.flatnonzero(bounds - starts > 1) if len(bounds) else ():
+            yield entries[starts[run] : bounds[run]] & np.uint64(0xFFFFFFFF)
+    yield rest & np.uint64(0xFFFFFFFF)

@@ -1,0 +1,91 @@
+"""Divide, sort, merge (Broder et al. 1997, section 4): sort more than memory holds, adding up what is equal.
+
+Entries are 64-bit keys with a 32-bit count. They gather until a run is full, which is sorted and written to disk; at
+the end all runs are merged in one pass: of each run a block lies in memory, and what is not above the smallest last key
+of these blocks can be sorted and given out. O(n log n) time; memory is one run while
+dividing, one block of each run while merging.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Keys = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.uint32]
+
+#: Entries of a run: 12 bytes each, twice while sorting.
+RUN: Final = 4_000_000
+#: Entries of each run in memory while merging.
+BLOCK: Final = 65_536
+
+
+class Sorter:
+    """Takes keys in any order, gives them back ascending, each once, with how often it came."""
+
+    def __init__(self, folder: Path | None = None, run: int = RUN) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="clusterd-batch-", dir=folder)
+        self._run = run
+        self._waiting: list[Keys] = []
+        self._size = 0
+        self._runs: list[tuple[Path, Path]] = []
+
+    def add(self, keys: Keys) -> None:
+        """Take keys."""
+        self._waiting.append(keys)
+        self._size += len(keys)
+        if self._size >= self._run:
+            self._write()
+
+    def blocks(self) -> Iterator[tuple[Keys, Counts]]:
+        """Yield ascending blocks of distinct keys and their counts; no key is in two blocks."""
+        if not self._runs:
+            if self._size:
+                yield _added(np.concatenate(self._waiting), None)
+        else:
+            self._write()
+            yield from self._merged()
+        self._folder.cleanup()
+
+    def _write(self) -> None:
+        """Sort what waits and write it as a run."""
+        if not self._size:
+            return
+        keys, counts = _added(np.concatenate(self._waiting), None)
+        names = Path(self._folder.name, f"{len(self._runs)}.keys"), Path(self._folder.name, f"{len(self._runs)}.counts")
+        keys.tofile(names[0])
+        counts.tofile(names[1])
+        self._runs.append(names)
+        self._waiting, self._size = [], 0
+
+    def _merged(self) -> Iterator[tuple[Keys, Counts]]:
+        runs = [(np.memmap(keys, np.uint64, "r"), np.memmap(counts, np.uint32, "r")) for keys, counts in self._runs]
+        at = [0] * len(runs)
+        while True:
+            open_runs = [n for n, (keys, _) in enumerate(runs) if at[n] < len(keys)]
+            if not open_runs:
+                return
+            heads = {n: runs[n][0][at[n] : at[n] + BLOCK] for n in open_runs}
+            limit = min(head[-1] for head in heads.values())
+            parts = []
+            for n, head in heads.items():
+                size = int(np.searchsorted(head, limit, "right"))
+                parts.append((np.array(head[:size]), np.array(runs[n][1][at[n] : at[n] + size])))
+                at[n] += size
+            yield _added(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
+
+
+def _added(keys: Keys, counts: Counts | None) -> tuple[Keys, Counts]:
+    """Sort keys and add up the counts of equal ones (1 each where none are given)."""
+    if counts is None:
+        distinct, repeats = np.unique(keys, return_counts=True)
+        return distinct, repeats.astype(np.uint32)
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], counts[order]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    return keys[starts], np.add.reduceat(counts, starts).astype(np.uint32) if len(starts) else counts

@@ -1,0 +1,21 @@
+"""Verdict → which policies join the pair: one bit a policy, in the order in which policies were added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clusterd_consumer.postings.verdict import Verdict
+
+from clusterd.clusters.contract import Policy
+
+
+def accepts(policy: Policy, verdict: Verdict) -> bool:
+    """Whether a policy joins two pages of this verdict; one by identical text asks for more than a verdict."""
+    if policy.resemblance is not None:
+        return verdict.resemblance >= policy.resemblance
+    return policy.containment is not None and verdict.containment >= policy.containment
+
+
+def mask(policies: Sequence[Policy], verdict: Verdict) -> int:
+    """Return the bits of the policies that join the pair."""
+    return sum(1 << slot for slot, policy in enumerate(policies) if accepts(policy, verdict))

@@ -1,0 +1,30 @@
+"""What a page's standing before and after says happened, and how a cluster is told to its readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from clusterd.clusters.contract import Change, Cluster
+
+#: Policy → (cluster, size), for the policies in which a page has company.
+Standing = Mapping[str, tuple[str, int]]
+
+
+def changes(before: Standing, after: Standing, merged: Mapping[str, bool] | None = None) -> tuple[Change, ...]:
+    """Return what happened to a page whose standing was ``before`` and is ``after``."""
+    found = []
+    for policy, (cluster, size) in before.items():
+        if after.get(policy, ("", 0))[0] != cluster:
+            found.append(Change(policy, "left", cluster, size - 1))
+    for policy, (cluster, size) in after.items():
+        if before.get(policy, ("", 0))[0] != cluster:
+            event: Literal["merged", "joined"] = "merged" if merged and merged.get(policy) else "joined"
+            found.append(Change(policy, event, cluster, size))
+    return tuple(found)
+
+
+def gathered(name: str, policy: str, urls: Sequence[str]) -> Cluster:
+    """Return a cluster of these URLs: the shortest stands for it, the first in order where several are as short."""
+    representative = min(urls, key=lambda url: (len(url), url))
+    return Cluster(name, policy, len(urls), representative, tuple(sorted(urls)))

@@ -1,0 +1,24 @@
+"""Which index: in this process's memory, or on a Redis or Redis Cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme
+
+from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
+from clusterd.clusters.memory import MemoryIndex
+
+
+def open_index(
+    redis_url: str | None,
+    prefix: str = "clusterd:",
+    policies: Sequence[Policy] = DEFAULT_POLICIES,
+    scheme: Scheme = DEFAULT,
+) -> Index:
+    """Open the index at ``redis_url``; None or "" keeps it in memory, where each opening is a new one."""
+    if not redis_url:
+        return MemoryIndex(policies, scheme)
+    from clusterd.clusters.redis_index import RedisIndex  # a user without Redis needs no client
+
+    return RedisIndex(redis_url, prefix, policies, scheme)

@@ -1,0 +1,56 @@
+"""Posting lists in memory: key → documents. The reference for `redis_lists`.
+
+A list that grew beyond its bound is **common** from then on: it keeps the latest ``bound`` documents and proposes only
+the ``latest`` few of them, so that a giant cluster still grows while no page costs more for it. It is forgotten as soon
+as it is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Lists:
+    """Bounded lists of documents, latest last."""
+
+    def __init__(self, bound: int, latest: int) -> None:
+        self._bound = bound
+        self._latest = latest
+        self._lists: dict[int, list[int]] = {}
+        self._common: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def propose(self, keys: Iterable[int], document: int) -> list[int]:
+        """Write the document under its keys, then look up who else is there; each once, in order."""
+        found: dict[int, None] = {}
+        for key in keys:
+            documents = self._lists.setdefault(key, [])
+            if document not in documents:
+                documents.append(document)
+            if len(documents) > self._bound:
+                self._common.add(key)
+                del documents[0]
+            found.update(dict.fromkeys(self._proposed(key)))
+        found.pop(document, None)
+        return sorted(found)
+
+    def look_up(self, keys: Iterable[int]) -> list[int]:
+        """Return the documents that the lists of these keys propose."""
+        return sorted({document for key in keys for document in self._proposed(key)})
+
+    def withdraw(self, keys: Iterable[int], document: int) -> None:
+        """Take the document out of its lists."""
+        for key in keys:
+            documents = self._lists.get(key, [])
+            if document in documents:
+                documents.remove(document)
+            if not documents:
+                self._lists.pop(key, None)
+                self._common.discard(key)
+
+    def _proposed(self, key: int) -> list[int]:
+        documents = self._lists.get(key, [])
+        # One more than the latest: the asking document itself is among them.
+        return documents[-self._latest - 1 :] if key in self._common else documents

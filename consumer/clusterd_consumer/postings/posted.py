@@ -1,0 +1,96 @@
+"""The keys under which a sketch is posted and looked up: 32 bits each, the same in memory, in Redis and in the batch.
+
+**Prefix** (the default): the few smallest values, and one value in ``modulus`` of all. The smallest values find
+documents of like length; of a small document they are not among the smallest of a large one that holds it, but its
+sampled values are sampled there too (Broder 1997, section 3: containment needs V, not F). Which values are sampled is
+a function of their code, so that the keys can be made again from the stored sketch alone (for a new policy, or to take
+a departed document out of its lists).
+
+**Super-shingles** (section 5.3): runs of ``run`` consecutive codes, of which the smallest ``supers`` fingerprints are
+the meta-sketch; one in common proposes the pair. Cheaper, no containment, weak on short texts.
+
+    key = fmix32(fmix32(code + profile * 0x9E3779B1) ^ low 16 bits of the value * 0x85EBCA6B)
+
+Cost: O(values).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
+
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.stored import Codes, Values, cut, ordered, pack, unpack
+
+Keys = npt.NDArray[np.uint32]
+
+GOLDEN: Final = 0x9E3779B1
+
+
+def fmix32(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return MurmurHash3's 32-bit finalizer of each word."""
+    h = words.astype(np.uint32)
+    h = (h ^ (h >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    h = (h ^ (h >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return h ^ (h >> np.uint32(16))
+
+
+def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[bytes, Keys]:
+    """Return the stored form of a sketch and the keys under which it is posted."""
+    values = ordered(sketch, profile)
+    codes = cut(values, mantissa(profile))
+    if scheme.candidates == "super":
+        return pack(sketch, profile, codes, np.zeros(0, np.uint16)), _supers(codes, profile.code, scheme)
+    chosen = _chosen(codes, scheme)
+    extras = (values[chosen] & np.uint64(0xFFFF)).astype(np.uint16)
+    return pack(sketch, profile, codes, extras), _keys(codes[chosen], extras, profile.code)
+
+
+def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
+    """Return the keys under which a stored sketch is posted."""
+    decoded = unpack(stored, mantissa(PROFILES[profile_code]))
+    if scheme.candidates == "super":
+        return _supers(decoded.codes, profile_code, scheme)
+    return _keys(decoded.codes[_chosen(decoded.codes, scheme)], decoded.extras, profile_code)
+
+
+def every_key(values: Values, profile: Profile, scheme: Scheme) -> Keys:
+    """Return the keys of all values, posted or not: an on-the-fly query looks up everything it has."""
+    codes = cut(values, mantissa(profile))
+    if scheme.candidates == "super":
+        return _windows(codes, profile.code, scheme)
+    return _keys(codes, (values & np.uint64(0xFFFF)).astype(np.uint16), profile.code)
+
+
+def _chosen(codes: Codes, scheme: Scheme) -> npt.NDArray[np.bool_]:
+    """Return which of the values are posted."""
+    chosen = np.zeros(len(codes), np.bool_)
+    if scheme.modulus:
+        chosen = fmix32(codes * np.uint32(GOLDEN)) % np.uint32(scheme.modulus) == 0
+    chosen[: scheme.prefix] = True
+    return chosen
+
+
+def _keys(codes: Codes, extras: npt.NDArray[np.uint16], profile: int) -> Keys:
+    salt = np.uint32(profile * GOLDEN & 0xFFFFFFFF)
+    mixed = fmix32(codes + salt) ^ extras.astype(np.uint32) * np.uint32(0x85EBCA6B)
+    return np.unique(fmix32(mixed))
+
+
+def _windows(codes: Codes, profile: int, scheme: Scheme) -> Keys:
+    """Return the fingerprints of all super-shingles; a sketch shorter than a run has one."""
+    if len(codes) == 0:
+        return np.zeros(0, np.uint32)
+    run = min(scheme.run, len(codes))
+    count = len(codes) - run + 1
+    mixed = np.full(count, profile * GOLDEN & 0xFFFFFFFF, np.uint32)
+    for at in range(run):
+        mixed = fmix32(mixed ^ fmix32(codes[at : at + count] + np.uint32(at * GOLDEN & 0xFFFFFFFF)))
+    return np.unique(mixed)
+
+
+def _supers(codes: Codes, profile: int, scheme: Scheme) -> Keys:
+    return _windows(codes, profile, scheme)[: scheme.supers]

@@ -1,0 +1,40 @@
+"""Which values of a sketch are posted, how long a list may grow, and with how many bits a value is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from clusterd_crawler.sketch import Profile
+
+#: Mantissa bits of a stored value of MIN_s up to this size. Measured in `benchmarks/store.py`.
+FINE: Final = 12
+#: Mantissa bits where a sketch has no bound on its number of values (MOD_m, V_i).
+FINEST: Final = 20
+#: Sketches of at most this many values are told apart well enough by `FINE` bits.
+SMALL: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How candidates are found. Two indexes agree on their partition only under equal schemes."""
+
+    candidates: Literal["prefix", "super"] = "prefix"
+    #: The smallest values that are posted. Of two documents with r = .5 both of 8 miss each other in .3 % of the cases.
+    prefix: int = 8
+    #: One value in so many is posted besides, so that a small document finds the large one that holds it; 0: none.
+    modulus: int = 64
+    #: Values in a super-shingle, and how many super-shingles are posted (the smallest).
+    run: int = 4
+    supers: int = 8
+    #: A list that grew beyond ``bound`` documents proposes only its ``latest`` (FIELD: 128 in a stream; 4).
+    bound: int = 128
+    latest: int = 4
+
+
+DEFAULT: Final = Scheme()
+
+
+def mantissa(profile: Profile) -> int:
+    """Return the number of mantissa bits with which values of a profile are stored."""
+    return FINE if profile.kind == "min" and profile.size <= SMALL else FINEST

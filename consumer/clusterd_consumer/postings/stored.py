@@ -1,0 +1,172 @@
+"""A sketch as an index keeps it: 400 values in about 370 bytes, in their order, comparable with any other document's.
+
+A value is cut to a floating-point number: its bit length and the first bits after its leading one (12 for MIN_400).
+Unlike low bits, that keeps the order of the permutation, so two cut sketches are still brought to the lower of their
+thresholds; unlike a fixed scale, equal values are cut to equal **codes** whatever the length of their documents.
+Two different values of one octave agree by chance once in 2^12; `verdict` corrects for it.
+
+    code(v) = v                                   where v < 2^(b+1)
+            = (e - 1 - b) * 2^b + (v >> e - 1 - b)    otherwise;  e = bit length of v, b = mantissa bits
+
+The i-th value of a sample of uniform values lies about 2^b / (i ln 2) codes above the one before, whatever the
+document, so its Rice parameter is known from its rank and is not stored: k(i) = max(0, b - bit_length(i)).
+
+    offset  bytes  content, little-endian, bits from the lowest
+    0       4      n * 8 + (4 where its threshold is a power of two) + (2 where it holds every shingle)
+                   + (1 where it has no threshold)
+    4       4      code of the smallest value
+    8       ...    n - 1 low parts of the differences, k(i) bits each, together padded to a byte
+    ...     ...    n - 1 high parts: so many zeros, then a one; padded to a byte
+    ...     2 each low 16 bits of each *posted* value (`posted`), which the code has lost and its key needs
+
+An empty sketch is 4 zero bytes. V_i: values are bit-reversed first, which turns divisibility into order.
+Cost: linear; 2 µs for 400 values compiled (`_verify.c`), 40 µs in NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from clusterd_crawler.sketch import FINGERPRINT_BITS, Profile, StreamSketch
+
+from clusterd_consumer.postings.scheme import mantissa
+
+Codes = npt.NDArray[np.uint32]
+Values = npt.NDArray[np.uint64]
+
+HEADER: Final = 8
+OCTAVE: Final = 4
+EXACT: Final = 2
+UNBOUNDED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A decoded sketch: codes ascending (with repeats), and whether more is known of the document than a sample."""
+
+    codes: Codes
+    octave: bool
+    exact: bool
+    unbounded: bool
+    extras: npt.NDArray[np.uint16]
+
+
+def ordered(sketch: StreamSketch, profile: Profile) -> Values:
+    """Return a sketch's values in the order of their sampling, ascending."""
+    values = np.frombuffer(sketch.values, "<u8").astype(np.uint64)
+    if profile.kind != "v":
+        return values
+    octets = values.astype("<u8").view(np.uint8).reshape(-1, 8)
+    bits = np.unpackbits(octets, axis=1, bitorder="little")[:, :FINGERPRINT_BITS][:, ::-1]
+    padded = np.zeros((len(values), 64), np.uint8)
+    padded[:, :FINGERPRINT_BITS] = bits
+    return np.sort(np.packbits(padded, axis=1, bitorder="little").view("<u8").reshape(-1).astype(np.uint64))
+
+
+def cut(values: Values, bits: int) -> Codes:
+    """Cut values to codes of ``bits`` mantissa bits."""
+    length = np.frexp(values.astype(np.float64))[1].astype(np.int64)
+    shift = np.maximum(length - 1 - bits, 0).astype(np.uint64)
+    return ((shift << np.uint64(bits)) + (values >> shift)).astype(np.uint32)
+
+
+def parameters(n: int, bits: int) -> npt.NDArray[np.int64]:
+    """Return the Rice parameters of the differences of ``n`` codes: those of rank 1 to n - 1."""
+    length = np.frexp(np.arange(1, n, dtype=np.float64))[1].astype(np.int64)
+    return np.maximum(bits - length, 0)
+
+
+def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: npt.NDArray[np.uint16]) -> bytes:
+    """Return the stored form of a sketch from its codes and what `posted` needs beside them."""
+    n = len(codes)
+    if n == 0:
+        return bytes(4)
+    exact = n == sketch.shingles
+    flags = OCTAVE * (profile.kind == "v") + EXACT * exact + UNBOUNDED * (exact or profile.kind == "mod")
+    header = np.array([n * 8 + flags, codes[0]], "<u4").tobytes()
+    bits = mantissa(profile)
+    differences = codes[1:].astype(np.int64) - codes[:-1].astype(np.int64)
+    k = parameters(n, bits)
+    return header + _lows(differences, k, bits) + _highs(differences >> k) + extras.astype("<u2").tobytes()
+
+
+def unpack(stored: bytes, bits: int) -> Stored:
+    """Return what a stored sketch says."""
+    count, flags = divmod(int.from_bytes(stored[:4], "little"), 8)
+    if count == 0:
+        return Stored(np.zeros(0, np.uint32), False, False, False, np.zeros(0, np.uint16))
+    first = int.from_bytes(stored[4:8], "little")
+    k = parameters(count, bits)
+    low_bytes = (int(k.sum()) + 7) // 8
+    rest = np.frombuffer(stored, np.uint8, offset=HEADER)
+    lows = _read_lows(rest[:low_bytes], k, bits)
+    highs, used = _read_highs(rest[low_bytes:], count - 1)
+    codes = first + np.concatenate(([0], np.cumsum((highs << k) + lows)))
+    extras = np.frombuffer(stored, "<u2", offset=HEADER + low_bytes + used)
+    known = bool(flags & OCTAVE), bool(flags & EXACT), bool(flags & UNBOUNDED)
+    return Stored(codes.astype(np.uint32), *known, extras.astype(np.uint16))
+
+
+def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> StreamSketch:
+    """Return a sketch whose values are the codes' own: to be compared with others from the index, or `coarse`."""
+    return StreamSketch(_expand(unpack(stored, mantissa(profile)).codes, profile), shingles, tokens, text)
+
+
+def coarse(sketch: StreamSketch, profile: Profile) -> StreamSketch:
+    """Return a fresh sketch cut as one from the index, so that the two compare."""
+    codes = cut(ordered(sketch, profile), mantissa(profile))
+    return StreamSketch(_expand(codes, profile), sketch.shingles, sketch.tokens, sketch.text)
+
+
+def _expand(codes: Codes, profile: Profile) -> bytes:
+    """Return the smallest values of these codes, repeats told apart by counting up."""
+    bits = mantissa(profile)
+    wide = codes.astype(np.uint64)
+    shift = np.maximum((wide >> np.uint64(bits)).astype(np.int64) - 1, 0).astype(np.uint64)
+    values = (wide - (shift << np.uint64(bits))) << shift
+    places = np.arange(len(codes))
+    starts = np.append(True, codes[1:] != codes[:-1])[: len(codes)]
+    repeats = places - np.maximum.accumulate(np.where(starts, places, 0)) if len(codes) else places
+    return (values + repeats.astype(np.uint64)).astype("<u8").tobytes()
+
+
+def _groups(k: npt.NDArray[np.int64], bits: int) -> list[tuple[int, slice]]:
+    """Return (parameter, ranks) for each run of one parameter."""
+    lengths = range(1, len(k).bit_length() + 1)
+    return [(max(bits - n, 0), slice(2 ** (n - 1) - 1, min(2**n - 1, len(k)))) for n in lengths]
+
+
+def _lows(differences: npt.NDArray[np.int64], k: npt.NDArray[np.int64], bits: int) -> bytes:
+    parts = [np.zeros(0, np.uint8)]
+    for width, ranks in _groups(k, bits):
+        columns = differences[ranks, None] >> np.arange(width)
+        parts.append((columns & 1).astype(np.uint8).reshape(-1))
+    return np.packbits(np.concatenate(parts), bitorder="little").tobytes()
+
+
+def _read_lows(octets: npt.NDArray[np.uint8], k: npt.NDArray[np.int64], bits: int) -> npt.NDArray[np.int64]:
+    stream = np.unpackbits(octets, bitorder="little")
+    lows = np.zeros(len(k), np.int64)
+    at = 0
+    for width, ranks in _groups(k, bits):
+        size = (ranks.stop - ranks.start) * width
+        lows[ranks] = stream[at : at + size].reshape(-1, width) @ (1 << np.arange(width)) if width else 0
+        at += size
+    return lows
+
+
+def _highs(highs: npt.NDArray[np.int64]) -> bytes:
+    ends = np.cumsum(highs + 1) - 1
+    stream = np.zeros(int(ends[-1]) + 1 if len(ends) else 0, np.uint8)
+    stream[ends] = 1
+    return np.packbits(stream, bitorder="little").tobytes()
+
+
+def _read_highs(octets: npt.NDArray[np.uint8], count: int) -> tuple[npt.NDArray[np.int64], int]:
+    if count == 0:
+        return np.zeros(0, np.int64), 0
+    ends = np.flatnonzero(np.unpackbits(octets, bitorder="little"))[:count]
+    return np.diff(ends, prepend=-1) - 1, int(ends[-1]) // 8 + 1

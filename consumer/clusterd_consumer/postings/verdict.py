@@ -1,0 +1,91 @@
+"""Two stored sketches → resemblance and containment (Broder et al. 1997, section 3). Symmetric, free of any postings.
+
+Both sketches are brought to the lower of their thresholds t. With a, b codes up to t in A and B and m in common
+(counted with repeats), of which (a - m)(b - m) * κ agree by chance, κ = 1 / (3 * 2^bits):
+
+    x = m - (a - m)(b - m) κ        r = x / (a + b - x)        c(A, B) = x / a        c(B, A) = x / b
+
+κ: two values of MIN_s fall into one octave with probability Σ 4^-i = 1/3. A containment that is seen through fewer
+than `EVIDENCE` values is not claimed, unless every shingle of the document was seen.
+Cost: a merge, 1 µs for 400 values compiled (`_verify.c`), 60 µs in NumPy; both count alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clusterd_consumer.postings.stored import Codes, Stored, unpack
+
+#: Fewest sampled values that may speak for a containment (chosen: at 8 of 8 in common, c is above .69 with 95 %).
+EVIDENCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How alike two documents are, by their stored sketches."""
+
+    resemblance: float
+    a_in_b: float
+    b_in_a: float
+
+    @property
+    def containment(self) -> float:
+        """The larger of both containments."""
+        return max(self.a_in_b, self.b_in_a)
+
+    def turned(self) -> Verdict:
+        """Return the verdict as seen from the other document."""
+        return Verdict(self.resemblance, self.b_in_a, self.a_in_b)
+
+
+NOTHING: Final = Verdict(0.0, 0.0, 0.0)
+
+
+def judge(a: bytes, b: bytes, bits: int) -> Verdict:
+    """Return the verdict on two stored sketches of one profile."""
+    return _conclude(*_count(unpack(a, bits), unpack(b, bits), bits), bits)
+
+
+def judge_many(query: bytes, candidates: list[bytes], bits: int) -> list[Verdict]:
+    """Return the verdict on a query and each candidate."""
+    decoded = unpack(query, bits)
+    return [_conclude(*_count(decoded, unpack(candidate, bits), bits), bits) for candidate in candidates]
+
+
+def _count(a: Stored, b: Stored, bits: int) -> tuple[int, int, int, bool, bool]:
+    """Return codes of A and of B up to the common threshold, codes in common, and whether each was seen whole."""
+    limit = min(_threshold(a, bits), _threshold(b, bits))
+    codes_a = a.codes[: np.searchsorted(a.codes, limit, "right")]
+    codes_b = b.codes[: np.searchsorted(b.codes, limit, "right")]
+    common = len(np.intersect1d(_numbered(codes_a), _numbered(codes_b), assume_unique=True))
+    whole_a, whole_b = a.exact and len(codes_a) == len(a.codes), b.exact and len(codes_b) == len(b.codes)
+    return len(codes_a), len(codes_b), common, whole_a, whole_b
+
+
+def _threshold(sketch: Stored, bits: int) -> int:
+    if sketch.unbounded or len(sketch.codes) == 0:
+        return 2**32
+    last = int(sketch.codes[-1])
+    return last | (2**bits - 1) if sketch.octave else last
+
+
+def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
+    """Return codes made distinct: a repeated code carries the number of its repetition."""
+    places = np.arange(len(codes))
+    starts = np.concatenate(([True], codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, bool)
+    repeats = places - np.maximum.accumulate(np.where(starts, places, 0)) if len(codes) else places
+    return (codes.astype(np.uint64) << np.uint64(24)) + repeats.astype(np.uint64)
+
+
+def _conclude(a: int, b: int, common: int, whole_a: bool, whole_b: bool, bits: int) -> Verdict:
+    """Turn counts into ratios, corrected for chance."""
+    if not a or not b or not common:
+        return NOTHING
+    x = max(0.0, common - (a - common) * (b - common) / (3 << bits))
+    a_in_b = x / a if whole_a or a >= EVIDENCE else 0.0
+    b_in_a = x / b if whole_b or b >= EVIDENCE else 0.0
+    return Verdict(x / (a + b - x), a_in_b, b_in_a)

@@ -1,0 +1,91 @@
+"""Small made-up crawls for the index tests: short pages, recrawls, duplicates, and the answer of the oracle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import mmh3
+import numpy as np
+from clusterd.batch import cluster
+from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme
+from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch
+
+Partition = dict[str, set[frozenset[str]]]
+
+
+def stream(shingles: Iterable[int], profile: Profile = TEXT, order: str = "") -> StreamSketch:
+    """Sketch a page given as numbers of shingles; ``order`` tells texts of equal shingles apart."""
+    numbers = sorted(set(shingles))
+    hashed = np.unique(np.array([mmh3.hash64(f"s{n}", signed=False)[0] >> 24 for n in numbers], np.uint64))
+    kept = hashed[: profile.size] if profile.kind == "min" else hashed[hashed % np.uint64(profile.size) == 0]
+    text = mmh3.hash64(f"{numbers}{order}", signed=False)[0] if numbers else 0
+    return StreamSketch(kept.astype("<u8").tobytes(), len(hashed), len(hashed) + profile.w - 1, text)
+
+
+def page(
+    url: str, at: int, shingles: Iterable[int], *, profile: Profile = TEXT, order: str = "", sweep: str = ""
+) -> Sketch:
+    """One fetch of a page."""
+    main = stream(shingles, profile, order)
+    return Sketch(url, at, profile.code, main.text ^ 1, main, main, main.text ^ 2, sweep=sweep)
+
+
+def partition(index: Index, policies: Sequence[Policy] = DEFAULT_POLICIES) -> Partition:
+    """Return what an index says: policy → clusters as sets of URLs, alone standing pages too."""
+    return {
+        policy.name: {frozenset(found.members) for found in index.clusters(policy.name, min_size=1)}
+        for policy in policies
+    }
+
+
+def expected(
+    sketches: Iterable[Sketch],
+    policies: Sequence[Policy] = DEFAULT_POLICIES,
+    common: int | None = None,
+    scheme: Scheme = DEFAULT,
+) -> Partition:
+    """Return what the batch says."""
+    found = cluster(sketches, policies, common=common, scheme=scheme)
+    return {policy: {frozenset(one.members) for one in clusters} for policy, clusters in found.items()}
+
+
+def settled(index: Index) -> None:
+    """Settle until nothing waits."""
+    while index.settle():
+        pass
+
+
+@dataclass
+class World:
+    """A random crawl: families of pages that share most of their shingles, fetched again and again."""
+
+    seed: int
+    urls: int = 20
+    families: int = 4
+    length: int = 40
+
+    def crawl(self, fetches: int) -> list[Sketch]:
+        """Return so many fetches, in a random order, some of them delivered twice."""
+        dice = random.Random(self.seed)
+        made = [self._fetch(dice, number) for number in range(fetches)]
+        made += dice.sample(made, fetches // 5)
+        dice.shuffle(made)
+        return made
+
+    def _fetch(self, dice: random.Random, number: int) -> Sketch:
+        family = dice.randrange(self.families)
+        base = range(family * 1000, family * 1000 + self.length)
+        kind = dice.random()
+        if kind < 0.3:
+            shingles = list(base)
+        elif kind < 0.6:
+            shingles = [n + 500 if dice.random() < 0.1 else n for n in base]
+        elif kind < 0.8:
+            shingles = [n for n in base if dice.random() < 0.6]
+        else:
+            shingles = [dice.randrange(10**6, 10**9) for _ in range(dice.randrange(0, self.length))]
+        url = f"http://h{family % 2}.example/{dice.randrange(self.urls)}"
+        return page(url, dice.randrange(1, 50), shingles, order=dice.choice("ab"))

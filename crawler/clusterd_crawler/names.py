@@ -1,126 +1,65 @@
-"""What a page calls itself, and which URL it thereby answers for.
+"""What a page calls itself, bounded and hashed: canonical, shortlink, og:url, and anchors that end in digits.
 
-A name is a kind and 64 bits: of the canonical form of the URL that the page gives as its canonical, shortlink or og:url,
-or of the digits that an id or ``<a name>`` of it ends in. It finds duplicates that no function of the URL can
-(``viewtopic.php?p=POST`` → its topic, ``/?p=N`` → its slug). Names lie: a name rule says which kind is believed, for
-URLs of which form (the rule's context), borne by pages of which form (its carrier). An anchor answers for a URL by the
-value of one query key: the first key of the rule's context.
-
-Cost: one table look-up a name rule that fits the URL's host and context.
+A URL is resolved against the page's base and hashed in its canonical form, so that it equals the hash of the URL that a
+crawl would fetch. An anchor's trailing digits are hashed alone: ``<a name="p1234">`` is what ``?p=1234`` points to.
+Kept are the first of each kind of URL, and of the first 256 ids and names that end in a digit the first 64 that differ.
+Hashes are the first 64 bits of MurmurHash3.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from typing import Final, Literal
+from contextlib import suppress
+from typing import Final, cast
+from urllib.parse import urljoin
 
 import mmh3
 
+from clusterd_crawler import markup, urls
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.rule_tests import Check, Reader, compile_condition, read_key
-from clusterd_crawler.rules import Rule
 from clusterd_crawler.sketch import Name
-from clusterd_crawler.urls import Url, canonical, parse
 
-NameKind = Literal["canonical", "shortlink", "og", "anchor"]
-
-#: Most names of one page that are kept (a page of 1,000 posts has more anchors than anyone links to).
-NAMES_LIMIT: Final = 1000
-#: Longest number that an anchor may end in; longer ones are hashes, not ids that a parameter carries.
-ANCHOR_DIGITS: Final = 18
-_ENDING: Final = re.compile(r"(?<![0-9])0*([0-9]{1,18})\Z")
+#: Most anchors of one page that are kept.
+MAX_ANCHORS: Final = 64
 
 
-def hash_of(text: str) -> int:
-    """Return the 64 bits that stand for a name's target."""
-    return mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0]
+def name_hash(url: str) -> int:
+    """Return the hash of what a URL names: equal for URLs with one canonical form."""
+    return _hash(urls.canonical(url))
 
 
-def url_name(kind: NameKind, url: str) -> Name | None:
-    """Return the name that a page gives itself by a URL, or None where that is no absolute URL."""
-    try:
-        return Name(kind, hash_of(canonical(url)))
-    except WrongInput:
-        return None
+def anchor_hash(digits: str) -> int:
+    """Return the hash of an anchor's digits, or of the value of a parameter that may point to it."""
+    return _hash(digits)
 
 
-def anchor_name(identifier: str) -> Name | None:
-    """Return the name that an id or ``<a name>`` is, or None where it does not end in a number.
-
-    >>> anchor_name("post-123") == anchor_name("p123"), anchor_name("top")
-    (True, None)
-    """
-    match = _ENDING.search(identifier[-ANCHOR_DIGITS - 1 :])
-    return None if match is None else Name("anchor", hash_of(match[1]))
-
-
-def parse_names(text: str) -> tuple[Name, ...]:
-    """Read the ``names`` column of a recorded crawl: space-separated ``canonical=URL``, ``anchor=ID`` and so on."""
-    found: dict[Name, None] = {}
-    for entry in text.split():
-        kind, _, target = entry.partition("=")
-        name: Name | None = None
+def declared_names(page_url: str, declared: Iterable[markup.Declared]) -> tuple[Name, ...]:
+    """Return the names among what a page declares (`text.marked_text`)."""
+    declared = list(declared)
+    base = next((_joined(page_url, value) for kind, value in declared if kind == "base"), None) or page_url
+    names: dict[Name, None] = {}
+    anchors = 0
+    for kind, value in declared:
         if kind == "anchor":
-            name = anchor_name(target)
-        elif kind in {"canonical", "shortlink", "og"}:
-            name = url_name(kind, target)  # type: ignore[arg-type]
-        if name is not None:
-            found[name] = None
-    return tuple(found)[:NAMES_LIMIT]
+            name = Name("anchor", anchor_hash(value.decode("ascii")))
+            if anchors < MAX_ANCHORS and name not in names:
+                anchors += 1
+                names[name] = None
+        elif kind != "base" and (target := _joined(base, value)):
+            with suppress(WrongInput):
+                names[Name(cast("markup.UrlKind", kind), name_hash(target))] = None
+    return tuple(names)
 
 
-class _NameRule:
-    __slots__ = ("checks", "fits", "id", "kind", "read")
-
-    def __init__(self, rule: Rule) -> None:
-        self.id = rule.id
-        self.kind = rule.name
-        self.checks: list[Check] = [compile_condition(condition) for condition in rule.context]
-        self.fits: list[Check] = [compile_condition(condition) for condition in rule.carrier]
-        self.read: Reader | None = read_key(rule.context[0].key) if rule.name == "anchor" and rule.context else None
-
-    def target(self, url: str, taken: Url) -> int | None:
-        """Return the hash that a page would have to bear to answer for this URL, or None."""
-        for check in self.checks:
-            if not check(taken):
-                return None
-        if self.kind != "anchor":
-            return hash_of(url)
-        value = self.read(taken) if self.read is not None else None
-        return hash_of(value) if value and value.isdigit() and value.isascii() else None
-
-
-class NameTable:
-    """Names borne by the known pages of one domain, of the kinds that its name rules believe."""
-
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules: dict[str, list[_NameRule]] = {}
-        for rule in rules:
-            self._rules.setdefault(rule.host, []).append(_NameRule(rule))
-        #: (rule number, hash of target) → URL of the page that bears the name.
-        self._bearers: dict[tuple[str, int], str] = {}
-
-    def note(self, url: str, names: Iterable[Name]) -> None:
-        """Note the names of a fetched page."""
-        names = tuple(names)
-        if not self._rules or not names:
-            return
-        taken = parse(url)
-        for rule in self._rules.get(taken.authority, ()):
-            if all(fits(taken) for fits in rule.fits):
-                for name in names:
-                    if name.kind == rule.kind:
-                        self._bearers[rule.id, name.hash] = url
-
-    def find(self, url: str) -> tuple[str, str] | None:
-        """Return (rule id, URL of the known page that answers for this one), or None."""
-        if not self._bearers:
-            return None
-        taken = parse(url)
-        for rule in self._rules.get(taken.authority, ()):
-            target = rule.target(url, taken)
-            bearer = None if target is None else self._bearers.get((rule.id, target))
-            if bearer is not None:
-                return rule.id, bearer
+def _joined(base: str, value: bytes) -> str | None:
+    """The absolute URL that an attribute's raw value means; None where it means none."""
+    target = markup.unescape(value).decode("utf-8", "replace").strip()
+    try:
+        joined = urljoin(base, target)
+    except ValueError:
         return None
+    return joined if joined.startswith(("http://", "https://")) else None
+
+
+def _hash(text: str) -> int:
+    return int(mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0])

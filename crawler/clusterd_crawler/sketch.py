@@ -25,7 +25,8 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 
-from clusterd_crawler.tokens import Hashes, hash_tokens, tokens
+from clusterd_crawler import compiled
+from clusterd_crawler.tokens import Hashes, composed, fold, hash_tokens, marked_tokens, tokens
 
 #: Bits of a shingle's fingerprint (paper, section 7: 40-bit fingerprints).
 FINGERPRINT_BITS: Final = 40
@@ -124,12 +125,49 @@ Values = npt.NDArray[np.uint64]
 
 #: What a token's hash is multiplied by for each later token of the shingle (2^64 divided by the golden ratio).
 MULTIPLIER: Final = 0x9E3779B97F4A7C15
+_KINDS: Final = {"min": 0, "v": 1, "mod": 2}
 EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The sketches of a page's two token streams, and the identity of its main text's words (`Sketch`)."""
+
+    main: StreamSketch
+    whole: StreamSketch
+    bag: int
 
 
 def sketch_text(text: str, profile: Profile) -> StreamSketch:
     """Sketch the tokens of a plain text."""
-    return sketch_tokens(tokens(text), profile)
+    return sketch_streams(text, profile, marked=False).whole
+
+
+def sketch_streams(text: str, profile: Profile, *, marked: bool) -> Streams:
+    """Sketch a text; where it is ``marked``, \\1 and \\2 enclose what is not main text (`markup`).
+
+    Main text is never empty where the whole is not: it is the whole then.
+    """
+    if compiled.CORE is None:
+        return _sketch_streams(text, profile, marked)
+    whole, main, bag = compiled.CORE.sketch(composed(text), marked, profile.w, _KINDS[profile.kind], profile.size)
+    of_whole = StreamSketch(*whole)
+    return Streams(of_whole if main is None else StreamSketch(*main), of_whole, bag)
+
+
+def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:
+    """The same without the compiled core."""
+    if not marked:
+        hashes = hash_tokens(tokens(text))
+        whole = sketch_hashes(hashes, profile)
+        return Streams(whole, whole, bag_identity(hashes))
+    sequence, is_main = marked_tokens(fold(text))
+    hashes = hash_tokens(sequence)
+    of_main = hashes[is_main]
+    whole = sketch_hashes(hashes, profile)
+    if len(of_main) in (0, len(hashes)):
+        return Streams(whole, whole, bag_identity(hashes))
+    return Streams(sketch_hashes(of_main, profile), whole, bag_identity(of_main))
 
 
 def sketch_tokens(sequence: Sequence[str], profile: Profile) -> StreamSketch:

@@ -1,0 +1,116 @@
+"""HTML bytes of any charset → marked text: what is shown, with marks around what is not main text.
+
+1. The charset is what the byte order mark, the HTTP header or the page says, in that order (w3lib); where none does,
+   UTF-8 if the bytes are valid UTF-8, ISO-2022-JP if they hold its escapes, else windows-1252. What a wrong charset
+   leaves undecodable is replaced, never refused. A page that says otherwise but is valid UTF-8 beyond ASCII, while its
+   own charset cannot decode it, is UTF-8.
+2. lexbor (selectolax) parses it as a browser does, and `markup.walk` reads the well nested markup that lexbor writes.
+   Where the walk of the page's own markup finds nothing that a parser would nest otherwise, that result is the same
+   (tests compare the two), and the parse is saved: it costs four times as much as everything else together. Markup
+   whose parse could take unbounded time or memory (formatting elements reopened in thousands of blocks, extreme depth)
+   is walked as it stands.
+
+Cost: linear in the page, about 3 µs a KB compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from selectolax.lexbor import LexborHTMLParser
+from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, to_unicode
+
+from clusterd_crawler import compiled, markup
+from clusterd_crawler.errors import WrongInput
+
+_KINDS: Final = ("canonical", "shortlink", "og", "base", "anchor")
+
+#: Beginnings of files that are not text, whatever their content type says.
+_SIGNATURES: Final = (
+    b"\x89PNG\r\n", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x7fELF",
+    b"Rar!\x1a", b"7z\xbc\xaf", b"BZh9", b"\xfd7zXZ", b"OggS", b"ID3", b"wOFF", b"wOF2", b"\x00\x00\x01\x00",
+)  # fmt: skip
+#: Bytes of the beginning that are looked at, and the share of control characters there that makes it no text.
+_LOOKED_AT: Final = 4096
+_CONTROL_SHARE: Final = 0.1
+_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\f\r\x1b\0"))
+_NO_CONTROLS: Final = bytes(set(range(256)) - set(_CONTROLS))
+_MARKUP_TYPES: Final = re.compile(
+    r"(text/(html|xml)|application/(xhtml\+xml|xml|[\w.+-]*\+xml))\s*(;|$)", re.IGNORECASE
+)
+_TEXT_TYPES: Final = re.compile(r"text/|application/(json|javascript|x-javascript)\b", re.IGNORECASE)
+_ISO_2022_JP: Final = re.compile(rb"\x1b\$[@B]")
+
+
+class NotText(WrongInput):
+    """The body is no text: a picture, an archive, or another kind of file."""
+
+
+def is_markup(content_type: str | None, body: bytes) -> bool:
+    """Tell markup from plain text; raises `NotText` for what is neither."""
+    if body.startswith(_SIGNATURES):
+        raise NotText(f"the body begins like a file that is no text: {body[:8]!r}")
+    beginning = body[:_LOOKED_AT]
+    if len(beginning.translate(None, _NO_CONTROLS)) > len(beginning) * _CONTROL_SHARE and not read_bom(beginning)[0]:
+        raise NotText("the body is no text: too many of its bytes are control characters")
+    if not content_type or not content_type.strip() or _MARKUP_TYPES.match(content_type.strip()):
+        return True
+    if _TEXT_TYPES.match(content_type.strip()):
+        return False
+    raise NotText(f"the content type is {content_type!r}; HTML, XML and plain text are sketched")
+
+
+def decode(body: bytes, content_type: str | None) -> str:
+    """Decode a body of any charset; never fails."""
+    bom, bom_bytes = read_bom(body)
+    if bom:
+        return to_unicode(body[len(bom_bytes or b"") :], bom)
+    charset = http_content_type_encoding(content_type) or html_body_declared_encoding(body[:_LOOKED_AT])
+    try:
+        if charset and charset != "utf-8":
+            return body.decode(charset)
+        return body.decode("utf-8")
+    except (UnicodeDecodeError, LookupError):
+        return _decode_wrong(body, charset)
+
+
+def _decode_wrong(body: bytes, charset: str | None) -> str:
+    """Decode a body that is not what it says, or that says nothing and is no UTF-8."""
+    if charset is None:
+        return to_unicode(body, "iso2022_jp" if _ISO_2022_JP.search(body) else "cp1252")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return to_unicode(body, charset)
+
+
+def marked_text(html: str) -> tuple[str, list[markup.Declared]]:
+    """Return the marked text of HTML and what it declares about itself (`markup`)."""
+    data = html.encode("utf-8", "surrogatepass")
+    marked, flags, declared = _walk(data, well_nested=False)
+    if flags & markup.IRREGULAR and not flags & markup.EXTREME:
+        marked, _, declared = _walk(_well_nested(data), well_nested=True)
+    return marked.decode("utf-8", "surrogatepass"), declared
+
+
+def _walk(data: bytes, *, well_nested: bool) -> tuple[bytes, int, list[markup.Declared]]:
+    if compiled.CORE is None:
+        return markup.walk(data, well_nested)
+    marked, flags, declared = compiled.CORE.walk(data, well_nested, markup.unescape)
+    return marked, flags, [(_KINDS[kind], value) for kind, value in declared]
+
+
+def _well_nested(data: bytes) -> bytes:
+    """The same page as lexbor writes it: every element closed, where a browser would close it."""
+    return (LexborHTMLParser(data).html or "").encode("utf-8", "surrogatepass")
+
+
+def plain(marked: str) -> str:
+    """Return all visible text, without marks."""
+    return marked.replace("\1", "").replace("\2", "")
+
+
+def main_part(marked: str) -> str:
+    """Return the main text."""
+    return re.sub("\1[^\2]*\2", "\n", marked)

@@ -29,6 +29,7 @@ REMEMBERED: Final = 200_000
 
 _TOKEN: Final = re.compile(f"[{pattern(SINGLE)}][{pattern(MARK)}]*|[{pattern(WORD, MARK)}]+")
 _ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
+_MARK: Final = re.compile("([\1\2])")
 _IGNORED: Final = re.compile(f"[{pattern(IGNORABLE)}]+")
 
 
@@ -39,10 +40,31 @@ def fold(text: str) -> str:
     return _IGNORED.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
+def composed(text: str) -> str:
+    """Return the text as the compiled core takes it: it folds ASCII itself and drops what is ignorable."""
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
 def tokens(text: str) -> list[str]:
     """Return the tokens of a text in order."""
     folded = fold(text)
     return (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
+
+
+def marked_tokens(folded: str) -> tuple[list[str], npt.NDArray[np.bool_]]:
+    """Return the tokens of a folded text in which \\1 and \\2 enclose what is not main, and which tokens are main."""
+    pattern = _ASCII_TOKEN if folded.isascii() else _TOKEN
+    found: list[str] = []
+    is_main: list[npt.NDArray[np.bool_]] = []
+    main = True
+    for part in _MARK.split(folded):
+        if part in ("\1", "\2"):
+            main = part == "\2"
+            continue
+        inside = pattern.findall(part)
+        found += inside
+        is_main.append(np.full(len(inside), main))
+    return found, np.concatenate(is_main)
 
 
 def token_hash(token: str) -> int:

@@ -1,0 +1,237 @@
+/* The compiled core: text → hashes → sketches, markup → marked text. Same results as the Python beside it, bit for bit.
+ *
+ * sketch(text: str, marked: bool, w, kind, size) -> (whole, main | None, bag)
+ *     whole, main: (values: bytes, shingles, tokens, text identity); main is None where it equals whole.
+ * hashes(text: str) -> bytes               the token hashes, 8 bytes each, little-endian
+ * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
+ *     kind: 0 canonical, 1 shortlink, 2 og, 3 base, 4 anchor
+ * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
+ * set_markup(tags: dict[bytes, int], roles: Iterable[bytes], names: Iterable[bytes])       likewise (chrome)
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "marks.h"
+#include "shingles.h"
+#include "tokenize.h"
+
+static PyObject *class_bytes;
+
+static PyObject *set_classes(PyObject *self, PyObject *table) {
+    (void)self;
+    if (!PyBytes_Check(table) || PyBytes_GET_SIZE(table) != TABLED) {
+        PyErr_SetString(PyExc_ValueError, "set_classes takes a byte for each code point of the table");
+        return NULL;
+    }
+    Py_XSETREF(class_bytes, Py_NewRef(table));
+    class_table = (const uint8_t *)PyBytes_AS_STRING(table);
+    set_ascii_words();
+    Py_RETURN_NONE;
+}
+
+/* The UTF-8 of a str; `*owned` is to be released afterwards where the text holds lone surrogates. */
+static const uint8_t *utf8_of(PyObject *text, Py_ssize_t *length, PyObject **owned) {
+    *owned = NULL;
+    const char *data = PyUnicode_AsUTF8AndSize(text, length);
+    if (data) return (const uint8_t *)data;
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) return NULL;
+    PyErr_Clear();
+    *owned = PyUnicode_AsEncodedString(text, "utf-8", "surrogatepass");
+    if (!*owned) return NULL;
+    *length = PyBytes_GET_SIZE(*owned);
+    return (const uint8_t *)PyBytes_AS_STRING(*owned);
+}
+
+static void release(tokens_t *t) {
+    free(t->hashes);
+    free(t->main);
+    free(t->folded);
+}
+
+/* Tokenize a str without the interpreter's lock; 0, with an error set, where there is no memory. */
+static int tokenize_str(PyObject *text, int marked, tokens_t *t) {
+    Py_ssize_t length;
+    PyObject *owned;
+    memset(t, 0, sizeof *t);
+    if (!class_table) {
+        PyErr_SetString(PyExc_RuntimeError, "set_classes first");
+        return 0;
+    }
+    const uint8_t *data = utf8_of(text, &length, &owned);
+    if (!data) return 0;
+    size_t room = (size_t)length / 2 + 2; /* a token is at least one byte, or two with its separator; three if single */
+    t->hashes = malloc(room * 8 + PADDING);
+    t->main = malloc(room * 8 + PADDING);
+    t->folded = malloc((size_t)length + PADDING);
+    int made = t->hashes && t->main && t->folded;
+    if (made) {
+        Py_BEGIN_ALLOW_THREADS;
+        tokenize(data, (size_t)length, marked, t);
+        Py_END_ALLOW_THREADS;
+    } else {
+        release(t);
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(owned);
+    return made;
+}
+
+typedef struct {
+    size_t w;
+    enum kind kind;
+    uint64_t size;
+} profile_t;
+
+/* (values, shingles, tokens, text identity) of one stream. `scratch` has room for twice `count` values. */
+static PyObject *stream_sketch(const uint64_t *hashes, size_t count, const profile_t *profile, uint64_t *scratch) {
+    size_t distinct = 0, kept = 0;
+    uint64_t identity = 0, *sorted = scratch + count;
+    if (count) {
+        Py_BEGIN_ALLOW_THREADS;
+        distinct = sort_distinct(scratch, fingerprints(hashes, count, profile->w, scratch), sorted);
+        if (distinct != (size_t)-1) kept = sample(sorted, distinct, profile->kind, profile->size);
+        identity = text_identity(hashes, count);
+        Py_END_ALLOW_THREADS;
+        if (distinct == (size_t)-1) return PyErr_NoMemory();
+    }
+    return Py_BuildValue("(y#nnK)", (const char *)sorted, (Py_ssize_t)(kept * 8), (Py_ssize_t)distinct,
+                         (Py_ssize_t)count, (unsigned long long)identity);
+}
+
+static PyObject *sketches(const tokens_t *t, const profile_t *profile) {
+    const int no_chrome = t->main_count == t->count || t->main_count == 0;
+    uint64_t *scratch = malloc((2 * t->count + 2) * 8);
+    if (!scratch) return PyErr_NoMemory();
+    uint64_t bag = bag_identity(no_chrome ? t->hashes : t->main, no_chrome ? t->count : t->main_count);
+    PyObject *main = NULL, *whole = stream_sketch(t->hashes, t->count, profile, scratch);
+    if (whole) main = no_chrome ? Py_NewRef(Py_None) : stream_sketch(t->main, t->main_count, profile, scratch);
+    free(scratch);
+    if (!main) {
+        Py_XDECREF(whole);
+        return NULL;
+    }
+    return Py_BuildValue("(NNK)", whole, main, (unsigned long long)bag);
+}
+
+static PyObject *sketch(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *text;
+    int marked, kind;
+    Py_ssize_t w;
+    unsigned long long size;
+    if (!PyArg_ParseTuple(args, "UpniK", &text, &marked, &w, &kind, &size)) return NULL;
+    if (w < 1 || size < 1 || kind < KIND_MIN || kind > KIND_MOD) {
+        PyErr_SetString(PyExc_ValueError, "w and size are at least 1, kind is 0, 1 or 2");
+        return NULL;
+    }
+    profile_t profile = {(size_t)w, (enum kind)kind, size};
+    tokens_t t;
+    if (!tokenize_str(text, marked, &t)) return NULL;
+    PyObject *made = sketches(&t, &profile);
+    release(&t);
+    return made;
+}
+
+static PyObject *hashes(PyObject *self, PyObject *text) {
+    (void)self;
+    if (!PyUnicode_Check(text)) {
+        PyErr_SetString(PyExc_TypeError, "hashes takes a str");
+        return NULL;
+    }
+    tokens_t t;
+    if (!tokenize_str(text, 0, &t)) return NULL;
+    PyObject *made = PyBytes_FromStringAndSize((const char *)t.hashes, (Py_ssize_t)(t.count * 8));
+    release(&t);
+    return made;
+}
+
+static int add_bytes(words_t *words, PyObject *word, uint32_t value) {
+    if (PyBytes_Check(word) &&
+        add_word(words, (const uint8_t *)PyBytes_AS_STRING(word), (size_t)PyBytes_GET_SIZE(word), value))
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "a word of the tables is no bytes, is too long, or is one too many");
+    return 0;
+}
+
+static int add_all(words_t *words, PyObject *iterable) {
+    PyObject *iterator = PyObject_GetIter(iterable), *word;
+    memset(words, 0, sizeof *words);
+    if (!iterator) return 0;
+    int added = 1;
+    while (added && (word = PyIter_Next(iterator))) {
+        added = add_bytes(words, word, 1);
+        Py_DECREF(word);
+    }
+    Py_DECREF(iterator);
+    return added && !PyErr_Occurred();
+}
+
+static PyObject *set_markup(PyObject *self, PyObject *args) {
+    (void)self;
+    PyObject *tags, *roles, *names, *tag, *bits;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyDict_Type, &tags, &roles, &names)) return NULL;
+    Py_ssize_t at = 0;
+    memset(&tag_words, 0, sizeof tag_words);
+    while (PyDict_Next(tags, &at, &tag, &bits))
+        if (!add_bytes(&tag_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
+    if (!add_all(&role_words, roles) || !add_all(&chrome_words, names)) return NULL;
+    set_attribute_words();
+    Py_RETURN_NONE;
+}
+
+static PyObject *declared_list(const walk_t *w) {
+    PyObject *list = PyList_New(w->declared_count);
+    for (int i = 0; list && i < w->declared_count; i++) {
+        const declared_t *d = &w->declared[i];
+        PyObject *item = Py_BuildValue("(iy#)", d->kind, (const char *)d->value.at, (Py_ssize_t)d->value.length);
+        if (!item) Py_CLEAR(list);
+        else PyList_SET_ITEM(list, i, item);
+    }
+    return list;
+}
+
+static PyObject *walk(PyObject *self, PyObject *args) {
+    (void)self;
+    Py_buffer data;
+    int well_nested;
+    PyObject *unescape;
+    if (!PyArg_ParseTuple(args, "y*pO", &data, &well_nested, &unescape)) return NULL;
+    walk_t *w = calloc(1, sizeof *w);
+    PyObject *made = NULL;
+    if (w && make_room(w, (size_t)data.len + 64)) {
+        w->end = (const uint8_t *)data.buf + data.len;
+        w->well_nested = well_nested;
+        w->unescape = unescape;
+        w->thread = PyEval_SaveThread();
+        walk_markup(w, data.buf);
+        PyEval_RestoreThread(w->thread);
+        PyObject *marked = marked_text(w), *declared = marked ? declared_list(w) : NULL;
+        if (declared) made = Py_BuildValue("(NiN)", marked, w->flags, declared);
+        else Py_XDECREF(marked);
+    } else {
+        PyErr_NoMemory();
+    }
+    if (w) {
+        free(w->out);
+        free(w->cut.items);
+        free(w->dense.items);
+        free(w);
+    }
+    PyBuffer_Release(&data);
+    return made;
+}
+
+static PyMethodDef methods[] = {
+    {"set_classes", set_classes, METH_O, "Take the table of token classes."},
+    {"set_markup", set_markup, METH_VARARGS, "Take the tables of the walk."},
+    {"walk", walk, METH_VARARGS, "Walk markup: its marked text, flags, and what it declares."},
+    {"sketch", sketch, METH_VARARGS, "Sketch a folded text."},
+    {"hashes", hashes, METH_O, "Hash the tokens of a folded text."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "_core", "The compiled core of clusterd_crawler.", -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__core(void) { return PyModule_Create(&module); }

@@ -1,0 +1,107 @@
+"""What is chrome and what is hidden: element names, roles, ids and classes, as tables for the walk of `markup`.
+
+Chosen from the HTML standard's landmarks and from what generators and content systems write, never from one site.
+Ids and classes count only as whole words of the attribute (``sidebar``, never ``has-sidebar``), and only on block
+elements. In doubt a name is left out: cutting content is worse than keeping chrome.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# What an element is to the walk: a set of bits.
+INLINE: Final = 1  #: does not end a word
+VOID: Final = 2  #: has no content and no end tag
+CONTAINER: Final = 4  #: kept on the stack of open elements
+IMPLIED: Final = 8  #: its end tag may be left out
+RAW: Final = 16  #: its content is not markup and not shown
+ESCAPABLE: Final = 32  #: its content is text with entities
+HIDDEN: Final = 64  #: not shown
+CHROME: Final = 128  #: never main text
+SECTIONAL: Final = 256  #: chrome where it is the page's, content where it is an article's (header, footer, aside)
+SCOPE: Final = 512  #: what makes a header inside it its own
+NAMED: Final = 1024  #: its id and class may say that it is chrome
+TABLE: Final = 2048
+CELL: Final = 4096
+ROW: Final = 8192  #: parts of a table that hold cells
+MAIN: Final = 16384
+LINK: Final = 32768
+PARAGRAPH: Final = 65536
+DECLARES: Final = 131072  #: its attributes may name the page (link, meta, base)
+TITLE: Final = 262144
+DENSE: Final = 524288  #: may be judged by its share of links
+DIALOG: Final = 1048576
+TERM: Final = 2097152
+
+_WORDS_OF: Final = {
+    INLINE: "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb s samp small "
+    "span strike strong sub sup time tt u var wbr",
+    VOID: "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr",
+    CONTAINER: "address article aside blockquote center details dialog div dl fieldset figure footer header hgroup "
+    "main menu nav ol pre search section select datalist table ul noscript template svg",
+    IMPLIED: "p li dt dd td th tr thead tbody tfoot caption colgroup option optgroup rp rt rtc rb html head body",
+    RAW: "script style xmp iframe noembed noframes",
+    ESCAPABLE: "title textarea",
+    HIDDEN: "noscript template svg datalist",
+    CHROME: "nav select search",
+    SECTIONAL: "header footer aside",
+    SCOPE: "article main section",
+    NAMED: "aside center details div dl fieldset footer form header menu nav ol p section table td tr ul",
+    TABLE: "table",
+    CELL: "td th caption",
+    ROW: "tr thead tbody tfoot colgroup",
+    MAIN: "main",
+    LINK: "a",
+    PARAGRAPH: "p",
+    DECLARES: "link meta base",
+    TITLE: "title",
+    DENSE: "center div dl ol section table ul",
+    DIALOG: "dialog",
+    TERM: "dt dd",
+}
+
+
+def _tags() -> dict[bytes, int]:
+    bits: dict[bytes, int] = {}
+    for bit, words in _WORDS_OF.items():
+        for word in words.split():
+            bits[word.encode()] = bits.get(word.encode(), 0) | bit
+    return bits
+
+
+#: Element name → its bits; an unknown element has none.
+TAGS: Final = _tags()
+
+#: Roles (WAI-ARIA) of chrome.
+ROLES: Final = frozenset(
+    b"navigation banner contentinfo complementary search menu menubar toolbar tablist dialog alertdialog".split()
+)
+
+#: Ids and classes of chrome, in lower case.
+NAMES: Final = frozenset(
+    b"""
+    nav navbar navigation navlinks nav-links nav-menu nav-bar navheader navfooter navpath navrow navtabs sitenav
+    site-nav site-navigation main-nav main-navigation mainnav mainnavigation global-nav globalnav primary-nav
+    primary-navigation secondary-nav top-nav topnav sidenav side-nav leftnav left-nav rightnav right-nav subnav sub-nav bottom-nav
+    post-navigation posts-navigation pagination pager page-links page-nav prevnext prev-next spirit-nav
+    menu mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar
+    nav-wrapper mega-menu off-canvas offcanvas
+    sidebar side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2
+    sidebar-wrapper sphinxsidebar sphinxsidebarwrapper bd-sidebar wy-nav-side md-sidebar widget-area widgets
+    breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail trail youarehere
+    footer site-footer page-footer pagefooter footer-wrapper footer-container footer-links globalfooter global-footer
+    footerbar copyright colophon
+    site-header siteheader globalheader global-header masthead banner topbar top-bar headerbar header-nav
+    related related-links relbar relbar-top relbar-bottom tabs tabs2 tabs3 tablist searchbox search-box searchform
+    search-form search-results-nav skip skip-link skiplink skip-links toplang bottomlang lang-switcher language-selector
+    languages langs language-switcher cookie-banner cookie-notice cookie-bar cookieconsent cookie-consent gdpr
+    share sharing share-buttons social social-links social-media sharedaddy advert advertisement ads adsense
+    mw-navigation mw-head mw-panel mw-sidebar p-personal p-tb p-logo p-search printfooter editsection mw-editsection
+    mw-jump-link dokuwiki__header dokuwiki__aside dokuwiki__footer dokuwiki__sitetools dokuwiki__usertools
+    dokuwiki__pagetools pagetools page-tools usertools user-tools sitetools site-tools docinfo
+    action-menu action-bar jumpbox quick-links toolbar userbar user-menu usermenu login-form loginform loginbox
+    """.split()
+)
+
+#: Values of ``style`` (blanks removed, lower case) that hide an element.
+HIDING_STYLES: Final = (b"display:none", b"visibility:hidden")

@@ -1,0 +1,432 @@
+/* Markup → visible text with marks around what is not main text: the walk of markup.py, with which it must agree byte
+ * for byte. What is decided and why is written there.
+ */
+#ifndef CLUSTERD_MARKUP_H
+#define CLUSTERD_MARKUP_H
+
+#include <Python.h>
+
+#include "tags.h"
+
+enum { IRREGULAR = 1, EXTREME = 2, NO_MEMORY = 4 };
+enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
+
+#define MAX_DEPTH 256
+#define MAX_FORMATTING 2000
+#define MAX_REOPENED 300000
+#define MAX_ANCHORS 256
+#define MAX_ANCHOR_DIGITS 20
+#define MAX_MAINS 8
+#define MAX_DECLARED_BYTES 2048
+#define MAIN_SHARE 4
+#define DENSE_LINKS 5
+#define DENSE_PERCENT 85
+#define DENSE_REST 3
+
+typedef struct {
+    size_t start, end, letters;
+} span_t;
+
+typedef struct {
+    span_t *items;
+    size_t count, room;
+} spans_t;
+
+typedef struct {
+    slice_t name;
+    uint32_t bits;
+    size_t start, letters, chrome_letters, link_letters, links;
+    uint8_t chrome, hidden, main, odd, cell;
+} open_t;
+
+typedef struct {
+    int kind;
+    slice_t value;
+} declared_t;
+
+typedef struct {
+    const uint8_t *end;
+    int well_nested, flags;
+    PyObject *unescape;    /* markup.unescape, for the character references that are not read here */
+    PyThreadState *thread; /* saved while the lock is released */
+    uint8_t *out;
+    size_t length, room;
+    open_t stack[MAX_DEPTH];
+    int depth, odd, hidden, chrome, scopes, in_main, link_depth;
+    size_t letters, chrome_letters, link_letters, links, formatting, reopened, title_letters;
+    span_t title;
+    spans_t cut, dense;
+    span_t mains[MAX_MAINS];
+    int main_count;
+    declared_t declared[MAX_ANCHORS + ANCHOR];
+    int declared_count, anchors;
+    uint32_t kinds;
+} walk_t;
+
+static void irregular(walk_t *w) {
+    if (!w->well_nested) w->flags |= IRREGULAR;
+}
+
+static open_t *top(walk_t *w) { return w->depth ? &w->stack[w->depth - 1] : NULL; }
+
+static int make_room(walk_t *w, size_t more) {
+    if (w->length + more <= w->room) return 1;
+    size_t room = (w->length + more) * 2;
+    uint8_t *out = realloc(w->out, room);
+    if (!out) {
+        w->flags |= NO_MEMORY;
+        return 0;
+    }
+    w->out = out;
+    w->room = room;
+    return 1;
+}
+
+static void add_span(walk_t *w, spans_t *spans, size_t start, size_t end, size_t letters) {
+    if (spans->count == spans->room) {
+        size_t room = spans->room ? spans->room * 2 : 16;
+        span_t *items = realloc(spans->items, room * sizeof *items);
+        if (!items) {
+            w->flags |= NO_MEMORY;
+            return;
+        }
+        spans->items = items;
+        spans->room = room;
+    }
+    spans->items[spans->count++] = (span_t){start, end, letters};
+}
+
+static void line_break(walk_t *w) {
+    if (!w->hidden && w->length && w->out[w->length - 1] > 0x20 && make_room(w, 1)) w->out[w->length++] = '\n';
+}
+
+/* Copy shown text without NULs, with blanks for the marks; returns its letters. */
+static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
+    if (!make_room(w, length)) return 0;
+    uint8_t *out = w->out + w->length;
+    size_t letters = 0;
+    for (size_t i = 0; i < length; i++) {
+        uint8_t c = p[i];
+        *out = (uint8_t)(c == 1 || c == 2 ? ' ' : c);
+        out += c != 0;
+        letters += c >= 0x80 || is_digit(c) || is_letter(c);
+    }
+    w->length = (size_t)(out - w->out);
+    return letters;
+}
+
+static const struct {
+    const char *name;
+    uint8_t length;
+    const char *text;
+} references[] = {
+    {"amp;", 4, "&"},         {"lt;", 3, "<"},           {"gt;", 3, ">"},           {"quot;", 5, "\""},
+    {"nbsp;", 5, "\xC2\xA0"}, {"copy;", 5, "\xC2\xA9"},  {"mdash;", 6, "\xE2\x80\x94"},
+    {"ndash;", 6, "\xE2\x80\x93"}, {"#39;", 4, "'"},          {"raquo;", 6, "\xC2\xBB"},
+    {"laquo;", 6, "\xC2\xAB"}, {"#160;", 5, "\xC2\xA0"},   {"rsquo;", 6, "\xE2\x80\x99"},
+    {"lsquo;", 6, "\xE2\x80\x98"}, {"ldquo;", 6, "\xE2\x80\x9C"}, {"rdquo;", 6, "\xE2\x80\x9D"},
+    {"hellip;", 7, "\xE2\x80\xA6"}, {"rarr;", 5, "\xE2\x86\x92"}, {"larr;", 5, "\xE2\x86\x90"},
+    {"middot;", 7, "\xC2\xB7"}, {"reg;", 4, "\xC2\xAE"},   {"times;", 6, "\xC3\x97"},
+};
+
+/* The text of the character reference behind an "&", where it is one of the usual ones. */
+static const char *usual_reference(const uint8_t *p, const uint8_t *end, size_t *length) {
+    for (size_t i = 0; i < sizeof references / sizeof *references; i++) {
+        size_t n = references[i].length;
+        if ((size_t)(end - p) >= n && !memcmp(p, references[i].name, n)) {
+            *length = n;
+            return references[i].text;
+        }
+    }
+    return NULL;
+}
+
+static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
+    size_t letters = 0;
+    PyEval_RestoreThread(w->thread);
+    PyObject *text = PyObject_CallFunction(w->unescape, "y#", (const char *)p, (Py_ssize_t)length);
+    if (text && PyBytes_Check(text))
+        letters = copy_text(w, (const uint8_t *)PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
+    else
+        w->flags |= NO_MEMORY;
+    Py_XDECREF(text);
+    PyErr_Clear();
+    w->thread = PyEval_SaveThread();
+    return letters;
+}
+
+/* Copy text with its character references replaced; one that is not usual sends the whole segment to Python. */
+static size_t copy_references(walk_t *w, const uint8_t *p, const uint8_t *end) {
+    const uint8_t *segment = p;
+    size_t start = w->length, letters = 0;
+    for (;;) {
+        const uint8_t *sign = memchr(p, '&', (size_t)(end - p));
+        if (!sign) return letters + copy_text(w, p, (size_t)(end - p));
+        size_t length = 0;
+        const char *text = usual_reference(sign + 1, end, &length);
+        if (!text && sign + 1 < end && !is_blank(sign[1])) {
+            w->length = start;
+            return copy_unescaped(w, segment, (size_t)(end - segment));
+        }
+        letters += copy_text(w, p, (size_t)(sign - p));
+        letters += text ? copy_text(w, (const uint8_t *)text, strlen(text)) : copy_text(w, sign, 1);
+        p = sign + 1 + length;
+    }
+}
+
+static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) {
+    if (w->hidden || p >= end) return;
+    size_t length = (size_t)(end - p);
+    size_t letters = memchr(p, '&', length) ? copy_references(w, p, end) : copy_text(w, p, length);
+    w->letters += letters;
+    if (w->chrome)
+        w->chrome_letters += letters;
+    else if (w->link_depth >= 0)
+        w->link_letters += letters;
+    const open_t *t = top(w);
+    if (letters && t && (t->bits & ROW || (t->bits & TABLE && !t->cell))) irregular(w);
+}
+
+static void declare(walk_t *w, int kind, slice_t value) {
+    if (kind == ANCHOR) {
+        size_t digits = 0;
+        while (digits < value.length && digits < MAX_ANCHOR_DIGITS && is_digit(value.at[value.length - 1 - digits])) digits++;
+        if (!digits || w->anchors == MAX_ANCHORS) return;
+        w->anchors++;
+        value = (slice_t){value.at + value.length - digits, digits};
+    } else {
+        if (!value.length || value.length > MAX_DECLARED_BYTES || w->kinds >> kind & 1) return;
+        w->kinds |= 1u << kind;
+    }
+    w->declared[w->declared_count++] = (declared_t){kind, value};
+}
+
+static slice_t value_of(const tag_t *tag, enum attribute attribute) {
+    return has(tag, attribute) ? tag->values[attribute] : (slice_t){(const uint8_t *)"", 0};
+}
+
+static void declare_names(walk_t *w, const tag_t *tag) {
+    if (has(tag, A_ID)) declare(w, ANCHOR, tag->values[A_ID]);
+    if (tag->bits & LINK && has(tag, A_NAME)) declare(w, ANCHOR, tag->values[A_NAME]);
+    if (!(tag->bits & DECLARES)) return;
+    if (slice_is(tag->name, "link")) {
+        if (has_word(value_of(tag, A_REL), NULL, "canonical")) declare(w, CANONICAL, value_of(tag, A_HREF));
+        if (has_word(value_of(tag, A_REL), NULL, "shortlink")) declare(w, SHORTLINK, value_of(tag, A_HREF));
+    } else if (slice_is(tag->name, "base")) {
+        declare(w, BASE, value_of(tag, A_HREF));
+    } else if (slice_is(value_of(tag, A_PROPERTY), "og:url") || slice_is(value_of(tag, A_NAME), "og:url")) {
+        declare(w, OG, value_of(tag, A_CONTENT));
+    }
+}
+
+static void judge_links(walk_t *w, const open_t *o, size_t letters) {
+    size_t linked = w->link_letters - o->link_letters;
+    if (w->links - o->links < DENSE_LINKS || !letters || linked * 100 < letters * DENSE_PERCENT) return;
+    while (w->dense.count && w->dense.items[w->dense.count - 1].start >= o->start) w->dense.count--;
+    add_span(w, &w->dense, o->start, w->length, letters);
+}
+
+static void pop(walk_t *w) {
+    const open_t *o = &w->stack[--w->depth];
+    w->odd -= o->odd;
+    w->hidden -= o->hidden;
+    w->chrome -= o->chrome;
+    w->scopes -= (o->bits & SCOPE) != 0;
+    if (w->link_depth > w->depth) {
+        irregular(w);
+        w->link_depth = -1;
+    }
+    if (o->chrome && !w->chrome && w->length > o->start) add_span(w, &w->cut, o->start, w->length, 0);
+    if (w->chrome || w->hidden) return;
+    size_t letters = w->letters - o->letters - (w->chrome_letters - o->chrome_letters);
+    if (o->main) {
+        w->in_main = 0;
+        if (w->main_count < MAX_MAINS) w->mains[w->main_count++] = (span_t){o->start, w->length, letters};
+    } else if (o->bits & DENSE) {
+        judge_links(w, o, letters);
+    }
+}
+
+static int same_name(slice_t a, slice_t b) {
+    if (a.length != b.length) return 0;
+    for (size_t i = 0; i < a.length; i++)
+        if (lower(a.at[i]) != lower(b.at[i])) return 0;
+    return 1;
+}
+
+/* Close the innermost open element of that name, with what is open inside it; never across a table. */
+static void close_element(walk_t *w, slice_t name) {
+    int implied = 1;
+    for (int height = w->depth - 1; height >= 0; height--) {
+        const open_t *o = &w->stack[height];
+        if (same_name(o->name, name)) {
+            if (!implied) irregular(w);
+            while (w->depth > height) pop(w);
+            return;
+        }
+        if (o->bits & TABLE) {
+            irregular(w);
+            return;
+        }
+        implied &= (o->bits & IMPLIED) != 0;
+    }
+}
+
+static void end_element(walk_t *w, const tag_t *tag) {
+    uint32_t bits = tag->bits;
+    if (!(bits & INLINE)) line_break(w);
+    if (bits & (VOID | RAW | ESCAPABLE)) return;
+    if (!(bits & (CONTAINER | IMPLIED)) && w->formatting) w->formatting--;
+    open_t *t = top(w);
+    if (t && t->bits & TABLE && bits & (CELL | ROW)) t->cell = 0;
+    if (bits & CONTAINER || w->odd) close_element(w, tag->name);
+    if (bits & LINK && w->link_depth >= 0) {
+        if (w->link_depth != w->depth) irregular(w);
+        w->link_depth = -1;
+    }
+}
+
+/* Where the end tag of a raw or escapable element begins. */
+static const uint8_t *find_end_tag(const walk_t *w, const uint8_t *p, slice_t name) {
+    while ((p = memchr(p, '<', (size_t)(w->end - p)))) {
+        if ((size_t)(w->end - p) > name.length + 2 && p[1] == '/' && same_name((slice_t){p + 2, name.length}, name)) {
+            uint8_t c = p[2 + name.length];
+            if (is_blank(c) || c == '/' || c == '>') return p;
+        }
+        p++;
+    }
+    return w->end;
+}
+
+static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *p) {
+    const uint8_t *stop = find_end_tag(w, p, tag->name);
+    if (!(tag->bits & ESCAPABLE)) return stop;
+    size_t start = w->length, letters = w->letters;
+    show_text(w, p, stop);
+    if (tag->bits & TITLE && w->title.end == (size_t)-1 && !w->hidden && !w->chrome && !w->in_main) {
+        w->title = (span_t){start, w->length, 0};
+        w->title_letters = w->letters - letters;
+    }
+    return stop;
+}
+
+static void check_nesting(walk_t *w, const tag_t *tag) {
+    open_t *t = top(w);
+    uint32_t bits = tag->bits;
+    if (!t) return;
+    if (t->bits & TABLE) {
+        if (bits & (CELL | ROW))
+            t->cell = (bits & CELL) != 0;
+        else if (bits & CONTAINER && !t->cell)
+            irregular(w);
+    } else if (t->bits & IMPLIED) {
+        if (same_name(t->name, tag->name) || (t->bits & PARAGRAPH && !(bits & INLINE)) ||
+            (t->bits & CELL && bits & (CELL | ROW)) || (t->bits & ROW && !(bits & (CELL | ROW))) ||
+            (t->bits & TERM && bits & TERM))
+            irregular(w);
+    }
+}
+
+static int is_hidden(const tag_t *tag) {
+    if (tag->bits & HIDDEN || has(tag, A_HIDDEN) || (tag->bits & DIALOG && !has(tag, A_OPEN))) return 1;
+    if (!has(tag, A_STYLE)) return 0;
+    return style_has(tag->values[A_STYLE], "display:none") || style_has(tag->values[A_STYLE], "visibility:hidden");
+}
+
+static int is_chrome(const walk_t *w, const tag_t *tag, slice_t role) {
+    if (tag->bits & CHROME || (tag->bits & SECTIONAL && !w->scopes)) return 1;
+    if (role.length && find_word(&role_words, role.at, role.length)) return 1;
+    if (!(tag->bits & NAMED)) return 0;
+    return (has(tag, A_CLASS) && has_word(tag->values[A_CLASS], &chrome_words, NULL)) ||
+           (has(tag, A_ID) && has_word(tag->values[A_ID], &chrome_words, NULL));
+}
+
+static void push(walk_t *w, const tag_t *tag) {
+    slice_t role = stripped(value_of(tag, A_ROLE));
+    int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
+    int chrome = !main && is_chrome(w, tag, role);
+    if (!(tag->bits & CONTAINER || hidden || chrome || main || w->odd)) return;
+    if (w->depth == MAX_DEPTH) {
+        w->flags |= EXTREME;
+        return;
+    }
+    main = main && !(w->hidden || w->chrome || w->in_main);
+    int odd = !(tag->bits & CONTAINER);
+    w->stack[w->depth++] = (open_t){
+        .name = tag->name, .bits = tag->bits, .start = w->length, .letters = w->letters,
+        .chrome_letters = w->chrome_letters, .link_letters = w->link_letters, .links = w->links,
+        .chrome = (uint8_t)chrome, .hidden = (uint8_t)hidden, .main = (uint8_t)main, .odd = (uint8_t)odd, .cell = 0,
+    };
+    w->odd += odd;
+    w->hidden += hidden;
+    w->chrome += chrome;
+    w->in_main |= main;
+    w->scopes += (tag->bits & SCOPE) != 0;
+}
+
+static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *p) {
+    uint32_t bits = tag->bits;
+    if (!(bits & INLINE)) line_break(w);
+    if (tag->seen) declare_names(w, tag);
+    if (bits & (RAW | ESCAPABLE)) return pass_unparsed(w, tag, p);
+    if (bits & VOID) return p;
+    check_nesting(w, tag);
+    if (bits & LINK && has(tag, A_HREF)) {
+        if (w->link_depth >= 0) irregular(w);
+        w->link_depth = w->depth;
+        w->links += !w->chrome && !w->hidden;
+    }
+    if (!(bits & (CONTAINER | IMPLIED))) w->formatting++;
+    else w->reopened += w->formatting;
+    if (w->formatting > MAX_FORMATTING || w->reopened > MAX_REOPENED) w->flags |= EXTREME;
+    push(w, tag);
+    return p;
+}
+
+static const uint8_t *comment_end(const uint8_t *p, const uint8_t *end) {
+    if (p < end && *p == '>') return p + 1;
+    if (end - p >= 2 && p[0] == '-' && p[1] == '>') return p + 2;
+    while ((p = memchr(p, '-', (size_t)(end - p)))) {
+        if (end - p >= 3 && p[1] == '-' && p[2] == '>') return p + 3;
+        if (end - p >= 4 && p[1] == '-' && p[2] == '!' && p[3] == '>') return p + 4;
+        p++;
+    }
+    return end;
+}
+
+/* Read what begins with the "<" at p; returns where it ends. */
+static const uint8_t *read_markup(walk_t *w, const uint8_t *p) {
+    size_t left = (size_t)(w->end - p);
+    int ending = left > 1 && p[1] == '/';
+    if (left > (size_t)1 + ending && is_letter(p[1 + ending])) {
+        tag_t tag;
+        const uint8_t *after = read_tag(p + 1 + ending, w->end, &tag);
+        if (!after) return w->end;
+        if (!ending) return start_element(w, &tag, after);
+        end_element(w, &tag);
+        return after;
+    }
+    if (left >= 4 && !memcmp(p, "<!--", 4)) return comment_end(p + 4, w->end);
+    if (left >= 2 && (p[1] == '!' || p[1] == '?' || (ending && left > 2))) {
+        if (left >= 9 && !memcmp(p, "<![CDATA[", 9)) irregular(w);
+        const uint8_t *stop = memchr(p + 2, '>', left - 2);
+        return stop ? stop + 1 : w->end;
+    }
+    show_text(w, p, p + 1);
+    return p + 1;
+}
+
+static void walk_markup(walk_t *w, const uint8_t *p) {
+    w->link_depth = -1;
+    w->title = (span_t){(size_t)-1, (size_t)-1, 0};
+    while (p < w->end && !(w->flags & NO_MEMORY)) {
+        const uint8_t *tag = memchr(p, '<', (size_t)(w->end - p));
+        if (!tag) tag = w->end;
+        show_text(w, p, tag);
+        p = tag < w->end ? read_markup(w, tag) : tag;
+    }
+    if (w->link_depth >= 0) irregular(w);
+    while (w->depth) pop(w);
+}
+
+#endif

@@ -1,0 +1,454 @@
+"""Markup → its visible text, with marks around what is not main text. One pass over the bytes, linear.
+
+The input is UTF-8 markup. Tags, comments and attributes are read as the HTML standard's tokenizer reads them; the text
+that is shown is copied, blocks are set apart by a line break, and a stack of the open containers says what is hidden,
+what is chrome (`chrome`), and how much of a block is links. At the end, from the page alone:
+
+1. elements that call themselves chrome (landmarks, roles, whole-word ids and classes) are not main text;
+2. where ``<main>`` or ``role=main`` holds a quarter of what is left, the rest of the page is not main text;
+3. blocks of five links and more, in which links hold 85 % of the letters, are not main text, as long as what remains
+   is at least twice as much as all of them (a listing is content);
+4. where nothing would remain, everything is main text. A title always is.
+
+An image's ``alt`` is not text: it is not shown, and templates fill it with file names and with what is there anyway.
+
+Result: the text in which \\1 … \\2 enclose what is not main (text that contains those two gets blanks for them), flags,
+and what the page declares about itself. `IRREGULAR` says that the nesting of tags is not plain enough for this walk to
+know the tree: such markup is to be parsed and serialised by a real parser first (`text`). `EXTREME` says that it is
+nested so deeply, or with so many open formatting elements, that a parser's work on it is not bounded.
+
+The compiled core has the same walk (`markup.h`), about a hundred times faster; this is what it must agree with.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from clusterd_crawler import chrome
+from clusterd_crawler.chrome import TAGS
+
+IRREGULAR: Final = 1
+EXTREME: Final = 2
+
+#: Open containers that are kept apart; deeper ones are not.
+MAX_DEPTH: Final = 256
+#: Open formatting elements beyond which a parser's work may explode (it reopens them in every block).
+MAX_FORMATTING: Final = 2000
+#: The same, summed over the blocks of the page.
+MAX_REOPENED: Final = 300_000
+#: Ids and names of anchors that end in a digit, kept of one page.
+MAX_ANCHORS: Final = 256
+#: Main elements whose bounds are kept.
+MAX_MAINS: Final = 8
+#: Longest declared value that is kept, in bytes.
+MAX_DECLARED_BYTES: Final = 2048
+
+MAIN_SHARE: Final = 4  # <main> counts where it has at least 1/4 of the letters
+DENSE_LINKS: Final = 5
+DENSE_PERCENT: Final = 85
+DENSE_REST: Final = 3  # dense blocks go where they have at most 1/3 of the letters
+
+CHROME_BEGINS: Final = b"\x01"
+CHROME_ENDS: Final = b"\x02"
+
+_TAG: Final = re.compile(rb"</?([A-Za-z][^\t\n\f\r />]*)")
+_ATTRIBUTE: Final = re.compile(
+    rb"""[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"""
+    rb"""(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)(?:"|\Z)|'([^']*)(?:'|\Z)|([^\t\n\f\r >]*)))?"""
+)
+_TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
+_COMMENT_END: Final = re.compile(rb"--!?>")
+_ENDING_DIGITS: Final = re.compile(rb"[0-9]{1,20}\Z")
+#: All but the bytes that are counted as letters: ASCII letters and digits, and everything beyond ASCII.
+_NO_LETTERS: Final = bytes(i for i in range(128) if not chr(i).isalnum())
+_BLANKED: Final = bytes.maketrans(CHROME_BEGINS + CHROME_ENDS, b"  ")
+_BLANKS: Final = b"\t\n\f\r "
+
+UrlKind = Literal["canonical", "shortlink", "og"]
+#: What a page declares: ("canonical" | "shortlink" | "og" | "base" | "anchor", the raw value or the anchor's digits).
+Declared = tuple[str, bytes]
+Span = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Open:
+    """An open element on the stack, with what had been counted when it opened."""
+
+    name: bytes
+    bits: int
+    start: int = 0
+    letters: int = 0
+    chrome_letters: int = 0
+    link_letters: int = 0
+    links: int = 0
+    chrome: bool = False
+    hidden: bool = False
+    main: bool = False
+    odd: bool = False
+    cell: bool = False
+
+
+def walk(data: bytes, well_nested: bool = False) -> tuple[bytes, int, list[Declared]]:
+    """Return the marked text of UTF-8 markup, flags, and what the page declares."""
+    state = Walk(data, well_nested)
+    state.run()
+    return state.marked(), state.flags, state.declared
+
+
+@dataclass(slots=True)
+class Walk:
+    """The state of one walk."""
+
+    data: bytes
+    well_nested: bool
+    out: bytearray = field(default_factory=bytearray)
+    flags: int = 0
+    declared: list[Declared] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+    anchors: int = 0
+    stack: list[Open] = field(default_factory=list)
+    #: Open elements on the stack that are no containers: while there are any, every element is stacked.
+    odd: int = 0
+    hidden: int = 0
+    chrome: int = 0
+    scopes: int = 0
+    in_main: bool = False
+    letters: int = 0
+    chrome_letters: int = 0
+    link_letters: int = 0
+    links: int = 0
+    #: Height of the stack where the open link began; -1 where none is open.
+    link_depth: int = -1
+    formatting: int = 0
+    reopened: int = 0
+    title: Span = (-1, -1)
+    title_letters: int = 0
+    cut: list[Span] = field(default_factory=list)
+    dense: list[tuple[int, int, int]] = field(default_factory=list)
+    mains: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Read all markup."""
+        data, at = self.data, 0
+        while at < len(data):
+            tag = data.find(b"<", at)
+            if tag < 0:
+                tag = len(data)
+            self._text(at, tag)
+            at = self._markup(tag) if tag < len(data) else tag
+        if self.link_depth >= 0:
+            self._irregular()
+        while self.stack:
+            self._pop()
+
+    def _markup(self, tag: int) -> int:
+        """Read what begins with the ``<`` at ``tag``; return where it ends."""
+        data = self.data
+        match = _TAG.match(data, tag)
+        if match:
+            name = match[1].lower()
+            attributes, end = self._attributes(match.end())
+            if end < 0:
+                return len(data)
+            if data[tag + 1] == 0x2F:
+                self._end(name)
+                return end
+            return self._start(name, attributes, end)
+        if data.startswith(b"<!--", tag):
+            return self._comment_end(tag + 4)
+        if data.startswith((b"<!", b"<?"), tag) or (data.startswith(b"</", tag) and tag + 2 < len(data)):
+            if data.startswith(b"<![CDATA[", tag):
+                self._irregular()
+            end = data.find(b">", tag + 2)
+            return len(data) if end < 0 else end + 1
+        self._text(tag, tag + 1)  # a lone "<" is a sign like any other
+        return tag + 1
+
+    def _comment_end(self, at: int) -> int:
+        for closed in (b">", b"->"):
+            if self.data.startswith(closed, at):
+                return at + len(closed)
+        match = _COMMENT_END.search(self.data, at)
+        return match.end() if match else len(self.data)
+
+    def _attributes(self, at: int) -> tuple[dict[bytes, bytes], int]:
+        """Read a tag's attributes from behind its name; -1 for the end where the markup ends first."""
+        found: dict[bytes, bytes] = {}
+        while True:
+            end = _TAG_END.match(self.data, at)
+            if end:
+                return found, end.end()
+            match = _ATTRIBUTE.match(self.data, at)
+            if not match:
+                return found, -1
+            at = match.end()
+            name, double, single, bare = match.groups()
+            found.setdefault(name.lower(), double or single or bare or b"")
+
+    def _text(self, start: int, end: int) -> None:
+        if self.hidden or start >= end:
+            return
+        segment = self.data[start:end]
+        if b"&" in segment:
+            segment = unescape(segment)
+        segment = segment.translate(_BLANKED, b"\0")
+        count = len(segment.translate(None, _NO_LETTERS))
+        self.out += segment
+        self.letters += count
+        if self.chrome:
+            self.chrome_letters += count
+        elif self.link_depth >= 0:
+            self.link_letters += count
+        if count and self.stack:
+            top = self.stack[-1]
+            if top.bits & chrome.ROW or (top.bits & chrome.TABLE and not top.cell):
+                self._irregular()
+
+    def _break(self) -> None:
+        if not self.hidden and self.out and self.out[-1] > 0x20:
+            self.out.append(0x0A)
+
+    def _irregular(self) -> None:
+        if not self.well_nested:
+            self.flags |= IRREGULAR
+
+    def _start(self, name: bytes, attributes: dict[bytes, bytes], end: int) -> int:
+        bits = TAGS.get(name, 0)
+        if not bits & chrome.INLINE:
+            self._break()
+        self._declare(name, bits, attributes)
+        if bits & (chrome.RAW | chrome.ESCAPABLE):
+            return self._unparsed(name, bits, end)
+        if bits & chrome.VOID:
+            return end
+        self._check_nesting(name, bits)
+        if bits & chrome.LINK and b"href" in attributes:
+            if self.link_depth >= 0:
+                self._irregular()
+            self.link_depth = len(self.stack)
+            self.links += not self.chrome and not self.hidden
+        if not bits & (chrome.CONTAINER | chrome.IMPLIED):
+            self.formatting += 1
+        elif self.formatting:
+            self.reopened += self.formatting
+        if self.formatting > MAX_FORMATTING or self.reopened > MAX_REOPENED:
+            self.flags |= EXTREME
+        self._push(name, bits, attributes)
+        return end
+
+    def _unparsed(self, name: bytes, bits: int, at: int) -> int:
+        """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
+        match = re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE).search(self.data, at)
+        end = match.start() if match else len(self.data)
+        if bits & chrome.ESCAPABLE:
+            start, letters = len(self.out), self.letters
+            self._text(at, end)
+            if bits & chrome.TITLE and self.title[0] < 0 and not self.hidden and not self.chrome and not self.in_main:
+                self.title, self.title_letters = (start, len(self.out)), self.letters - letters
+        return end
+
+    def _check_nesting(self, name: bytes, bits: int) -> None:
+        """Note an element whose parent the standard would close, or that it would move out of a table."""
+        if not self.stack:
+            return
+        top = self.stack[-1]
+        if top.bits & chrome.TABLE:
+            if bits & (chrome.CELL | chrome.ROW):
+                top.cell = bool(bits & chrome.CELL)
+            elif bits & chrome.CONTAINER and not top.cell:
+                self._irregular()
+        elif top.bits & chrome.IMPLIED and (
+            top.name == name
+            or (top.bits & chrome.PARAGRAPH and not bits & chrome.INLINE)
+            or (top.bits & chrome.CELL and bits & (chrome.CELL | chrome.ROW))
+            or (top.bits & chrome.ROW and not bits & (chrome.CELL | chrome.ROW))
+            or (top.bits & chrome.TERM and bits & chrome.TERM)
+        ):
+            self._irregular()
+
+    def _push(self, name: bytes, bits: int, attributes: dict[bytes, bytes]) -> None:
+        hidden = bool(bits & chrome.HIDDEN) or _is_hidden(bits, attributes)
+        role = attributes.get(b"role", b"").strip(_BLANKS).lower()
+        main = bool(bits & chrome.MAIN) or role == b"main"
+        is_chrome = not main and (
+            bool(bits & chrome.CHROME)
+            or (bool(bits & chrome.SECTIONAL) and not self.scopes)
+            or role in chrome.ROLES
+            or (bool(bits & chrome.NAMED) and _is_named_chrome(attributes))
+        )
+        telling = hidden or is_chrome or main
+        if not (bits & chrome.CONTAINER or telling or self.odd):
+            return
+        if len(self.stack) == MAX_DEPTH:
+            self.flags |= EXTREME
+            return
+        main = main and not (self.hidden or self.chrome or self.in_main)
+        start = len(self.out)
+        opened = Open(name, bits, start, self.letters, self.chrome_letters, self.link_letters, self.links)
+        opened.chrome, opened.hidden, opened.main = is_chrome, hidden, main
+        opened.odd = not bits & chrome.CONTAINER
+        self.stack.append(opened)
+        self.odd += opened.odd
+        self.hidden += hidden
+        self.chrome += is_chrome
+        self.in_main = self.in_main or main
+        self.scopes += bool(bits & chrome.SCOPE)
+
+    def _end(self, name: bytes) -> None:
+        bits = TAGS.get(name, 0)
+        if not bits & chrome.INLINE:
+            self._break()
+        if bits & (chrome.VOID | chrome.RAW | chrome.ESCAPABLE):
+            return
+        if not bits & (chrome.CONTAINER | chrome.IMPLIED) and self.formatting:
+            self.formatting -= 1
+        if self.stack and self.stack[-1].bits & chrome.TABLE and bits & (chrome.CELL | chrome.ROW):
+            self.stack[-1].cell = False
+        if bits & chrome.CONTAINER or self.odd:
+            self._close(name)
+        if bits & chrome.LINK and self.link_depth >= 0:
+            if self.link_depth != len(self.stack):
+                self._irregular()
+            self.link_depth = -1
+
+    def _close(self, name: bytes) -> None:
+        """Close the innermost open element of that name, with what is open inside it; never across a table."""
+        for height in range(len(self.stack) - 1, -1, -1):
+            opened = self.stack[height]
+            if opened.name == name:
+                if any(not inner.bits & chrome.IMPLIED for inner in self.stack[height + 1 :]):
+                    self._irregular()
+                while len(self.stack) > height:
+                    self._pop()
+                return
+            if opened.bits & chrome.TABLE:
+                self._irregular()
+                return
+
+    def _pop(self) -> None:
+        opened = self.stack.pop()
+        end = len(self.out)
+        self.odd -= opened.odd
+        self.hidden -= opened.hidden
+        self.chrome -= opened.chrome
+        self.scopes -= bool(opened.bits & chrome.SCOPE)
+        if self.link_depth > len(self.stack):
+            self._irregular()
+            self.link_depth = -1
+        if opened.chrome and not self.chrome and end > opened.start:
+            self.cut.append((opened.start, end))
+        if self.chrome or self.hidden:
+            return
+        letters = self.letters - opened.letters - (self.chrome_letters - opened.chrome_letters)
+        if opened.main:
+            self.in_main = False
+            if len(self.mains) < MAX_MAINS:
+                self.mains.append((opened.start, end, letters))
+        elif opened.bits & chrome.DENSE:
+            self._judge_links(opened, end, letters)
+
+    def _judge_links(self, opened: Open, end: int, letters: int) -> None:
+        linked = self.link_letters - opened.link_letters
+        if self.links - opened.links < DENSE_LINKS or not letters or linked * 100 < letters * DENSE_PERCENT:
+            return
+        while self.dense and self.dense[-1][0] >= opened.start:
+            self.dense.pop()
+        self.dense.append((opened.start, end, letters))
+
+    def _declare(self, name: bytes, bits: int, attributes: dict[bytes, bytes]) -> None:
+        self._anchor(attributes.get(b"id", b""))
+        if bits & chrome.LINK:
+            self._anchor(attributes.get(b"name", b""))
+        if not bits & chrome.DECLARES:
+            return
+        if name == b"link":
+            rels = attributes.get(b"rel", b"").lower().split()
+            for kind in ("canonical", "shortlink"):
+                if kind.encode() in rels:
+                    self._keep(kind, attributes.get(b"href", b""))
+        elif name == b"base":
+            self._keep("base", attributes.get(b"href", b""))
+        elif b"og:url" in (attributes.get(b"property", b"").lower(), attributes.get(b"name", b"").lower()):
+            self._keep("og", attributes.get(b"content", b""))
+
+    def _anchor(self, value: bytes) -> None:
+        if value and value[-1:].isdigit() and self.anchors < MAX_ANCHORS:
+            digits = _ENDING_DIGITS.search(value)
+            if digits:
+                self.anchors += 1
+                self.declared.append(("anchor", digits[0]))
+
+    def _keep(self, kind: str, value: bytes) -> None:
+        """Keep the first declaration of a kind."""
+        if value and len(value) <= MAX_DECLARED_BYTES and kind not in self.kinds:
+            self.kinds.add(kind)
+            self.declared.append((kind, value))
+
+    def marked(self) -> bytes:
+        """Return the text with marks around what is not main text (steps 1 to 4)."""
+        letters = self.letters - self.chrome_letters - self.title_letters
+        spans = list(self.cut)
+        dense = self.dense
+        in_mains = sum(count for _, _, count in self.mains)
+        if in_mains and in_mains * MAIN_SHARE >= letters:
+            letters = in_mains
+            spans += self._gaps()
+            dense = [d for d in dense if any(start <= d[0] and d[1] <= end for start, end, _ in self.mains)]
+        in_dense = sum(count for _, _, count in dense)
+        if in_dense * DENSE_REST <= letters:
+            letters -= in_dense
+            spans += [(start, end) for start, end, _ in dense]
+        return self._with_marks(sorted(spans)) if letters > 0 and spans else bytes(self.out)
+
+    def _gaps(self) -> list[Span]:
+        """What lies outside the main elements, save the title."""
+        gaps, at = [], 0
+        for start, end, _ in [*self.mains, (len(self.out), 0, 0)]:
+            if at <= self.title[0] and self.title[1] <= start:
+                gaps.append((at, self.title[0]))
+                at = self.title[1]
+            gaps.append((at, start))
+            at = end
+        return [gap for gap in gaps if gap[1] > gap[0]]
+
+    def _with_marks(self, spans: list[Span]) -> bytes:
+        marked = bytearray()
+        at = 0
+        for start, end in united(spans):
+            marked += self.out[at:start] + CHROME_BEGINS + self.out[start:end] + CHROME_ENDS
+            at = end
+        return bytes(marked + self.out[at:])
+
+
+def united(spans: list[Span]) -> list[Span]:
+    """Return sorted spans with those that overlap or touch made one."""
+    made: list[Span] = []
+    for start, end in spans:
+        if made and start <= made[-1][1]:
+            made[-1] = (made[-1][0], max(end, made[-1][1]))
+        else:
+            made.append((start, end))
+    return made
+
+
+def unescape(segment: bytes) -> bytes:
+    """Replace character references in UTF-8 text."""
+    return html.unescape(segment.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+
+
+def _is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
+    if b"hidden" in attributes or (bits & chrome.DIALOG and b"open" not in attributes):
+        return True
+    style = attributes.get(b"style")
+    if not style:
+        return False
+    style = style.translate(None, _BLANKS).lower()
+    return any(hiding in style for hiding in chrome.HIDING_STYLES)
+
+
+def _is_named_chrome(attributes: dict[bytes, bytes]) -> bool:
+    words = attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")
+    return any(word in chrome.NAMES for word in words.lower().split())

@@ -1,0 +1,81 @@
+"""One fetched page → its Sketch: the one function that the Scrapy middleware and ``clusterd ingest`` call.
+
+Never fails on any bytes: a page of no charset, a wrong one, 50 MB, a million nested tags, NULs, is sketched; what is no
+text at all raises `text.NotText`. Meant to run off the event loop's thread: the compiled core releases the lock.
+"""
+
+from __future__ import annotations
+
+import mmh3
+
+from clusterd_crawler import names, text
+from clusterd_crawler.sketch import TEXT, Name, Profile, Sketch, sketch_streams
+
+
+def sketch_page(
+    url: str,
+    body: bytes,
+    content_type: str | None,
+    *,
+    profile: Profile = TEXT,
+    fetched_at: int,
+    status: int = 200,
+    crawl: str = "",
+    sweep: str = "",
+) -> Sketch:
+    """Sketch a page from its bytes and the Content-Type header that came with them."""
+    is_markup = text.is_markup(content_type, body)
+    decoded = text.decode(body, content_type)
+    found: tuple[Name, ...] = ()
+    if is_markup:
+        decoded, declared = text.marked_text(decoded)
+        found = names.declared_names(url, declared) if declared else ()
+    return _sketch(url, decoded, body, is_markup, profile, fetched_at, status, crawl, sweep, found)
+
+
+def sketch_plain(
+    url: str,
+    plain_text: str,
+    *,
+    profile: Profile = TEXT,
+    fetched_at: int,
+    status: int = 200,
+    crawl: str = "",
+    sweep: str = "",
+) -> Sketch:
+    """Sketch a document that is plain text already; its bytes are those of the text in UTF-8."""
+    body = plain_text.encode("utf-8", "surrogatepass")
+    return _sketch(url, plain_text, body, False, profile, fetched_at, status, crawl, sweep, ())
+
+
+def content_identity(body: bytes) -> int:
+    """Return the identity of a page's bytes."""
+    return int(mmh3.hash64(body, signed=False)[0])
+
+
+def _sketch(
+    url: str,
+    shown: str,
+    body: bytes,
+    marked: bool,
+    profile: Profile,
+    fetched_at: int,
+    status: int,
+    crawl: str,
+    sweep: str,
+    found: tuple[Name, ...],
+) -> Sketch:
+    streams = sketch_streams(shown, profile, marked=marked)
+    return Sketch(
+        url=url,
+        fetched_at=fetched_at,
+        profile=profile.code,
+        content=content_identity(body),
+        main=streams.main,
+        whole=streams.whole,
+        bag=streams.bag,
+        status=status,
+        crawl=crawl,
+        sweep=sweep,
+        names=found,
+    )

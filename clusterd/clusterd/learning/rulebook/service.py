@@ -156,8 +156,7 @@ class RuleService:
         undone = list({skip.url: skip for skip in undone}.values())
         by_host: dict[str, list[str]] = {}
         for skip in undone:
-            host = (self.book.host_of(skip.rule) if skip.rule else None) or urls.host_of(skip.url)
-            by_host.setdefault(host, []).append(skip.url)
+            by_host.setdefault(urls.host_of(skip.url), []).append(skip.url)
         for host, exempt in by_host.items():
             self._change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt))  # type: ignore[misc]
         return undone

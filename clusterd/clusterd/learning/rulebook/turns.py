@@ -58,13 +58,12 @@ def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: 
 
 
 def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
-    """Return the state with an operator's rules entered; they are live, and watched, whatever the learner says."""
+    """Return the state with an operator's rules entered in the state that they have, whatever the learner says."""
     entries = dict(before.entries)
     for rule in rules:
-        state: State = "pinned" if rule.state == "pinned" else "live"
         known = entries.get(rule.id)
         entry = Entry(rule, known.history if known else ())
-        entries[rule.id] = _turned(entry, at, state, "import", "imported")
+        entries[rule.id] = _turned(entry, at, rule.state, "import", "imported")
     return _settled(before, entries)
 
 

@@ -1,0 +1,335 @@
+"""Rules as entries of duplicate-url-discarder's JSON, where it can say the same; a reason for each where it cannot.
+
+What decides (read from duplicate-url-discarder 0.3 and url-matcher 0.6, and run in the tests):
+
+- An include with a path holds for its host and for ``www.`` before it, which an exclude takes back. It holds for every
+  scheme unless one is named, and for no port but the one named. Without a path it holds for all subdomains too.
+- A path is a prefix, of characters, not of components; ``|`` ends it; ``*`` stands for anything, slashes too. Hence one
+  rule may take two includes: ``/a/`` and ``/a|`` for "the first component is a".
+- ``?name=value`` asks for a pair (``*`` for any value, repeated for one of several), an exclude forbids one.
+- Every entry whose pattern holds for the URL *as linked* is applied, highest priority first; ours are applied until
+  nothing changes. Rules that wait for another rule's edit are told by a note.
+- It compares paths, names and values whatever their case; a note says so wherever that can make a difference.
+
+A family (every URL of a context is one page) is exported where dropping the rest of the query says it: one exact path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Final
+
+from clusterd_crawler.rules import Condition, Edit, Rule
+
+#: Most includes that one rule may take.
+INCLUDES_LIMIT: Final = 64
+#: Entries are numbered from here down, so that the first rule is applied first.
+FIRST_ORDER: Final = 100
+PRIORITY: Final = 500
+
+CASE_NOTE: Final = "it compares paths, names and values whatever their case"
+
+
+class Inexpressible(Exception):
+    """A rule that the format cannot say; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The entries of a file, the rules that are not in it (id → reason), and what is not quite the same (id → note)."""
+
+    entries: list[dict[str, Any]]
+    refused: dict[str, str]
+    notes: dict[str, str]
+
+
+@dataclass(slots=True)
+class _Context:
+    """A rule's context, sorted by what the format can say of it."""
+
+    scheme: str = ""
+    #: Conditions on path components, by index from the start (0 = first) and from the end (1 = last).
+    start: dict[int, Condition] = field(default_factory=dict)
+    end: dict[int, Condition] = field(default_factory=dict)
+    depth: int = 0
+    query: list[Condition] = field(default_factory=list)
+
+
+def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = ()) -> Exported:
+    """Return the entries of the rules, in their order.
+
+    ``universal``: entries without a domain that are in use beside them. The discarder applies those only to domains
+    that have no entry of their own, so they are repeated for every host.
+    """
+    given = list(rules)
+    said: list[tuple[Rule, list[dict[str, Any]]]] = []
+    refused: dict[str, str] = {}
+    for rule in given:
+        try:
+            said.append((rule, list(_entries(rule))))
+        except Inexpressible as reason:
+            refused[rule.id] = str(reason)
+    notes = {rule.id: note for rule, entries in said if (note := _note(rule, entries, [r for r, _ in said]))}
+    entries = [entry for _, found in said for entry in found]
+    entries += _repeated(universal, [rule for rule, _ in said])
+    for number, entry in enumerate(entries):
+        entry["order"] = FIRST_ORDER + len(entries) - number
+        entry["urlPattern"]["priority"] = PRIORITY + len(entries) - number
+    return Exported(entries, refused, notes)
+
+
+def _entries(rule: Rule) -> Iterator[dict[str, Any]]:
+    if rule.kind != "url":
+        raise Inexpressible("a name rule is no function of the URL")
+    if "@" in rule.host or rule.host.startswith("["):
+        raise Inexpressible(f"the host {rule.host} cannot stand in a pattern")
+    context = _sorted(rule)
+    pattern = _spanning(rule, context) if rule.spans else _pattern(rule, context)
+    for processor, args in _processors(rule, context, pattern):
+        entry: dict[str, Any] = {"order": 0, "processor": processor, "urlPattern": dict(pattern)}
+        if args:
+            entry["args"] = args
+        yield entry
+
+
+def _sorted(rule: Rule) -> _Context:
+    context = _Context()
+    for condition in rule.context:
+        key = condition.key
+        if key.deep or key.deep_end:
+            raise Inexpressible(f"a condition on a part of a component: {condition}")
+        if condition.test == "depth":
+            context.depth = int(condition.values[0])
+        elif key.name:
+            context.query.append(_query_condition(condition))
+        elif key.start in {1, 2}:
+            _head(condition, rule, context)
+        elif key.start and key.end:
+            context.start[key.start - 3] = condition
+            context.depth = key.start - 3 + key.end
+        elif key.start:
+            context.start[key.start - 3] = condition
+        elif key.end:
+            context.end[key.end] = condition
+        else:
+            raise Inexpressible(f"a condition on the path as a whole: {condition}")
+    for index in [index for index, condition in context.start.items() if condition.test == "absent"]:
+        context.depth = index
+        del context.start[index]
+    if context.depth:
+        context.start.update({context.depth - end: condition for end, condition in context.end.items()})
+        context.end = {}
+    return context
+
+
+def _query_condition(condition: Condition) -> Condition:
+    if condition.key.name.startswith(";"):
+        raise Inexpressible(f"a condition on a parameter of the path: {condition}")
+    if condition.key.occurrence != 1:
+        raise Inexpressible(f"a condition on a repeated parameter: {condition}")
+    if "*" in condition.key.name or (condition.test != "like" and any("*" in value for value in condition.values)):
+        raise Inexpressible(f"a literal * in a condition: {condition}")
+    return condition
+
+
+def _head(condition: Condition, rule: Rule, context: _Context) -> None:
+    values = set(condition.values)
+    if condition.test == "any":
+        return
+    if condition.key.start == 1 and condition.test in {"is", "in"}:
+        if values >= {"http", "https"}:
+            return
+        if len(values) == 1:
+            context.scheme = values.pop() + "://"
+            return
+    if condition.key.start == 2 and condition.test in {"is", "in"} and values == {rule.host}:
+        return
+    raise Inexpressible(f"a condition on scheme or host: {condition}")
+
+
+def _spanning(rule: Rule, context: _Context) -> dict[str, Any]:
+    if context.start or context.end or context.depth or context.query or context.scheme:
+        raise Inexpressible("a condition that holds on all subdomains")
+    return {"include": [rule.host]}
+
+
+def _pattern(rule: Rule, context: _Context) -> dict[str, Any]:
+    home = f"{context.scheme}{rule.host}"
+    query = "&".join(_pairs(context))
+    include = [f"{home}{path}{'?' + query if query else ''}" for path in _paths(context)]
+    exclude = [f"www.{rule.host}/"]
+    exclude += [f"{rule.host}/?{c.key.name}=*" for c in context.query if c.test == "absent"]
+    return {"include": include, "exclude": exclude}
+
+
+def _pairs(context: _Context) -> Iterator[str]:
+    for condition in context.query:
+        if condition.test == "any":
+            yield f"{condition.key.name}=*"
+        elif condition.test != "absent":
+            yield from (f"{condition.key.name}={value}" for value in condition.values)
+
+
+def _paths(context: _Context) -> list[str]:
+    """Return the path patterns that together hold exactly where the conditions on the path do."""
+    head, least = _run(context.start, 0)
+    tail, least_end = _run(context.end, 1)
+    if context.depth:
+        if len(head) != context.depth or any(c.test == "like" for c in context.start.values()):
+            raise Inexpressible("a number of path components, without the value of each")
+        paths = [f"/{'/'.join(values)}|" for values in product(*head)]
+    elif not tail:
+        paths = [path for values in product(*head) for path in _beginning(values, max(least, least_end), context)]
+    elif least > len(head) or (head and least_end > len(tail)):
+        raise Inexpressible("conditions on the path from both ends, with gaps")
+    else:
+        paths = [
+            path
+            for first, last in product(product(*head), product(*tail))
+            for path in _between(first, last[::-1], least_end - len(tail))
+        ]
+    if len(paths) > INCLUDES_LIMIT:
+        raise Inexpressible(f"{len(paths)} paths; at most {INCLUDES_LIMIT} are written out")
+    return paths
+
+
+def _run(conditions: dict[int, Condition], first: int) -> tuple[list[Sequence[str]], int]:
+    """Return the values of the components that are fixed, from one end on, and how many components there must be."""
+    fixed: list[Sequence[str]] = []
+    for number, (index, condition) in enumerate(sorted(conditions.items())):
+        in_a_row = index == number + first
+        if condition.test == "any" and in_a_row:
+            continue
+        if condition.test not in {"is", "in", "like"} or not in_a_row or len(fixed) < number:
+            raise Inexpressible(f"a condition on the path that patterns cannot say: {condition}")
+        if condition.test == "like" and (number + 1 < len(conditions) or not _open(condition.values[0], first)):
+            raise Inexpressible(f"a pattern inside the path: {condition}")
+        if condition.test != "like" and any("*" in value or "|" in value for value in condition.values):
+            raise Inexpressible(f"a literal * or | in the path: {condition}")
+        fixed.append(condition.values)
+    return fixed, len(conditions)
+
+
+def _open(pattern: str, first: int) -> bool:
+    """Whether a pattern has its one star at the open end of what is fixed, where it cannot swallow a slash."""
+    bare = pattern.removesuffix("*") if first == 0 else pattern.removeprefix("*")
+    return len(bare) + 1 == len(pattern) and "*" not in bare and "|" not in bare
+
+
+def _beginning(head: Sequence[str], least: int, context: _Context) -> Iterator[str]:
+    """Yield the paths of at least so many components that begin so."""
+    stem = "/" + "/".join(head)
+    if head and context.start[len(head) - 1].test == "like":
+        yield stem.removesuffix("*")
+    elif not head:
+        yield "/" + "*/" * (least - 1)
+    elif least > len(head):
+        yield f"{stem}/" + "*/" * (least - len(head) - 1)
+    else:
+        yield f"{stem}/"
+        yield f"{stem}|"
+
+
+def _between(head: Sequence[str], tail: Sequence[str], more: int) -> Iterator[str]:
+    """Yield the paths that begin and end so, with so many components more or with whatever lies between."""
+    start, end = "".join(f"/{part}" for part in head), "".join(f"/{part}" for part in tail)
+    if tail[0].startswith("*"):
+        if head:
+            raise Inexpressible("conditions on the path from both ends, one of them a pattern")
+        yield f"{end}|"
+        return
+    yield f"{start}{'/*' * max(1, more)}{end}|"
+    if more:
+        return
+    yield f"{start}{end}|"
+    for shared in range(1, min(len(head), len(tail)) + 1):
+        if tuple(head[-shared:]) == tuple(tail[:shared]):
+            yield start + "".join(f"/{part}" for part in tail[shared:]) + "|"
+
+
+def _processors(rule: Rule, context: _Context, pattern: dict[str, Any]) -> Iterator[tuple[str, list[str] | list[int]]]:
+    dropped: list[str] = []
+    components: list[int] = []
+    places = list(range(INCLUDES_LIMIT))
+    for edit in rule.transformation:
+        if edit.op == "keep":
+            yield "queryRemovalExcept", list(edit.names)
+        elif edit.op == "family":
+            yield "queryRemovalExcept", _family(context, pattern)
+        elif edit.op != "delete" or edit.key.deep or edit.key.deep_end or edit.key.name.startswith(";"):
+            raise Inexpressible(f"no processor does this: {edit}")
+        elif edit.key.name:
+            dropped.append(_dropped(edit, rule))
+        elif edit.key.end == 1 and not edit.key.start and not context.depth:
+            yield _slash(rule, context)
+        else:
+            components.append(places.pop(_place(edit, context, len(components))))
+    if dropped:
+        yield "queryRemoval", dropped
+    if components:
+        yield "subpathRemoval", sorted(components)
+
+
+def _dropped(edit: Edit, rule: Rule) -> str:
+    if edit.key.occurrence != 1:
+        raise Inexpressible(f"no processor drops one of several parameters of a name: {edit}")
+    return edit.key.name
+
+
+def _place(edit: Edit, context: _Context, gone: int) -> int:
+    if edit.key.start > 2:
+        return edit.key.start - 3
+    if edit.key.end and context.depth:
+        return context.depth - gone - edit.key.end
+    raise Inexpressible(f"no processor counts path components from the end: {edit}")
+
+
+def _slash(rule: Rule, context: _Context) -> tuple[str, list[str]]:
+    """The normalizer drops trailing slashes, and ``www`` with digits from the host, which must not be there then."""
+    last = context.end.get(1)
+    if last is None or last.test != "is" or last.values != ("",) or rule.spans or re.match(r"www\d*\.", rule.host):
+        raise Inexpressible("no processor drops the last path component")
+    return "normalizer", []
+
+
+def _family(context: _Context, pattern: dict[str, Any]) -> list[str]:
+    include = pattern["include"]
+    single = all(condition.test == "is" for condition in context.query if condition.test != "absent")
+    if len(include) != 1 or "*" in include[0] or not include[0].partition("?")[0].endswith("|") or not single:
+        raise Inexpressible("a family of pages that differ in more than their query")
+    return [condition.key.name for condition in context.query if condition.test == "is"]
+
+
+def _note(rule: Rule, entries: list[dict[str, Any]], others: Iterable[Rule]) -> str:
+    notes = []
+    home = rule.host
+    said = [text.partition(home)[2] for entry in entries for text in entry["urlPattern"]["include"]]
+    if any(c.isalpha() for text in said for c in text):
+        notes.append(CASE_NOTE)
+    waits = [other.id for other in others if other.id != rule.id and _changes_context(other, rule)]
+    if waits:
+        notes.append(f"it looks at the URL as linked, not at what rule {waits[0]} leaves of it")
+    if len({bool(edit.key.name) for edit in rule.transformation if edit.op == "delete"}) == 2:
+        notes.append("of a repeated parameter it drops all")
+    if rule.spans:
+        notes.append("it leaves out hosts with a port")
+    return "; ".join(notes)
+
+
+def _changes_context(other: Rule, rule: Rule) -> bool:
+    """Whether a rule's edits can decide if another rule's conditions hold."""
+    names = {edit.key.name for edit in other.transformation if edit.op == "delete"}
+    absent = {condition.key.name for condition in rule.context if condition.test == "absent"}
+    on_path = any(not condition.key.name for condition in rule.context)
+    return other.host == rule.host and bool(absent & names or (on_path and "" in names))
+
+
+def _repeated(universal: Sequence[dict[str, Any]], rules: Iterable[Rule]) -> Iterator[dict[str, Any]]:
+    hosts = dict.fromkeys(rule.host for rule in rules)
+    for entry in universal:
+        for host in hosts:
+            pattern = {**entry["urlPattern"], "include": [f"{host}/"]}
+            yield {**entry, "urlPattern": pattern}

@@ -42,7 +42,7 @@ REST: Final[Handle] = ("", "")
 class CompiledRule:
     """A rule as functions, with the handles that it can be filed under."""
 
-    __slots__ = ("checks", "edits", "handles", "id", "order")
+    __slots__ = ("any_of", "checks", "edits", "handles", "id", "order")
 
     def __init__(self, rule: Rule, order: int) -> None:
         self.id = rule.id
@@ -53,6 +53,8 @@ class CompiledRule:
             compile_edit(edit, rule, patterns) for edit in rule.transformation
         ]
         self.handles = list(_handles(rule))
+        #: Where no single handle is needed: handles of which the rule needs one or another.
+        self.any_of = list(_any_of(rule))
 
     def apply(self, url: Url) -> Applied:
         """Edit the URL in place where the context holds; say whether anything changed, or name the family."""
@@ -72,7 +74,7 @@ def _handles(rule: Rule) -> Iterable[Handle]:
     """Yield everything without which the rule cannot change a URL."""
     for condition in rule.context:
         key = condition.key
-        if key.name and not key.name.startswith(";") and condition.test != "absent":
+        if key.name and not key.name.startswith(";") and condition.test not in {"absent", "within"}:
             yield ("q", key.name)
             if condition.test == "is":
                 yield ("v", key.name, condition.values[0])
@@ -87,6 +89,20 @@ def _handles(rule: Rule) -> Iterable[Handle]:
             yield ("q", name)
 
 
+def _any_of(rule: Rule) -> Iterable[Handle]:
+    """Yield handles one of which a URL must have for the rule to change it, or nothing."""
+    paths = [
+        c.values for c in rule.context if c.test == "in" and c.key.start > 2 and not (c.key.deep or c.key.deep_end)
+    ]
+    if paths:
+        index = next(c.key.start for c in rule.context if c.test == "in" and c.values is paths[0])
+        return [(index, value) for value in paths[0]]
+    names = [edit.key.name for edit in rule.transformation if edit.op == "delete" and edit.key.name]
+    if len(names) == len(rule.transformation) and not any(name.startswith(";") for name in names):
+        return [("q", name) for name in names]
+    return []
+
+
 class HostRules:
     """The compiled rules of one host."""
 
@@ -99,7 +115,8 @@ class HostRules:
         self._filed: dict[Handle, list[CompiledRule]] = {}
         for rule in compiled:
             rarest = min(rule.handles, key=lambda handle: (sizes[handle], str(handle)), default=REST)
-            self._filed.setdefault(rarest, []).append(rule)
+            for handle in [rarest] if rarest != REST else rule.any_of or [REST]:
+                self._filed.setdefault(handle, []).append(rule)
         used = set(self._filed)
         self._rest = self._filed.pop(REST, [])
         self._names = {handle[1] for handle in used if handle[0] == "q"}
@@ -117,9 +134,9 @@ class HostRules:
         if names or pairs:
             for name, value in url.query:
                 if name in names:
-                    found += filed["q", name]
-                if name in pairs and value is not None:
-                    found += filed.get(("v", name, value), ())
+                    found += filed.get(("q", name), ())
+                if name in pairs:
+                    found += filed.get(("v", name, value or ""), ())
         path = url.path
         depth = len(path)
         for place in self._places:

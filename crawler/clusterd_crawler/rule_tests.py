@@ -109,6 +109,9 @@ def compile_condition(condition: Condition) -> Check:
     if test == "depth":
         depth = int(values[0])
         return lambda url: len(url.path) == depth
+    if test == "only":
+        names = frozenset(values)
+        return lambda url: all(pair[0] in names for pair in url.query)
     key = condition.key
     read = read_key(key)
     if test == "is":
@@ -116,6 +119,9 @@ def compile_condition(condition: Condition) -> Check:
     if test == "in":
         accepted = frozenset(values)
         return lambda url: read(url) in accepted
+    if test == "within":
+        allowed = frozenset([*values, None])
+        return lambda url: read(url) in allowed
     if test == "any":
         return lambda url: read(url) is not None
     if test == "absent":

@@ -76,16 +76,19 @@ class Condition:
     ``is``: equals ``values[0]``; ``in``: one of ``values``; ``any``: present, whatever its value (the paper's ``*``);
     ``absent``: not there (bottom); ``like``: matches the deep-token pattern ``values[0]``, in which ``*`` matches any
     string (``friends-*``), and which defines the component's deep tokens for keys with ``deep`` set;
-    ``depth``: the URL has ``values[0]`` path components.
+    ``depth``: the URL has ``values[0]`` path components; ``within``: absent, or one of ``values``; ``only``: the query
+    has no key but those in ``values`` (the condition's own key does not matter).
     """
 
     key: Key
-    test: Literal["is", "in", "any", "absent", "like", "depth"]
+    test: Literal["is", "in", "any", "absent", "like", "depth", "within", "only"]
     values: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.test == "depth":
             return f"{self.values[0]} path components"
+        if self.test == "only":
+            return "only " + (", ".join(f"?{name}" for name in self.values) or "a path")
         shown = ", ".join(map(repr, self.values[:SHOWN]))
         if len(self.values) > SHOWN:
             shown += f", … ({len(self.values)} values)"

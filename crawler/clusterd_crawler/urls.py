@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Final
 
 import idna
+import mmh3
 from publicsuffixlist import PublicSuffixList
 
 from clusterd_crawler.errors import WrongInput
@@ -222,6 +223,11 @@ def registrable(host: str) -> str:
     if name.replace(".", "").isdigit():
         return name
     return _suffixes().privatesuffix(name) or name
+
+
+def hash_of(text: str) -> int:
+    """Return 64 bits of a text (MurmurHash3): the same in every process."""
+    return int(mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0])
 
 
 def host_of(url: str) -> str:

@@ -1,0 +1,99 @@
+"""Which known page answers for a URL by a name that it bears (`names` has what names are).
+
+A name finds duplicates that no function of the URL can (``viewtopic.php?p=POST`` → its topic, ``/?p=N`` → its slug).
+Names lie: a name rule says which kind is believed, for URLs of which form (the rule's context), borne by pages of which
+form (its carrier). An anchor answers for a URL by the value of one query key: that of the context's first condition.
+
+Cost: one table look-up for each name rule that fits the URL's host and context.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final, cast
+
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.markup import UrlKind
+from clusterd_crawler.names import MAX_ANCHORS, anchor_hash, name_hash
+from clusterd_crawler.rule_tests import Check, Reader, compile_condition, read_key
+from clusterd_crawler.rules import Rule
+from clusterd_crawler.sketch import Name
+from clusterd_crawler.urls import Url, parse
+
+_DIGITS: Final = re.compile(r"[0-9]+\Z")
+
+
+def parse_names(text: str) -> tuple[Name, ...]:
+    """Read the ``names`` column of a recorded crawl: space-separated ``canonical=URL``, ``anchor=ID`` and so on."""
+    found: dict[Name, None] = {}
+    anchors = 0
+    for entry in text.split():
+        kind, _, target = entry.partition("=")
+        if kind == "anchor":
+            digits = _DIGITS.search(target)
+            name = Name("anchor", anchor_hash(digits[0])) if digits else None
+            if name is not None and name not in found and anchors < MAX_ANCHORS:
+                anchors += 1
+                found[name] = None
+        elif kind in {"canonical", "shortlink", "og"}:
+            with suppress(WrongInput):
+                found[Name(cast(UrlKind, kind), name_hash(target))] = None
+    return tuple(found)
+
+
+class _NameRule:
+    __slots__ = ("checks", "fits", "id", "kind", "read")
+
+    def __init__(self, rule: Rule) -> None:
+        self.id = rule.id
+        self.kind = rule.name
+        self.checks: list[Check] = [compile_condition(condition) for condition in rule.context]
+        self.fits: list[Check] = [compile_condition(condition) for condition in rule.carrier]
+        self.read: Reader | None = read_key(rule.context[0].key) if rule.name == "anchor" and rule.context else None
+
+    def target(self, url: str, taken: Url) -> int | None:
+        """Return the hash that a page would have to bear to answer for this URL, or None."""
+        for check in self.checks:
+            if not check(taken):
+                return None
+        if self.kind != "anchor":
+            return name_hash(url)
+        value = self.read(taken) if self.read is not None else None
+        return anchor_hash(value) if value and value.isdigit() and value.isascii() else None
+
+
+class NameTable:
+    """Names borne by the known pages of one domain, of the kinds that its name rules believe."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules: dict[str, list[_NameRule]] = {}
+        for rule in rules:
+            self._rules.setdefault(rule.host, []).append(_NameRule(rule))
+        #: (rule number, hash of target) → URL of the page that bears the name.
+        self._bearers: dict[tuple[str, int], str] = {}
+
+    def note(self, url: str, names: Iterable[Name]) -> None:
+        """Note the names of a fetched page."""
+        names = tuple(names)
+        if not self._rules or not names:
+            return
+        taken = parse(url)
+        for rule in self._rules.get(taken.authority, ()):
+            if all(fits(taken) for fits in rule.fits):
+                for name in names:
+                    if name.kind == rule.kind:
+                        self._bearers[rule.id, name.hash] = url
+
+    def find(self, url: str) -> tuple[str, str] | None:
+        """Return (rule id, URL of the known page that answers for this one), or None."""
+        if not self._bearers:
+            return None
+        taken = parse(url)
+        for rule in self._rules.get(taken.authority, ()):
+            target = rule.target(url, taken)
+            bearer = None if target is None else self._bearers.get((rule.id, target))
+            if bearer is not None:
+                return rule.id, bearer
+        return None

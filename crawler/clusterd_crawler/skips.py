@@ -13,9 +13,9 @@ from typing import Final, Protocol, Self
 
 import mmh3
 
+from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.keys import Keys
-from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name

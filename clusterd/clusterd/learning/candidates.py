@@ -1,0 +1,207 @@
+"""Which edits are worth judging: what pages of one content differ in.
+
+Each page is compared with the page before it in the order of their keys and with the plainest page of its content, so
+that the work is linear in the size of a cluster. A difference counts once a content: a log-in page under a thousand
+URLs proposes no more than an article under two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.edits import CandidateEdit, Decode, Drop, PathEdit, Sort
+from clusterd.learning.evidence import ColumnKey, Rows, Snapshot
+
+#: Fewest contents that propose an edit before it is judged.
+PROPOSED: Final = 4
+#: Most pages of one content that are compared.
+COMPARED: Final = 400
+#: Most candidates judged at a time.
+CANDIDATES: Final = 80
+#: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
+#: framework's query parser suggest; dropping something has to earn all of it.
+PRIORS: Final = {"Sort": 10, "Decode": 10, "index": 5, "slash": 5}
+
+Difference = tuple[str, tuple[object, ...]]
+
+
+def duplicates(snapshot: Snapshot) -> Iterator[Rows]:
+    """Yield, for each content with several keys, its rows in the order of arrival."""
+    order = np.argsort(snapshot.content, kind="stable")
+    content = snapshot.content[order]
+    starts = np.flatnonzero(np.append(True, content[1:] != content[:-1])) if len(content) else np.zeros(0, np.int64)
+    ends = np.append(starts[1:], len(content))
+    for start, end in zip(starts[ends - starts > 1].tolist(), ends[ends - starts > 1].tolist(), strict=True):
+        yield order[start:end]
+
+
+def differences(snapshot: Snapshot) -> Counter[Difference]:
+    """Count, once a content, in what pages of one content differ."""
+    pages = _PageReader(snapshot)
+    found: Counter[Difference] = Counter()
+    for rows in duplicates(snapshot):
+        chosen = rows[:COMPARED]
+        keys = snapshot.key[chosen]
+        _, firsts = np.unique(keys, return_index=True)
+        if len(firsts) < 2:
+            continue
+        taken = sorted((pages.read(int(chosen[at])) for at in sorted(firsts.tolist())), key=_plainness)
+        seen: set[Difference] = set()
+        for at, page in enumerate(taken[1:], 1):
+            for other in {0, at - 1}:
+                seen.update(_difference(taken[other], page))
+        found.update(seen)
+    return found
+
+
+Page = tuple[str, tuple[tuple[ColumnKey, int], ...]]
+
+
+class _PageReader:
+    """Reads rows back as (path, query pairs), as they are after the accepted edits."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._at: dict[ColumnKey, dict[int, int]] = {}
+
+    def read(self, row: int) -> Page:
+        snapshot = self._snapshot
+        shape = snapshot.evidence.shapes.items[int(snapshot.shape[row])]
+        assert isinstance(shape, tuple)
+        pairs = tuple((key, self._value(key, row)) for key in shape)
+        return str(snapshot.evidence.paths.items[int(snapshot.path[row])]), pairs
+
+    def _value(self, key: ColumnKey, row: int) -> int:
+        column = self._snapshot.columns[key]
+        at = int(np.searchsorted(column.rows, row))
+        return int(column.hashes[at]) if at < len(column.rows) and column.rows[at] == row else 0
+
+
+def _plainness(page: Page) -> tuple[int, int, str, tuple[tuple[ColumnKey, int], ...]]:
+    return len(page[1]), len(page[0]), page[0], page[1]
+
+
+def _difference(plain: Page, page: Page) -> Iterator[Difference]:
+    if plain[0] == page[0]:
+        before, after = dict(plain[1]), dict(page[1])
+        names = tuple(sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)))
+        if names:
+            yield "query", names
+        elif plain[1] != page[1]:
+            yield "order", ()
+    elif plain[1] == page[1]:
+        yield from _path_difference(plain[0].split("/"), page[0].split("/"))
+
+
+def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
+    if [part.lower() for part in plain] == [part.lower() for part in page]:
+        yield "case", ()
+        return
+    long, short = (page, plain) if len(page) >= len(plain) else (plain, page)
+    start = 0
+    while start < len(short) and long[start] == short[start]:
+        start += 1
+    end = 0
+    while end < len(short) - start and long[len(long) - 1 - end] == short[len(short) - 1 - end]:
+        end += 1
+    middle_long, middle_short = long[start : len(long) - end], short[start : len(short) - end]
+    if len(middle_long) == 1 and not middle_short:
+        yield ("slash", ()) if middle_long == [""] else ("part", (start + 3, middle_long[0]))
+        if start + 3 > 3 and middle_long != [""]:
+            yield "any-part", (start + 3, len(long))
+    elif len(middle_long) == 1 and len(middle_short) == 1:
+        a, b = sorted((middle_long[0], middle_short[0]))
+        if end == 0 and a == "":
+            yield "index", (b,)
+        elif start == 0:
+            yield "swap", (3, a, b)
+
+
+def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
+    """Return candidate edits, each with the clean trials that its kind brings along, the best supported first."""
+    counted = differences(snapshot)
+    ranked = sorted(counted.items(), key=lambda item: (-item[1], repr(item[0])))
+    found: list[tuple[CandidateEdit, int]] = []
+    names: list[tuple[ColumnKey, ...]] = []
+    for (kind, what), support in ranked:
+        if kind == "order":
+            found.append((Sort(), PRIORS["Sort"]))
+            continue
+        if support < (2 if kind in PRIORS else PROPOSED):
+            continue
+        if kind == "query":
+            names.append(what)  # type: ignore[arg-type]
+        else:
+            found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
+    for dropped in joint(names):
+        found.append((Drop(dropped), 0))
+    found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
+    return found[:CANDIDATES]
+
+
+def joint(names: list[tuple[ColumnKey, ...]]) -> list[tuple[ColumnKey, ...]]:
+    """Return the sets of parameters to drop together: those seen, and unions of small ones that overlap."""
+    found = dict.fromkeys(names)
+    for first in names[:12]:
+        for second in names[:12]:
+            union = tuple(sorted({*first, *second}))
+            if len(union) <= 6 and set(first) & set(second) and union not in found:
+                found[union] = None
+    return list(found)
+
+
+def _escaped(snapshot: Snapshot) -> list[ColumnKey]:
+    return [
+        key
+        for key, column in snapshot.columns.items()
+        if len(column.column.numbers) <= COMPARED * 10 and any("%" in text for text in column.column.numbers)
+    ]
+
+
+def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
+    if kind == "case":
+        return [PathEdit((Edit(Key(), "lower"),), lambda parts: [part.lower() for part in parts])]
+    if kind == "slash":
+        return [PathEdit((Edit(Key(end=1), "delete"),), _without_slash, (Condition(Key(end=1), "is", ("",)),))]
+    if kind == "index":
+        return [_index(str(what[0]))]
+    if kind == "part":
+        return [_part(int(str(what[0])), str(what[1]))]
+    if kind == "swap":
+        return [_swap(str(what[1]), str(what[2]))]
+    return []
+
+
+def _without_slash(parts: list[str]) -> list[str] | None:
+    return parts[:-1] if len(parts) > 1 and parts[-1] == "" else None
+
+
+def _index(name: str) -> PathEdit:
+    return PathEdit(
+        (Edit(Key(end=1), "set", ""),),
+        lambda parts: [*parts[:-1], ""] if parts[-1] == name else None,
+        (Condition(Key(end=1), "is", (name,)),),
+    )
+
+
+def _part(start: int, text: str) -> PathEdit:
+    index = start - 3
+    return PathEdit(
+        (Edit(Key(start=start), "delete"),),
+        lambda parts: parts[:index] + parts[index + 1 :] if len(parts) > index + 1 and parts[index] == text else None,
+        (Condition(Key(start=start), "is", (text,)),),
+    )
+
+
+def _swap(first: str, second: str) -> PathEdit:
+    return PathEdit(
+        (Edit(Key(start=3), "set", first),),
+        lambda parts: [first, *parts[1:]] if parts[0] == second else None,
+        (Condition(Key(start=3), "is", (second,)),),
+    )
+

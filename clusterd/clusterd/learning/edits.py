@@ -1,0 +1,279 @@
+"""Candidate edits of URLs, applied to the columns of a `Snapshot`: the same edit on every row at once.
+
+An edit knows which rows it changes, the keys that result, and how to make the change stay when its rule is accepted,
+so that the next candidate is judged on top of it (joint tests). What it does to a URL is said by `transformation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import unquote
+
+import numpy as np
+from clusterd_crawler.urls import hash_of
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot
+
+
+class CandidateEdit(Protocol):
+    """What a rule would do to URLs."""
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The edits as a rule says them."""
+        ...
+
+    @property
+    def own(self) -> tuple[ColumnKey, ...]:
+        """The query keys that are edited: a rule is applied to their values seen in its evidence."""
+        ...
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """Conditions without which the edit is not meant."""
+        ...
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return which rows the edit changes."""
+        ...
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Return all keys after the edit of the given rows."""
+        ...
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Make the edit of the given rows part of the snapshot."""
+        ...
+
+
+def _chosen(column: LiveColumn, rows: Flags) -> Flags:
+    chosen: Flags = column.alive & rows[column.rows]
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Drop parameters, jointly."""
+
+    own: tuple[ColumnKey, ...]
+    needs: tuple[Condition, ...] = ()
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The deletions; of repeated keys the last first, so that the numbers of the others stay."""
+        ordered = sorted(self.own, key=lambda key: (key[0], -key[1]))
+        return tuple(Edit(Key(name, occurrence), "delete") for name, occurrence in ordered)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows that have one of the parameters."""
+        found = np.zeros(len(snapshot), np.bool_)
+        for key in self.own:
+            column = snapshot.columns.get(key)
+            if column is not None:
+                found[column.rows[column.alive]] = True
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Subtract the parameters' hashes and exchange the shapes'."""
+        after = snapshot.key.copy()
+        for key in self.own:
+            column = snapshot.columns.get(key)
+            if column is not None:
+                chosen = _chosen(column, rows)
+                after[column.rows[chosen]] -= column.hashes[chosen]
+        _exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Drop the parameters in the given rows."""
+        snapshot.key = self.keys(snapshot, rows)
+        snapshot.shape[rows] = self._shapes(snapshot)[snapshot.shape[rows]]
+        for key in self.own:
+            column = snapshot.columns.get(key)
+            if column is not None:
+                column.alive &= ~_chosen(column, rows)
+
+    def _shapes(self, snapshot: Snapshot) -> Rows:
+        return map_shapes(snapshot, lambda shape: tuple(key for key in shape if key not in self.own))
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """Make the values of parameters one: present or absent stays, which value does not matter."""
+
+    own: tuple[ColumnKey, ...]
+    needs: tuple[Condition, ...] = ()
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The placeholders."""
+        return tuple(Edit(Key(name, occurrence), "set", "*") for name, occurrence in self.own)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows that have all of the parameters (the edit would add those that are absent)."""
+        found = np.ones(len(snapshot), np.bool_)
+        for key in self.own:
+            found &= snapshot.values(key) > 0
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the parameters' hashes for one."""
+        after = snapshot.key.copy()
+        for key in self.own:
+            column = snapshot.columns[key]
+            chosen = _chosen(column, rows)
+            blank = np.uint64(hash_of(f"\x03{key!r}"))
+            after[column.rows[chosen]] += blank - column.hashes[chosen]
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Make the values one in the given rows; they are no longer told apart by later rules."""
+        snapshot.key = self.keys(snapshot, rows)
+        for key in self.own:
+            column = snapshot.columns[key]
+            chosen = _chosen(column, rows)
+            column.hashes[chosen] = hash_of(f"\x03{key!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The order of parameters does not matter."""
+
+    own: tuple[ColumnKey, ...] = ()
+    needs: tuple[Condition, ...] = ()
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """One edit of the whole query."""
+        return (Edit(Key(), "sort"),)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows whose parameters are not in order."""
+        shapes = self._shapes(snapshot)
+        changed: Flags = shapes[snapshot.shape] != snapshot.shape
+        return changed
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the shapes' hashes."""
+        after = snapshot.key.copy()
+        _exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Sort the given rows."""
+        snapshot.key = self.keys(snapshot, rows)
+        snapshot.shape[rows] = self._shapes(snapshot)[snapshot.shape[rows]]
+
+    def _shapes(self, snapshot: Snapshot) -> Rows:
+        return map_shapes(snapshot, lambda shape: tuple(sorted(shape, key=lambda key: key[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """A parameter's value may be percent-encoded or not."""
+
+    own: tuple[ColumnKey, ...]
+    needs: tuple[Condition, ...] = ()
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The conversions."""
+        return tuple(Edit(Key(name, occurrence), "decode") for name, occurrence in self.own)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows with an escape in the value."""
+        found = np.zeros(len(snapshot), np.bool_)
+        for key in self.own:
+            column = snapshot.columns[key]
+            escaped = np.array([number for text, number in column.column.numbers.items() if "%" in text], np.int64)
+            found[column.rows[column.alive & np.isin(column.values, escaped)]] = True
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the hashes of the values."""
+        after = snapshot.key.copy()
+        for key in self.own:
+            column = snapshot.columns[key]
+            chosen = np.flatnonzero(_chosen(column, rows))
+            texts = {number: text for text, number in column.column.numbers.items()}
+            decoded = np.array(
+                [hash_of(f"{key[0]}\x01{key[1]}\x01{unquote(texts[int(column.values[at])])}") for at in chosen],
+                np.uint64,
+            )
+            if len(chosen):
+                after[column.rows[chosen]] += decoded - column.hashes[chosen]
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Decode the given rows."""
+        after = self.keys(snapshot, rows)
+        for key in self.own:
+            column = snapshot.columns[key]
+            chosen = _chosen(column, rows)
+            column.hashes[chosen] += (after - snapshot.key)[column.rows[chosen]]
+        snapshot.key = after
+
+
+@dataclass(frozen=True, slots=True)
+class PathEdit:
+    """Edit the path: ``change`` returns the components after the edit, or None where it does not apply."""
+
+    edit: tuple[Edit, ...]
+    change: Callable[[list[str]], list[str] | None]
+    #: Conditions without which the edit is not meant.
+    needs: tuple[Condition, ...] = ()
+    own: tuple[ColumnKey, ...] = ()
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The edit of components."""
+        return self.edit
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows whose path changes."""
+        paths = self._paths(snapshot)
+        changed: Flags = paths[snapshot.path] != snapshot.path
+        return changed
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the paths' hashes."""
+        after = snapshot.key.copy()
+        paths = self._paths(snapshot)
+        _exchange(after, rows, snapshot.path, paths, snapshot.evidence.paths.table())
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Edit the paths of the given rows."""
+        snapshot.key = self.keys(snapshot, rows)
+        snapshot.path[rows] = self._paths(snapshot)[snapshot.path[rows]]
+
+    def _paths(self, snapshot: Snapshot) -> Rows:
+        paths = snapshot.evidence.paths
+        mapped = np.arange(len(paths.items), dtype=np.int64)
+        for number in np.unique(snapshot.path).tolist():
+            changed = self.change(str(paths.items[number]).split("/"))
+            if changed is not None:
+                mapped[number] = paths.number("/".join(changed))
+        return mapped
+
+
+def map_shapes(snapshot: Snapshot, change: Callable[[Shape], Shape]) -> Rows:
+    """Return, for every shape number, the number of the shape after a change."""
+    shapes = snapshot.evidence.shapes
+    mapped = np.arange(len(shapes.items), dtype=np.int64)
+    for number in np.unique(snapshot.shape).tolist():
+        shape = shapes.items[number]
+        assert isinstance(shape, tuple)
+        changed = change(shape)
+        if changed != shape:
+            mapped[number] = shapes.number(changed)
+    return mapped
+
+
+def _exchange(after: Hashes, rows: Flags, numbers: Rows, mapped: Rows, table: Hashes) -> None:
+    """Exchange, in the given rows, the hash of a number for that of the number it is mapped to."""
+    old = numbers[rows]
+    after[rows] += table[mapped[old]] - table[old]

@@ -1,0 +1,198 @@
+"""One host's fetched pages in columns, so that what a rule would merge is found by sorting one array.
+
+A page's key is a sum of 64-bit hashes modulo 2^64: of its path, of its query names in order (its *shape*), and of each
+(name, value) pair. Dropping a parameter subtracts its hashes and exchanges the shape's; a path edit exchanges the
+path's. Pages of equal sums are pages of equal keys, whatever edits came before.
+
+Layout: per page one content number, one path number, one shape number (4 bytes each) and its key (8 bytes); per
+parameter name the rows that have it, with a value number and a hash (16 bytes a pair). The values of a name are kept as
+text only while there are few of them, since only closed sets of values are ever written into a rule.
+
+Cost: one parse a page when it is observed; a candidate rule costs one sort of the rows that it concerns. Pages with
+more than `PAIRS` pairs, or that bring more names than `NAMES`, are left out of the evidence.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from clusterd_crawler.urls import hash_of
+from clusterd_crawler.urls import Url, parse
+
+Rows = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
+
+#: Most query pairs of a page that serves as evidence.
+PAIRS: Final = 32
+#: Most parameter names of a host that are looked at.
+NAMES: Final = 512
+#: Most values of a name that are kept as text.
+VALUES: Final = 4096
+#: Stands for the value of a key without ``=`` (no canonical URL holds the character).
+VALUELESS: Final = "\x00"
+
+
+@dataclass(slots=True)
+class Column:
+    """The rows that have a query key, with its values."""
+
+    name: str
+    occurrence: int
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    values: array[int] = field(default_factory=lambda: array("q"))
+    hashes: array[int] = field(default_factory=lambda: array("Q"))
+    numbers: dict[str, int] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=lambda: [""])
+
+    def add(self, row: int, value: str) -> None:
+        """Note that a row has this key with a value."""
+        number = self.numbers.get(value)
+        if number is None:
+            number = self.numbers[value] = len(self.numbers) + 1
+            if number <= VALUES:
+                self.texts.append(value)
+        self.rows.append(row)
+        self.values.append(number)
+        self.hashes.append(hash_of(f"{self.name}\x01{self.occurrence}\x01{value}"))
+
+    def text(self, number: int) -> str | None:
+        """Return a value's text, or None where there are too many values to keep."""
+        return self.texts[number] if number < len(self.texts) else None
+
+
+#: A query key: its name and which of the repeated ones.
+ColumnKey = tuple[str, int]
+Shape = tuple[ColumnKey, ...]
+
+
+class Interned:
+    """Things numbered in the order in which they came, with a hash each."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[object, int] = {}
+        self.items: list[object] = []
+        self.hashes = array("Q")
+
+    def number(self, item: object) -> int:
+        """Return the item's number, a new one where it is new."""
+        number = self.numbers.get(item)
+        if number is None:
+            number = self.numbers[item] = len(self.items)
+            self.items.append(item)
+            self.hashes.append(hash_of(f"\x02{item!r}"))
+        return number
+
+    def table(self) -> Hashes:
+        """Return the hashes by number."""
+        return np.array(self.hashes, dtype=np.uint64)
+
+
+class Evidence:
+    """What has been fetched from one host."""
+
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+        self.row_of: dict[str, int] = {}
+        self.contents = array("q")
+        self.content_numbers: dict[int, int] = {}
+        self.paths = Interned()
+        self.shapes = Interned()
+        self.path_numbers = array("q")
+        self.shape_numbers = array("q")
+        self.columns: dict[ColumnKey, Column] = {}
+        self.left_out = 0
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def add(self, url: str, content: int) -> tuple[int, bool]:
+        """Take a page (its URL canonical); return its row (-1: left out) and whether its content is new."""
+        number = self.content_numbers.get(content)
+        new = number is None
+        if number is None:
+            number = self.content_numbers[content] = len(self.content_numbers)
+        row = self.row_of.get(url)
+        if row is not None:
+            self.contents[row] = number
+            return row, new
+        taken = parse(url)
+        pairs = _pairs(taken)
+        if len(pairs) > PAIRS or not self._room_for(pairs):
+            self.left_out += 1
+            return -1, new
+        row = self.row_of[url] = len(self.urls)
+        self.urls.append(url)
+        self.contents.append(number)
+        self.path_numbers.append(self.paths.number("/".join(taken.path)))
+        self.shape_numbers.append(self.shapes.number(tuple(key for key, _ in pairs)))
+        for key, value in pairs:
+            column = self.columns.get(key)
+            if column is None:
+                column = self.columns[key] = Column(*key)
+            column.add(row, value)
+        return row, new
+
+    def _room_for(self, pairs: Sequence[tuple[ColumnKey, str]]) -> bool:
+        return len(self.columns) + len(pairs) <= NAMES or all(key in self.columns for key, _ in pairs)
+
+
+def _pairs(url: Url) -> list[tuple[ColumnKey, str]]:
+    """Return the query pairs and path parameters of a URL, repeated names counted."""
+    found: list[tuple[ColumnKey, str]] = []
+    counts: dict[str, int] = {}
+    for name, value in url.query:
+        counts[name] = counts.get(name, 0) + 1
+        found.append(((name, counts[name]), VALUELESS if value is None else value))
+    for _, name, value in url.matrix or ():
+        counts[name] = counts.get(name, 0) + 1
+        found.append(((name, counts[name]), VALUELESS if value is None else value))
+    return found
+
+
+def as_array(values: array[int]) -> npt.NDArray[np.int64]:
+    """Return a copy of an array of integers for NumPy."""
+    return np.array(values, dtype=np.int64)
+
+
+class Snapshot:
+    """The evidence at one moment, with the edits of the rules accepted so far applied to its keys."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.content: Rows = as_array(evidence.contents)
+        self.path: Rows = as_array(evidence.path_numbers)
+        self.shape: Rows = as_array(evidence.shape_numbers)
+        self.columns = {key: LiveColumn(column) for key, column in evidence.columns.items()}
+        self.key: Hashes = evidence.paths.table()[self.path] + evidence.shapes.table()[self.shape]
+        for column in self.columns.values():
+            self.key[column.rows] += column.hashes
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def values(self, key: ColumnKey) -> Rows:
+        """Return a query key's value number for every row, 0 where it is absent (or dropped by an accepted rule)."""
+        dense = np.zeros(len(self), np.int64)
+        column = self.columns.get(key)
+        if column is not None:
+            dense[column.rows[column.alive]] = column.values[column.alive]
+        return dense
+
+
+class LiveColumn:
+    """A column as arrays; ``alive`` is false in rows where an accepted rule has dropped the key."""
+
+    __slots__ = ("alive", "column", "hashes", "rows", "values")
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        self.rows: Rows = as_array(column.rows)
+        self.values: Rows = as_array(column.values)
+        self.hashes: Hashes = np.array(column.hashes, dtype=np.uint64)
+        self.alive: Flags = np.ones(len(self.rows), np.bool_)

@@ -1,0 +1,165 @@
+"""Families that always answer with one page: a log-in form for every ``posting.php?…``, an error for every old ticket.
+
+A rule of its own, because the evidence is of another kind: one content, many pages. The members of a family share path
+(or folder), parameter names, and the values of the parameters that take few; the others take a new value on nearly
+every page and are dropped. Every page of the family has to show the one content, and they have to be enough for the
+bound. What has a further parameter, or another value of one that takes few, is not of the family.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.contexts import BOUND, DIFFER, Proposal
+from clusterd.learning.edits import Drop, PathEdit
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.trials import Outcome, lower_bound
+
+#: Fewest pages of a family: 26 give 25 clean trials, a lower bound of .9.
+FAMILY: Final = 26
+#: A parameter takes a new value on nearly every page when this share of pages brings one.
+NEW_VALUES: Final = 0.5
+#: Most values of a parameter that takes few.
+FEW_VALUES: Final = 64
+
+
+def families(snapshot: Snapshot, bound: float = BOUND) -> Iterator[Proposal]:
+    """Yield the one-page families of the evidence, the largest first."""
+    counts = np.bincount(snapshot.content)
+    large = np.flatnonzero(counts >= FAMILY)
+    large = large[np.argsort(-counts[large], kind="stable")]
+    if not len(large):
+        return
+    is_large = np.zeros(len(counts), np.bool_)
+    is_large[large] = True
+    for rows in _forms(snapshot, is_large):
+        yield from _families_of_form(snapshot, rows, bound)
+    yield from _path_families(snapshot, is_large, bound)
+
+
+def _forms(snapshot: Snapshot, is_large: Flags) -> Iterator[Rows]:
+    """Yield the rows of each (path, shape) in which a large content stands."""
+    form = snapshot.path * (int(snapshot.shape.max(initial=0)) + 1) + snapshot.shape
+    wanted = np.unique(form[is_large[snapshot.content]])
+    rows = np.flatnonzero(np.isin(form, wanted))
+    rows = rows[np.argsort(form[rows], kind="stable")]
+    starts = np.flatnonzero(np.append(True, form[rows][1:] != form[rows][:-1])) if len(rows) else []
+    for group in np.split(rows, starts[1:]):
+        if len(group) >= FAMILY:
+            yield group
+
+
+def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[Proposal]:
+    shape = snapshot.evidence.shapes.items[int(snapshot.shape[rows[0]])]
+    assert isinstance(shape, tuple)
+    if not shape or any(not name or name.startswith(";") for name, _ in shape):
+        return
+    values = {key: snapshot.values(key)[rows] for key in shape}
+    dropped = tuple(key for key in shape if _brings_new_values(values[key]))
+    if not dropped:
+        return
+    few = [key for key in shape if key not in dropped]
+    path = str(snapshot.evidence.paths.items[int(snapshot.path[rows[0]])])
+    for fixed, members in _by_values(few, values, rows):
+        outcome = one_page(snapshot, members)
+        reached = outcome and _bound_of(outcome)
+        conditions = [Condition(Key(), "is", (path,)), *_conditions(snapshot, few, fixed)]
+        if outcome is None or not reached or reached < bound or len(conditions) != len(few) + 1:
+            continue
+        conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
+        names = tuple(sorted({key[0] for key in shape}))
+        flags = np.zeros(len(snapshot), np.bool_)
+        flags[members] = True
+        yield Proposal(Drop(dropped), flags, [*conditions, Condition(Key(), "only", names)], outcome, reached)
+
+
+def _brings_new_values(values: Rows) -> bool:
+    distinct = len(np.unique(values))
+    return distinct >= NEW_VALUES * len(values) or distinct > FEW_VALUES
+
+
+def _by_values(
+    few: list[ColumnKey], values: dict[ColumnKey, Rows], rows: Rows
+) -> Iterator[tuple[tuple[int, ...], Rows]]:
+    """Yield the rows of each combination of the values that are few."""
+    if not few:
+        yield (), rows
+        return
+    stacked = np.stack([values[key] for key in few])
+    combinations, which = np.unique(stacked, axis=1, return_inverse=True)
+    which = which.ravel()
+    for number in range(combinations.shape[1]):
+        yield tuple(combinations[:, number].tolist()), rows[which == number]
+
+
+def _conditions(snapshot: Snapshot, few: list[ColumnKey], fixed: tuple[int, ...]) -> list[Condition]:
+    found = []
+    for key, number in zip(few, fixed, strict=True):
+        text = snapshot.columns[key].column.text(number)
+        if text is not None and text != VALUELESS:
+            found.append(Condition(Key(*key), "is", (text,)))
+    return found
+
+
+def one_page(snapshot: Snapshot, members: Rows) -> Outcome | None:
+    """Judge rows as one family: every key a trial; None where they are too few or already one key."""
+    _, firsts = np.unique(snapshot.key[members], return_index=True)
+    if len(firsts) < FAMILY:
+        return None
+    rows = members[np.sort(firsts)]
+    shown = snapshot.content[rows]
+    contents, counts = np.unique(shown, return_counts=True)
+    common = contents[int(np.argmax(counts))]
+    good = shown == common
+    agreed = int(good.sum())
+    return Outcome(rows, good, np.zeros(len(rows), np.int64), shown, agreed - 1, len(rows) - agreed, agreed - 1)
+
+
+def _bound_of(outcome: Outcome) -> float:
+    tried = outcome.agreed + outcome.differed
+    return lower_bound(outcome.agreed, tried) if outcome.differed <= DIFFER * tried else 0.0
+
+
+def _path_families(snapshot: Snapshot, is_large: Flags, bound: float) -> Iterator[Proposal]:
+    """Yield folders (without a query) of which every page below is one: the last component does not matter."""
+    plain = [number for number, shape in enumerate(snapshot.evidence.shapes.items) if shape == ()]
+    wanted = np.isin(snapshot.shape, plain)
+    folders: dict[tuple[int, str], list[int]] = defaultdict(list)
+    items = snapshot.evidence.paths.items
+    large = {int(path) for path in np.unique(snapshot.path[wanted & is_large[snapshot.content]])}
+    parents = {_folder(str(items[path])) for path in large}
+    for path in np.unique(snapshot.path[wanted]).tolist():
+        folder = _folder(str(items[path]))
+        if folder in parents and folder[0] > 1:
+            folders[folder].append(path)
+    for (depth, folder), paths in folders.items():
+        members = np.flatnonzero(wanted & np.isin(snapshot.path, paths)) if len(paths) >= FAMILY else np.zeros(0, int)
+        outcome = one_page(snapshot, members)
+        reached = outcome and _bound_of(outcome)
+        if outcome is None or not reached or reached < bound:
+            continue
+        flags = np.zeros(len(snapshot), np.bool_)
+        flags[members] = True
+        yield Proposal(_last_component(folder, depth), flags, _folder_conditions(folder, depth), outcome, reached)
+
+
+def _folder(path: str) -> tuple[int, str]:
+    parts = path.split("/")
+    return len(parts), "/".join(parts[:-1])
+
+
+def _last_component(folder: str, depth: int) -> PathEdit:
+    def change(parts: list[str]) -> list[str] | None:
+        return [*parts[:-1], "*"] if len(parts) == depth and "/".join(parts[:-1]) == folder else None
+
+    return PathEdit((Edit(Key(end=1), "set", "*"),), change)
+
+
+def _folder_conditions(folder: str, depth: int) -> list[Condition]:
+    parts = [Condition(Key(start=3 + at), "is", (part,)) for at, part in enumerate(folder.split("/"))]
+    return [*parts, Condition(Key(), "depth", (str(depth),)), Condition(Key(), "only", ())]

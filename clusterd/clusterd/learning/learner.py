@@ -1,0 +1,157 @@
+"""Learns one host's rules while its pages come: fetch → learn → skip.
+
+`observe` keeps the evidence (`evidence`), `due` says when enough new duplicates have come for another look, `learn`
+does these steps on a snapshot of it:
+
+1. Families that always answer with one page (`families`).
+2. Edits that pages of one content propose (`candidates`), each judged on top of those accepted before (`contexts`).
+3. Names that pages bear (`names`).
+4. The watch: what explored pages say about the live rules (`watch`).
+
+Cost: observing is one parse a page; learning is some sorts of the rows, and is done again only when the duplicates
+have grown by `GROWTH`, so that all learning together costs a constant number of passes over the pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, Literal
+
+import numpy as np
+from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.rules import LIVE, Rule, RuleSet, rule_id
+from clusterd_crawler.urls import canonical
+
+from clusterd.learning.candidates import proposals
+from clusterd.learning.contexts import BOUND, Proposal, refine
+from clusterd.learning.contract import Page
+from clusterd.learning.evidence import Evidence, Snapshot
+from clusterd.learning.families import families
+
+#: Learn again when the duplicates have grown by this share …
+GROWTH: Final = 0.15
+#: … and by this many.
+FEWEST_NEW: Final = 4
+#: Pairs of URLs that a rule carries as evidence.
+EVIDENCE_PAIRS: Final = 6
+
+
+class Learner:
+    """The `HostLearner` of the daemon and of the replay."""
+
+    def __init__(self, host: str, *, identity: Literal["identical", "near"] = "identical", bound: float = BOUND) -> None:
+        self.host = host
+        self.identity = identity
+        self.bound = bound
+        self.evidence = Evidence()
+        self.rules: tuple[Rule, ...] = ()
+        self.version = 0
+        self._duplicates = 0
+        self._learned_at = 0
+        self._retired: dict[str, str] = {}
+        self._pinned: dict[str, Rule] = {}
+
+    def observe(self, pages: Iterable[Page]) -> None:
+        """Take pages in the order in which they were fetched. A URL seen again replaces what was known of it."""
+        for page in pages:
+            try:
+                url = canonical(page.url)
+            except WrongInput:
+                continue
+            _, new = self.evidence.add(url, page.content)
+            if not new:
+                self._duplicates += 1
+
+    def due(self) -> bool:
+        """Whether the evidence changed enough that learning again is worth its cost."""
+        return self._duplicates >= self._learned_at * (1 + GROWTH) + FEWEST_NEW
+
+    def learn(self, at: int) -> RuleSet | None:
+        """Learn; return the new rule set where it differs from the one before, else None."""
+        self._learned_at = self._duplicates
+        snapshot = Snapshot(self.evidence)
+        found = [self._rule(proposal, at) for proposal in self._accepted(snapshot)]
+        return self._publish(found, at)
+
+    def _accepted(self, snapshot: Snapshot) -> Iterable[Proposal]:
+        for proposal in families(snapshot, self.bound):
+            proposal.edit.commit(snapshot, proposal.rows)
+            yield proposal
+        for edit, prior in proposals(snapshot):
+            found = refine(snapshot, edit, self.bound, prior)
+            if found is not None:
+                found.edit.commit(snapshot, found.rows)
+                yield found
+
+    def _rule(self, proposal: Proposal, at: int) -> Rule:
+        context = tuple(dict.fromkeys((*proposal.edit.needs, *proposal.conditions)))
+        transformation = proposal.edit.transformation
+        outcome = proposal.outcome
+        return Rule(
+            id=rule_id(self.host, context, transformation, identity=self.identity),
+            host=self.host,
+            context=context,
+            transformation=transformation,
+            identity=self.identity,
+            support=outcome.agreed,
+            coverage=int(np.count_nonzero(proposal.rows)),
+            precision=round(outcome.share, 4),
+            lower_bound=round(proposal.bound, 4),
+            since=at,
+            evidence=self._pairs(proposal),
+        )
+
+    def _pairs(self, proposal: Proposal) -> tuple[tuple[str, str, bool], ...]:
+        """Return pairs of URLs that agreed, and all that the few allow of those that differed."""
+        outcome, urls = proposal.outcome, self.evidence.urls
+        pairs: list[tuple[str, str, bool]] = []
+        first: dict[int, int] = {}
+        for row, group, good in zip(outcome.rows.tolist(), outcome.group.tolist(), outcome.good.tolist(), strict=True):
+            if good and group not in first:
+                first[group] = row
+        for row, group, good in zip(outcome.rows.tolist(), outcome.group.tolist(), outcome.good.tolist(), strict=True):
+            known = first.get(group)
+            if known is not None and known != row and (not good or len(pairs) < EVIDENCE_PAIRS):
+                pairs.append((urls[known], urls[row], good))
+            if len(pairs) >= 2 * EVIDENCE_PAIRS:
+                break
+        return tuple(pairs)
+
+    def _publish(self, found: list[Rule], at: int) -> RuleSet | None:
+        before = {rule.id: rule for rule in self.rules}
+        kept = [
+            replace(rule, since=before[rule.id].since, state=before[rule.id].state) if rule.id in before else rule
+            for rule in found
+            if rule.id not in self._retired
+        ]
+        ids = {rule.id for rule in kept}
+        kept += [rule for rule in self._pinned.values() if rule.id not in ids]
+        ids |= set(self._pinned)
+        gone = tuple((rule.id, "its evidence no longer holds") for rule in self.rules if rule.id not in ids)
+        if ids == set(before):
+            self.rules = tuple(kept)
+            return None
+        return self._set(tuple(kept), gone)
+
+    def _set(self, rules: tuple[Rule, ...], gone: tuple[tuple[str, str], ...]) -> RuleSet:
+        self.version += 1
+        self.rules = rules
+        live = tuple(rule for rule in rules if rule.state in LIVE)
+        return RuleSet(self.host, self.version, live, gone)
+
+    def retire(self, rule: str, reason: str, at: int) -> RuleSet:
+        """Retire a rule (by hand); it does not come back from the evidence that made it."""
+        if rule not in {known.id for known in self.rules}:
+            raise NotFound(f"{self.host} has no live rule {rule}")
+        self._retired[rule] = reason
+        self._pinned.pop(rule, None)
+        return self._set(tuple(known for known in self.rules if known.id != rule), ((rule, reason),))
+
+    def pin(self, rule: str, at: int) -> RuleSet:
+        """Keep a rule whatever the watch says."""
+        for known in self.rules:
+            if known.id == rule:
+                self._pinned[rule] = replace(known, state="pinned", since=at)
+                return self._set(tuple(self._pinned.get(other.id, other) for other in self.rules), ())
+        raise NotFound(f"{self.host} has no live rule {rule}")

@@ -1,0 +1,160 @@
+"""A recorded crawl through the real learner and the real decision, page by page: fetch → learn → skip.
+
+Nothing of a page's content or names is looked at before the page is "fetched"; an explored page counts as fetched.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, Literal
+
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.bearers import parse_names
+from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.urls import canonical, host_of
+
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
+
+#: Share of would-be skips that is fetched to watch the rules, as in the settings.
+EXPLORE: Final = 0.02
+#: Near clusters are numbered after the contents, so that the two never meet.
+NEAR: Final = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRow:
+    """One page of a recorded crawl (``content``: equal numbers show equal text)."""
+
+    url: str
+    content: int
+    near_cluster: int = 0
+    words: int = 0
+    names: str = ""
+
+
+def read_crawl(path: str | Path) -> list[CrawlRow]:
+    """Read a crawl file (tab-separated, a header, ``.gz`` or plain); `WrongInput` names the line that is wrong."""
+    path = Path(path)
+    try:
+        opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
+        with opened as lines:
+            return _rows(path, lines)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{path}: cannot be read: {error}") from None
+
+
+def _rows(path: Path, lines: Iterable[str]) -> list[CrawlRow]:
+    rows: list[CrawlRow] = []
+    columns: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        cells = line.rstrip("\r\n").split("\t")
+        if number == 1:
+            columns = {name: at for at, name in enumerate(cells)}
+            missing = {"url", "content"} - set(columns)
+            if missing:
+                raise WrongInput(f"{path}: the header lacks {', '.join(sorted(missing))}; it has {', '.join(cells)}")
+        elif line.strip():
+            rows.append(_row(f"{path}: line {number}", columns, cells))
+    if not columns:
+        raise WrongInput(f"{path}: is empty; the first line names the columns url and content")
+    return rows
+
+
+def _row(where: str, columns: dict[str, int], cells: list[str]) -> CrawlRow:
+    def cell(name: str) -> str:
+        at = columns.get(name, len(cells))
+        return cells[at] if at < len(cells) else ""
+
+    def number(name: str) -> int:
+        try:
+            return int(cell(name) or 0)
+        except ValueError:
+            raise WrongInput(f"{where}: {name} is {cell(name)!r}, not a number") from None
+
+    if not cell("url") or not cell("content"):
+        raise WrongInput(f"{where}: url or content is missing")
+    return CrawlRow(cell("url"), number("content"), number("near_cluster"), number("words"), cell("names"))
+
+
+class Replay:
+    """One pass over a crawl; holds what its report counts."""
+
+    def __init__(self, *, explore: float = EXPLORE, policy: Literal["identical", "near"] = "identical") -> None:
+        self.known = KnownPages(explore=explore)
+        self.policy: Literal["identical", "near"] = policy
+        self.learners: dict[str, Learner] = {}
+        self.fetched: set[int] = set()
+        self.pages = self.skips = self.right = 0
+        #: (row, known URL, rule) of every skip, in order.
+        self.trace: list[tuple[CrawlRow, str, str, bool]] = []
+
+    def identity(self, row: CrawlRow) -> int:
+        """Return what the page is, by the policy."""
+        return NEAR + row.near_cluster if self.policy == "near" and row.near_cluster else row.content + 1
+
+    def visit(self, row: CrawlRow) -> None:
+        """Decide on one page: skip it, or fetch it and learn."""
+        at = self.pages = self.pages + 1
+        try:
+            url = canonical(row.url)
+        except WrongInput:
+            return
+        skip = self.known.decide(url, at)
+        content = self.identity(row)
+        if skip is not None and not skip.explore:
+            self.skips += 1
+            right = content in self.fetched
+            self.right += right
+            self.trace.append((row, skip.known_url, skip.rule, right))
+            return
+        self.fetched.add(content)
+        names = parse_names(row.names)
+        self.known.fetched(url, at, names, content=content)
+        learner = self.learners.get(host_of(url))
+        if learner is None:
+            learner = self.learners[host_of(url)] = Learner(host_of(url), identity=self.policy)
+        explored, instead = ("", "") if skip is None else (skip.rule, skip.known_url)
+        learner.observe([Page(url, content, row.words, names, at, explored, instead)])
+        if learner.due():
+            rules = learner.learn(at)
+            if rules is not None:
+                self.known.load(rules)
+
+
+def replay(
+    rows: Sequence[CrawlRow],
+    order: Literal["file", "random"] = "file",
+    seed: int = 0,
+    explore: float = EXPLORE,
+    policy: Literal["identical", "near"] = "identical",
+) -> dict[str, Any]:
+    """Replay a crawl; return the line of ``clusterd rules replay``."""
+    taken = list(rows)
+    if order == "random":
+        random.Random(seed).shuffle(taken)
+    run = Replay(explore=explore, policy=policy)
+    start = perf_counter()
+    for row in taken:
+        run.visit(row)
+    return report(run, taken, perf_counter() - start)
+
+
+def report(run: Replay, rows: Sequence[CrawlRow], seconds: float) -> dict[str, Any]:
+    """Return the figures of a replay."""
+    contents = {run.identity(row) for row in rows}
+    return {
+        "pages": len(rows),
+        "fetched": len(rows) - run.skips,
+        "skipped": run.skips,
+        "reduction": round(run.skips / max(1, len(rows)), 4),
+        "skip_precision": round(run.right / run.skips, 4) if run.skips else 1.0,
+        "lost_contents": round(len(contents - run.fetched) / max(1, len(contents)), 6),
+        "rules": sum(len(learner.rules) for learner in run.learners.values()),
+        "urls_per_second": round(len(rows) / max(seconds, 1e-9)),
+    }

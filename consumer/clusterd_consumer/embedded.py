@@ -67,9 +67,13 @@ class Embedded:
         self.url = f"unix://{self._socket}"
         self._users = _open_lock(self.folder / "redis.users.lock")
         self._closing = threading.Event()
-        with self._starting():
-            fcntl.flock(self._users, fcntl.LOCK_SH)
-            self._start_where_none_runs()
+        try:
+            with self._starting():
+                fcntl.flock(self._users, fcntl.LOCK_SH)
+                self._start_where_none_runs()
+        except BaseException:
+            self._users.close()
+            raise
         self._watcher = threading.Thread(target=self._watch, name="embedded-store", daemon=True)
         self._watcher.start()
 

@@ -1,0 +1,138 @@
+"""The embedded store: one server for a folder, whoever comes first, whatever crashes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+from clusterd_consumer.embedded import SOCKET_PATH_LIMIT, Embedded, embedded, server_binary, socket_path
+from clusterd_crawler.errors import Unreachable
+
+
+def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+def server_pid(url: str) -> int:
+    with redis.Redis.from_url(url) as client:
+        return int(client.info("server")["process_id"])
+
+
+def alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(") ")[1][:1]
+
+
+def test_what_is_written_is_there_the_next_time(tmp_path: Path) -> None:
+    with embedded(tmp_path / "data") as url, redis.Redis.from_url(url) as client:
+        client.set("k", "kept")
+        pid = server_pid(url)
+    until(lambda: not alive(pid))
+    with embedded(tmp_path / "data") as url, redis.Redis.from_url(url) as client:
+        assert client.get("k") == b"kept"
+
+
+def test_it_listens_on_no_port_and_only_for_its_owner(tmp_path: Path) -> None:
+    with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
+        assert client.config_get("port")["port"] == "0"
+        assert (tmp_path / "redis.sock").stat().st_mode & 0o077 == 0
+
+
+def test_the_second_user_joins_and_the_last_one_shuts_down(tmp_path: Path) -> None:
+    first, second = Embedded(tmp_path), Embedded(tmp_path)
+    pid = server_pid(first.url)
+    assert server_pid(second.url) == pid
+    first.close()
+    assert server_pid(second.url) == pid
+    second.close()
+    until(lambda: not alive(pid))
+
+
+def test_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, redis; from pathlib import Path; from clusterd_consumer.embedded import embedded\n"
+        "with embedded(Path(sys.argv[1])) as url:\n"
+        "    print(redis.Redis.from_url(url).info('server')['process_id'], flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    users = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for _ in range(4)
+    ]
+    pids = {int(user.stdout.readline()) for user in users if user.stdout}
+    for user in users:
+        user.communicate("", timeout=30)
+    (pid,) = pids
+    until(lambda: not alive(pid))
+
+
+def test_a_server_that_crashes_is_started_again_with_its_data(tmp_path: Path) -> None:
+    with embedded(tmp_path) as url:
+        with redis.Redis.from_url(url) as client:
+            client.set("k", "survives")
+        pid = server_pid(url)
+        os.kill(pid, signal.SIGKILL)
+
+        def back() -> bool:
+            try:
+                return server_pid(url) != pid
+            except redis.ConnectionError:
+                return False
+
+        until(back)
+        with redis.Redis.from_url(url) as client:
+            assert client.get("k") == b"survives"
+
+
+def test_a_user_that_is_killed_leaves_a_server_that_the_next_one_joins(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from clusterd_consumer.embedded import Embedded\n"
+        "share = Embedded(Path(sys.argv[1])); print(share.url, flush=True); time.sleep(60)"
+    )
+    user = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert user.stdout is not None
+    url = user.stdout.readline().strip()
+    pid = server_pid(url)
+    user.kill()
+    user.wait()
+    user.stdout.close()
+    assert alive(pid)
+    with embedded(tmp_path) as joined:
+        assert server_pid(joined) == pid
+    until(lambda: not alive(pid))
+
+
+def test_a_folder_with_a_long_path_gets_a_short_socket_that_it_remembers(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    with embedded(folder) as url:
+        socket = Path(url.removeprefix("unix://"))
+        assert len(os.fsencode(socket)) <= SOCKET_PATH_LIMIT
+        assert socket.parent.stat().st_mode & 0o077 == 0
+        assert socket_path(folder) == socket
+        server_pid(url)
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
+        client.set("k", "v")
+    for file in (tmp_path / "appendonlydir").glob("*.manifest"):
+        file.write_text("not a manifest\n")
+    with pytest.raises(Unreachable, match=r"does not start: .*(manifest|AOF)"):
+        Embedded(tmp_path)
+
+
+def test_an_old_server_on_the_path_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "redis-server"
+    old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0'\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert server_binary() != str(old)

@@ -1,0 +1,167 @@
+"""Alerts: what is told, where it can be read, and that no sink holds the stream up."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from clusterd.alerts import Alert, Alerts, alerts_of, now_ms
+from clusterd.clusters.contract import Change, Outcome
+from clusterd.config import Config
+from clusterd_crawler import topics
+
+JOINED = Outcome(
+    url="http://h/a?s=1",
+    fetched_at=1,
+    new=True,
+    changed=False,
+    identity="text",
+    match="http://h/a",
+    resemblance=0.98765,
+    clusters={"near": ("c1", 2), "identical": ("c2", 2)},
+    changes=(Change("near", "joined", "c1", 2), Change("identical", "joined", "c2", 2)),
+)
+REPEATED = replace(JOINED, new=False, changes=())
+ALONE = replace(JOINED, clusters={}, changes=(), match=None, resemblance=0.0)
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+def config(prefix: str, **more: Any) -> Config:
+    return Config(redis_prefix=prefix, **more)
+
+
+def alert(n: int) -> Alert:
+    return Alert("2026-01-01T00:00:00.000Z", "joined", f"http://h/{n}", "near", "c", n, None, 0.5)
+
+
+def test_an_alert_has_the_fields_that_scripts_rely_on() -> None:
+    first, second = alerts_of(JOINED, at=1_700_000_000_123)
+    assert json.loads(first.to_bytes()) == {
+        "at": "2023-11-14T22:13:20.123Z",
+        "event": "joined",
+        "url": "http://h/a?s=1",
+        "policy": "near",
+        "cluster": "c1",
+        "size": 2,
+        "match": "http://h/a",
+        "resemblance": 0.9877,
+    }
+    assert second.policy == "identical"
+    assert Alert.from_bytes(first.to_bytes()) == first
+
+
+def test_a_page_alone_gives_no_alert() -> None:
+    assert alerts_of(ALONE, at=0) == []
+
+
+def test_a_repeated_delivery_is_silent_unless_its_alerts_may_have_been_lost() -> None:
+    assert alerts_of(REPEATED, at=0) == []
+    assert [(a.event, a.policy) for a in alerts_of(REPEATED, at=0, again=True)] == [
+        ("joined", "near"),
+        ("joined", "identical"),
+    ]
+
+
+def test_alerts_are_read_since_a_time_in_order(client: redis.Redis, prefix: str) -> None:
+    alerts = Alerts(client, config(prefix))
+    alerts.publish([alert(n) for n in range(3)])
+    time.sleep(0.01)
+    middle = now_ms()
+    time.sleep(0.01)
+    alerts.publish([alert(n) for n in range(3, 1500)])
+    assert [a.size for a in alerts.since(0)] == list(range(1500))
+    assert [a.size for a in alerts.since(middle)] == list(range(3, 1500))
+
+
+def test_a_follower_sees_each_alert_as_it_comes(client: redis.Redis, prefix: str) -> None:
+    alerts = Alerts(client, config(prefix))
+    alerts.publish([alert(0)])
+    stop, seen, got = threading.Event(), [], threading.Event()
+
+    def follow() -> None:
+        for one in alerts.follow(0, stop):
+            seen.append(one.size)
+            if len(seen) == 3:
+                got.set()
+                stop.set()
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    time.sleep(0.1)
+    alerts.publish([alert(1), alert(2)])
+    assert got.wait(5)
+    thread.join(5)
+    assert seen == [0, 1, 2]
+
+
+def test_the_stream_is_bounded(client: redis.Redis, prefix: str) -> None:
+    alerts = Alerts(client, config(prefix, alerts_kept=200))
+    for start in range(0, 3000, 500):
+        alerts.publish([alert(n) for n in range(start, start + 500)])
+    assert 200 <= client.xlen(topics.stream(prefix, topics.ALERTS)) < 500
+
+
+def test_a_file_gets_every_alert_as_a_line(client: redis.Redis, prefix: str, tmp_path: Path) -> None:
+    file = tmp_path / "alerts.jsonl"
+    alerts = Alerts(client, config(prefix, alert_file=str(file)))
+    alerts.publish([alert(1), alert(2)])
+    alerts.publish([alert(3)])
+    alerts.close()
+    assert [json.loads(line)["size"] for line in file.read_text().splitlines()] == [1, 2, 3]
+
+
+def test_a_file_that_cannot_be_written_holds_nobody_up(
+    client: redis.Redis, prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    alerts = Alerts(client, config(prefix, alert_file=str(tmp_path / "no" / "such" / "folder")))
+    alerts.publish([alert(1)])
+    assert [a.size for a in alerts.since(0)] == [1]
+    assert "cannot be written" in caplog.text
+
+
+def test_an_address_gets_alerts_as_json_lines(client: redis.Redis, prefix: str) -> None:
+    received: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    alerts = Alerts(client, config(prefix, alert_webhook=f"http://127.0.0.1:{server.server_port}/"))
+    alerts.publish([alert(1), alert(2)])
+    alerts.close()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+    assert [json.loads(line)["size"] for line in b"".join(received).splitlines()] == [1, 2]
+
+
+def test_an_address_that_does_not_answer_is_counted_not_waited_for(
+    client: redis.Redis, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    alerts = Alerts(client, config(prefix, alert_webhook="http://127.0.0.1:9/"))
+    started = time.monotonic()
+    alerts.publish([alert(1)])
+    assert time.monotonic() - started < 1
+    alerts.close()
+    assert "does not take alerts (1 lost so far)" in caplog.text

@@ -1,0 +1,89 @@
+"""Configuration: later sources win, and a wrong setting is named with what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from clusterd.clusters.contract import CONTAINED, DEFAULT_POLICIES, IDENTICAL, NEAR, Policy
+from clusterd.config import Config
+from clusterd_crawler.errors import SettingError
+
+
+def toml(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "clusterd.toml"
+    file.write_text(text)
+    return file
+
+
+def test_defaults_need_nothing() -> None:
+    config = Config.load(environment={})
+    assert (config.data, config.redis, config.kafka) == (".clusterd", "", "")
+    assert config.policies == DEFAULT_POLICIES
+    assert not config.uses_kafka()
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    file = toml(tmp_path, 'redis = "redis://file:1/0"\nbatch = 10\ngroup = "file"')
+    config = Config.load(
+        file, {"CLUSTERD_REDIS": "redis://env:1/0", "CLUSTERD_BATCH": "20"}, {"batch": 30, "data": None}
+    )
+    assert (config.redis, config.batch, config.group) == ("redis://env:1/0", 30, "file")
+
+
+def test_both_spellings_are_read(tmp_path: Path) -> None:
+    assert Config.load(toml(tmp_path, "CLUSTERD_BATCH = 7"), {}).batch == 7
+    assert Config.load(toml(tmp_path, "batch = 7"), {}).batch == 7
+
+
+def test_redis_url_serves_where_nothing_names_a_redis(tmp_path: Path) -> None:
+    environment = {"REDIS_URL": "redis://usual:6379/1"}
+    assert Config.load(None, environment).redis == "redis://usual:6379/1"
+    assert Config.load(None, environment, {"redis": "redis://given:1/0"}).redis == "redis://given:1/0"
+
+
+def test_kafka_servers_are_a_list() -> None:
+    config = Config.load(environment={}, options={"kafka": "kafka://a:1,b:2"})
+    assert config.kafka_servers() == ["a:1", "b:2"]
+
+
+def test_policies_are_a_table(tmp_path: Path) -> None:
+    text = "[policies]\nidentical = {}\nnear = { resemblance = 0.9 }\ncontained = { containment = 0.9 }"
+    assert Config.load(toml(tmp_path, text), {}).policies == (IDENTICAL, NEAR, CONTAINED)
+    as_json = {"CLUSTERD_POLICIES": '{"half": {"resemblance": 0.5}}'}
+    assert Config.load(environment=as_json).policies == (Policy("half", resemblance=0.5),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("bacth = 3", r"no setting bacth; did you mean batch\?"),
+        ("CLUSTERD_BACTH = 3", r"no setting CLUSTERD_BACTH; did you mean CLUSTERD_BATCH\?"),
+        ("zzz = 3", "no setting zzz; settings are"),
+        ("batch = 0", r"CLUSTERD_BATCH = 0 is not accepted; it takes 1 to 10000"),
+        ('batch = "many"', r"CLUSTERD_BATCH = 'many' is not accepted; it takes"),
+        (
+            'redis = "localhost:6379"',
+            r"CLUSTERD_REDIS = 'localhost:6379' is not accepted; it takes redis://HOST:PORT/DB",
+        ),
+        ("explore = 1.5", "0 to 1"),
+        ("[policies]\nnear = { resemblence = 0.9 }", r"policy near knows no 'resemblence'; did you mean resemblance\?"),
+        ("[policies]\nnear = { resemblance = 9 }", r"0 < R, C <= 1"),
+        ("policies = 3", "it takes a table"),
+        ("batch = = 3", "is not TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_would_be_right(tmp_path: Path, text: str, said: str) -> None:
+    file = toml(tmp_path, text)
+    with pytest.raises(SettingError, match=said) as caught:
+        Config.load(file, {})
+    assert str(file) in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="cannot be read: No such file"):
+        Config.load(tmp_path / "none.toml", {})
+
+
+def test_settings_of_the_tests_are_nobodys_business() -> None:
+    assert Config.load(environment={"CLUSTERD_TEST_REDIS": "x"}).redis == ""

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 import mmh3
+from clusterd_crawler.errors import NotFound
 
 from clusterd.learning.contract import HostLearner, Page
+from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import HostRules
 
 #: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
@@ -53,13 +56,16 @@ class Recall:
             self.trials.setdefault(page.explored, [0, 0])[known[1] != page.content] += 1
 
     def tell(self, state: HostRules) -> None:
-        """Tell the learner what was decided without it: rules retired for good, rules pinned."""
+        """Tell the learner what the operator decided: rules retired for good, rules pinned.
+
+        A learner that was rebuilt may not know such a rule yet; it is told again when it has learned it.
+        """
         for entry in state.entries.values():
-            turn = entry.last
-            if turn.state == "retired" and turn.by in {"hand", "watch"}:
-                self.learner.retire(entry.rule.id, turn.reason, turn.at)
-            elif turn.state == "pinned":
-                self.learner.pin(entry.rule.id, turn.at)
+            with suppress(NotFound):
+                if turns.barred(entry):
+                    self.learner.retire(entry.rule.id, entry.last.reason, entry.last.at)
+                elif entry.rule.state == "pinned":
+                    self.learner.pin(entry.rule.id, entry.last.at)
         self.version = state.rules.version
 
 

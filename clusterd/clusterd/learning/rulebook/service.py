@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from clusterd_crawler import topics, urls
-from clusterd_crawler.errors import ClusterdError, NotFound, WrongInput
+from clusterd_crawler.errors import ClusterdError, NotFound, Unreachable, WrongInput
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
@@ -102,7 +102,15 @@ class RuleService:
         for host, times in self.book.changed().items():
             if not self.book.lease(host, self._owner, LEASE_SECONDS):
                 continue
-            rules = self._look_at(host, now)
+            try:
+                rules = self._look_at(host, now)
+            except Unreachable:
+                raise
+            except Exception:
+                # One host's evidence must not keep the others from being learned; more of it starts its learner anew.
+                log.exception("the rules of %s could not be learned", host)
+                self._recalls.forget(host)
+                rules = None
             self.book.looked_at(host, times)
             if rules is not None:
                 published.append(rules)
@@ -118,6 +126,10 @@ class RuleService:
             for entry in self.book.load(name).entries.values():
                 if every or entry.rule.state in turns.IN_FORCE:
                     yield entry.rule
+
+    def pages(self, host: str) -> list[Page]:
+        """Return a host's evidence: the latest fetch of each page, in the order of the fetches."""
+        return latest(self.book.evidence(host).pages)
 
     def entry(self, rule: str) -> Entry:
         """Return a rule with its history; `NotFound` where there is none of that id."""
@@ -184,7 +196,7 @@ class RuleService:
             return turns.turned(state, _strikes(state, struck), now) if struck else state
 
         state = self._change(host, change)
-        recall.version = state.rules.version
+        recall.tell(state)
         return state.rules if state.rules.version != before else None
 
     def _caught_up(self, host: str) -> Recall:

@@ -81,11 +81,16 @@ def unskipped(before: HostRules, urls: Iterable[str]) -> HostRules:
     return HostRules(rules, before.entries)
 
 
+def barred(entry: Entry) -> bool:
+    """Whether the operator has retired the rule, so that it does not come back by itself."""
+    return entry.rule.state == "retired" and entry.last.by == "hand"
+
+
 def _entered(known: Entry | None, rule: Rule, at: int) -> Entry:
     """Enter what the learner says of a rule: figures are always new, the state only where that is the learner's."""
     if known is None:
         return Entry(replace(rule, since=at), (Turn(at, rule.state, "learner"),))
-    if known.rule.state in IN_FORCE or known.last.by == "hand":
+    if known.rule.state in IN_FORCE or barred(known):
         return Entry(replace(rule, state=known.rule.state, since=known.rule.since), known.history)
     return _turned(Entry(rule, known.history), at, rule.state, "learner", "learned again")
 

@@ -1,0 +1,295 @@
+"""``clusterd rules list|show|why|retire|pin|export|import|replay``: the URL rules, and what they rest on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+from clusterd_crawler.errors import NotFound, WrongInput
+
+from clusterd.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from clusterd_crawler.rules import Rule
+
+    from clusterd.learning.rulebook.contract import Entry
+    from clusterd.learning.rulebook.service import RuleService
+    from clusterd.services import Services
+
+COLUMNS: Final = ("id", "text", "support", "coverage", "precision", "lower_bound", "state")
+#: Fields of ``rules list``, in the order of the interface.
+FIELDS: Final = (
+    *("id", "host", "text", "context", "transformation", "support", "coverage", "precision", "lower_bound"),
+    *("state", "since"),
+)
+REPLAY_COLUMNS: Final = (
+    *("pages", "fetched", "skipped", "reduction", "skip_precision", "lost_contents", "rules", "urls_per_second"),
+)
+SPLIT_COLUMNS: Final = (
+    *("precision", "rules", "reduction", "average_reduction_10", "average_reduction_100", "average_reduction_1000"),
+    "possible_reduction",
+)
+#: Seconds that publishing a change may take.
+PUBLISH_TIMEOUT: Final = 30.0
+FORMATS: Final = click.Choice(["clusterd", "dud"])
+
+
+@click.group("rules")
+def rules() -> None:
+    """List, explain, retire, exchange and replay URL rules."""
+
+
+@rules.command("list")
+@click.option("--host", metavar="H", help="Only the rules of this host.")
+@click.option("--all", "every", is_flag=True, help="Retired rules too.")
+@click.pass_obj
+def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
+    """List the rules in force, host by host, in the order in which they are applied."""
+    with caught_up(invocation) as (_, book):
+        found = map(rule_record, book.rules(host or "", every=every))
+        invocation.show(found, COLUMNS, empty="no rules yet; they are learned from the pages that clusterd has seen")
+
+
+@rules.command("show")
+@click.argument("rule", metavar="ID")
+@click.pass_obj
+def show_rule(invocation: Invocation, rule: str) -> None:
+    """Show a rule with the pairs of pages that it rests on, and how it came to its state."""
+    with caught_up(invocation) as (_, book):
+        entry = book.entry(rule)
+        shown = {**rule_record(entry.rule), **entry_record(entry), "skips": book.book.skip_counts().get(rule, 0)}
+        invocation.emit(shown, None if invocation.json else entry_text(entry, shown["skips"]))
+
+
+@rules.command("why")
+@click.argument("url", metavar="URL")
+@click.pass_obj
+def why(invocation: Invocation, url: str) -> None:
+    """Say what the rules make of a URL, and whether a crawl that had fetched all known pages would skip it."""
+    with caught_up(invocation) as (services, book):
+        invocation.emit(explained(services, book, url))
+
+
+@rules.command("retire")
+@click.argument("rule", metavar="ID")
+@click.pass_obj
+def retire(invocation: Invocation, rule: str) -> None:
+    """Retire a rule: no crawler uses it from now on, and what it kept out is queued again."""
+    with changing(invocation) as book:
+        invocation.emit(rule_record(book.retire(rule, now_ms())), f"retired {rule}")
+
+
+@rules.command("pin")
+@click.argument("rule", metavar="ID")
+@click.pass_obj
+def pin(invocation: Invocation, rule: str) -> None:
+    """Keep a rule, whatever the pages say that are fetched to watch it."""
+    with changing(invocation) as book:
+        invocation.emit(rule_record(book.pin(rule, now_ms())), f"pinned {rule}")
+
+
+@rules.command("export")
+@click.argument("file", metavar="FILE", default="-")
+@click.option("--format", "file_format", type=FORMATS, default="clusterd", show_default=True, help="Of the file.")
+@click.option("--host", metavar="H", help="Only the rules of this host.")
+@click.option("--universal", metavar="FILE", help="Entries for every domain, to repeat for each host (dud only).")
+@click.pass_obj
+def export_rules(
+    invocation: Invocation, file: str, file_format: Literal["clusterd", "dud"], host: str | None, universal: str | None
+) -> None:
+    """Write the rules in force to FILE (- for standard output); dud is duplicate-url-discarder's format.
+
+    What the format cannot express is listed with the reason.
+    """
+    from clusterd.learning.interchange import write_rules
+
+    with caught_up(invocation) as (_, book):
+        given = list(book.rules(host or ""))
+    text, done = write_rules(given, file_format, read_file(universal) if universal else "")
+    if file == "-":
+        sys.stdout.write(text)
+        for named, reason in (*done.refused.items(), *done.notes.items()):
+            invocation.hint(f"{named}: {reason}")
+        return
+    write_file(file, text)
+    for rule in given:
+        if rule.id not in done.refused:
+            note = done.notes.get(rule.id)
+            record = rule_record(rule) | ({"note": note} if note else {})
+            invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
+    for refused, reason in done.refused.items():
+        invocation.emit({"id": refused, "reason": reason}, f"{refused}  not exported: {reason}")
+
+
+@rules.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("--format", "file_format", type=FORMATS, default="clusterd", show_default=True, help="Of the file.")
+@click.pass_obj
+def import_rules(invocation: Invocation, file: str, file_format: Literal["clusterd", "dud"]) -> None:
+    """Take the rules of FILE (- for standard input) into use; a file with an error is refused whole."""
+    from clusterd.learning.interchange import read_rules
+
+    done = read_rules(read_file(file), file_format)
+    with changing(invocation) as book:
+        for rule in book.import_rules(done.rules, now_ms()):
+            note = done.notes.get(rule.id)
+            record = rule_record(rule) | ({"note": note} if note else {})
+            invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
+    for entry, reason in done.refused:
+        invocation.emit({"id": entry, "reason": reason}, f"{entry}  not imported: {reason}")
+
+
+@rules.command("replay")
+@click.argument("crawl", metavar="CRAWL", nargs=-1, required=True)
+@click.option("--order", type=click.Choice(["file", "random"]), default="file", show_default=True, help="Of the pages.")
+@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of the random order, of the split.")
+@click.option("--explore", metavar="SHARE", type=click.FloatRange(0, 1), help="Would-be skips fetched all the same.")
+@click.option("--policy", type=click.Choice(["identical", "near"]), default="identical", show_default=True)
+@click.option(
+    "--split", metavar="SHARE", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Learn on it."
+)
+@click.pass_obj
+def replay_crawls(
+    invocation: Invocation,
+    crawl: tuple[str, ...],
+    order: Literal["file", "random"],
+    seed: int,
+    explore: float | None,
+    policy: Literal["identical", "near"],
+    split: float | None,
+) -> None:
+    """Run recorded crawls (tab-separated: url, content, …) through the learner and the crawler's decision.
+
+    With --split the protocol of Koppula et al., section 5: learn on that share of the clusters, test on the rest.
+    """
+    if split is not None:
+        from clusterd.learning.protocol import split_protocol
+        from clusterd.learning.replay import read_crawl
+
+        rows = [row for path in crawl for row in read_crawl(path)]
+        invocation.show(split_protocol(rows, split=split, seed=seed, policy=policy), SPLIT_COLUMNS)
+        return
+    invocation.show(replayed(crawl, order, seed, explore, policy), (*(("crawl",) * (len(crawl) > 1)), *REPLAY_COLUMNS))
+
+
+def replayed(
+    crawls: Iterable[str],
+    order: Literal["file", "random"],
+    seed: int,
+    explore: float | None,
+    policy: Literal["identical", "near"],
+) -> Iterator[dict[str, Any]]:
+    """Yield the figures of each crawl, named where there are several."""
+    from clusterd.learning.replay import EXPLORE, read_crawl, replay
+
+    share = EXPLORE if explore is None else explore
+    for path in crawls:
+        figures = replay(read_crawl(path), order=order, seed=seed, explore=share, policy=policy)
+        yield {"crawl": Path(path).name.partition(".")[0], **figures}
+
+
+@contextmanager
+def caught_up(invocation: Invocation) -> Iterator[tuple[Services, RuleService]]:
+    """Open the rules, with the pages that wait worked off where no daemon does it."""
+    from clusterd.services import process_pending
+
+    with invocation.services() as services:
+        process_pending(services)
+        yield services, services.rulebook
+
+
+@contextmanager
+def changing(invocation: Invocation) -> Iterator[RuleService]:
+    """Open the rules for a change; when it is over the crawlers have been told."""
+    with caught_up(invocation) as (services, book):
+        yield book
+        services.publisher.flush(PUBLISH_TIMEOUT)
+
+
+def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]:
+    """Return what the rules make of a URL: the crawl's own decision over all known good pages of its domain."""
+    from clusterd_crawler.skips import KnownPages
+    from clusterd_crawler.urls import canonical, host_of, registrable
+
+    asked = canonical(url)
+    domain = registrable(host_of(asked))
+    known = KnownPages(explore=0.0)
+    hosts = {host_of(asked), domain, *(host for host in services.index.hosts() if registrable(host) == domain)}
+    for host in sorted(hosts):
+        known.load(book.book.load(host).rules)
+        for page in book.pages(host):
+            if page.url != asked:
+                known.fetched(page.url, page.fetched_at, page.names, content=page.content)
+    key, applied = known.key(asked)
+    skip = known.decide(asked, now_ms())
+    named = [skip.rule] if skip and skip.rule not in applied else []
+    return {
+        "url": asked,
+        "key": skip.key if skip else key,
+        "rules": [*applied, *named],
+        "would_skip": skip is not None,
+        "known_url": skip.known_url if skip else None,
+    }
+
+
+def rule_record(rule: Rule) -> dict[str, Any]:
+    """Return a rule as it is printed."""
+    from clusterd_crawler.rule_json import rule_to_json
+
+    whole = rule_to_json(rule)
+    more = {name: whole[name] for name in ("kind", "name", "carrier", "spans", "identity") if whole[name]}
+    return {name: whole[name] for name in FIELDS} | more
+
+
+def entry_record(entry: Entry) -> dict[str, Any]:
+    """Return what ``rules show`` adds."""
+    evidence = [{"a": a, "b": b, "agreed": agreed} for a, b, agreed in entry.rule.evidence]
+    return {"evidence": evidence, "history": [asdict(turn) for turn in entry.history]}
+
+
+def entry_text(entry: Entry, skips: int) -> str:
+    """Return a rule for people."""
+    rule = entry.rule
+    lines = [
+        f"{rule.id}  {rule.text}",
+        f"  {rule.state}; {skips} requests skipped",
+        f"  {rule.support} pages agreed, it applies to {rule.coverage} URLs, "
+        f"precision {rule.precision:.3f} (at least {rule.lower_bound:.3f})",
+        *(f"  {'=' if agreed else '≠'}  {a}  {b}" for a, b, agreed in rule.evidence),
+        *(f"  {moment(turn.at)}  {turn.state} ({turn.by}) {turn.reason}".rstrip() for turn in entry.history),
+    ]
+    return "\n".join(lines)
+
+
+def moment(at: int) -> str:
+    """Return a time in ISO 8601, UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at / 1000))
+
+
+def now_ms() -> int:
+    """Return the time in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def read_file(name: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    try:
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except FileNotFoundError:
+        raise NotFound(f"{name}: there is no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{name}: cannot be read: {error}") from None
+
+
+def write_file(name: str, text: str) -> None:
+    """Write a file whole."""
+    try:
+        Path(name).write_text(text, "utf-8")
+    except OSError as error:
+        raise WrongInput(f"{name}: cannot be written: {error.strerror}") from None

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from clusterd.cli import printing
 
 if TYPE_CHECKING:
+    from clusterd_crawler.sketch import Profile
+
     from clusterd.config import Config
     from clusterd.services import Services
 
@@ -42,16 +44,20 @@ class Invocation:
 
         return Config.load(Path(self.config_file) if self.config_file else None, options=self.given)
 
+    @property
+    def profile(self) -> Profile:
+        """Return the profile that documents are sketched with."""
+        from clusterd_crawler.sketch import PROFILES
+
+        return next(profile for profile in PROFILES.values() if profile.name == self.config.profile)
+
     @contextmanager
     def services(self) -> Iterator[Services]:
         """Open the store and the transport for the time of a ``with``."""
         from clusterd.services import open_services
 
-        services = open_services(self.config)
-        try:
+        with open_services(self.config) as services:
             yield services
-        finally:
-            services.close()
 
     def show(self, records: Iterable[Record], columns: Sequence[str], empty: str = "nothing found") -> int:
         """Print records, as JSON lines or as a table of these columns; return how many there were."""

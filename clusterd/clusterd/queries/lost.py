@@ -22,13 +22,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterd.clusters.contract import Index, Version
-from clusterd.queries.nearest import Match, Nearest, Page
-from clusterd.queries.timeline import Timeline, timeline
 from clusterd_consumer.resemblance import estimate
 from clusterd_crawler.errors import NotFound
 from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.contract import Index, Version
+from clusterd.queries.nearest import Match, Nearest, Page
+from clusterd.queries.timeline import Timeline, timeline
 
 #: Resemblance at which a page that was there before counts as another copy of the lost one.
 TWIN: Final = 0.9

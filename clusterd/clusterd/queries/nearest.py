@@ -7,7 +7,9 @@ ranked by a weighted resemblance over the sketches,
 
     score(A, B) = Σ w(x), x in A ∩ B  /  Σ w(x), x in A ∪ B        w(x) = 1 / number of the set's pages that carry x
 
-read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. That makes short pages match
+read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. An index stores values cut to
+`mantissa` bits an octave, so that different values agree by chance: what is expected of it is taken off the counts and
+off what two pages share. That makes short pages match
 well under the default 10-word profile too, because a short page's sketch leaves nothing out: of the 581 pages of a
 collection of 30–90 words that moved, the best match is right for 98 % (by 4-word shingles: the same), so that no other
 profile need be chosen for them.
@@ -27,7 +29,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
-from clusterd_crawler.sketch import Profile, StreamSketch
+from clusterd_consumer.postings.scheme import mantissa
+from clusterd_crawler.sketch import FINGERPRINT_BITS, Profile, StreamSketch
 
 #: A shingle on more pages than this proposes nothing (paper, section 3.2: common shingles).
 COMMON: Final = 1000
@@ -36,16 +39,23 @@ READ: Final = 48
 #: What an equal page name adds to a score of at most 1, and what an equal depth of the path adds to that.
 SAME_NAME: Final = 0.03
 SAME_DEPTH: Final = 0.01
-#: What counts as near at all: this score by text; less for pages of equal name, which any shared shingle confirms,
-#: and for pages that share `PASSAGES` shingles found nowhere else (long pages of which little is left).
+#: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
+#: where `PASSAGES` shingles are shared (long pages of which little is left); any for a namesake that shares something.
 NEAR: Final = 0.05
+PLAIN: Final = 0.2
+PHRASES: Final = 3.0
 NEAR_WITH_PASSAGES: Final = 0.01
-PASSAGES: Final = 3.0
+PASSAGES: Final = 6.0
+NAMESAKE: Final = 0.5
 
 #: Page names that name only their folder.
 _NAMELESS: Final = ("index.", "default.", "home.", "main.")
 
+#: Bit lengths that a fingerprint can have.
+OCTAVES: Final = FINGERPRINT_BITS + 2
+
 Values = npt.NDArray[np.uint64]
+Weights = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +79,10 @@ class Match:
     @property
     def near(self) -> bool:
         """Whether the pages share more than a phrase of the site."""
-        same_name = self.score > self.text
-        passages = self.shared >= PASSAGES and self.text >= NEAR_WITH_PASSAGES
-        return self.text >= NEAR or passages or (same_name and self.shared > 0)
+        if self.score > self.text:
+            return self.shared > NAMESAKE
+        least = NEAR_WITH_PASSAGES if self.shared >= PASSAGES else NEAR if self.shared >= PHRASES else PLAIN
+        return self.text >= least
 
 
 class Nearest:
@@ -80,13 +91,21 @@ class Nearest:
     def __init__(self, pages: Sequence[Page], profile: Profile) -> None:
         self.pages = pages
         self._profile = profile
+        self._cells = float(1 << mantissa(profile))
         self._sketches = [values(page.sketch) for page in pages]
         sizes = np.array([len(v) for v in self._sketches], np.int64)
         everything = np.concatenate([np.empty(0, np.uint64), *self._sketches])
-        order = np.argsort(everything, kind="stable")
         owners = np.repeat(np.arange(len(pages)), sizes)
+        #: How many values each page has in each octave.
+        self._octaves = np.zeros((len(pages), OCTAVES), np.float32)
+        np.add.at(self._octaves, (owners, octave(everything)), 1)
+        order = np.argsort(everything, kind="stable")
         self._owners = owners[order]
-        self._known, self._starts, self._counts = np.unique(everything[order], return_index=True, return_counts=True)
+        self._known, self._starts, counts = np.unique(everything[order], return_index=True, return_counts=True)
+        self._counts = np.maximum(counts - self._octaves.sum(axis=0)[octave(self._known)] / self._cells, 1.0)
+        self._namesakes: dict[str, list[int]] = {}
+        for number, page in enumerate(pages):
+            self._namesakes.setdefault(page_name(page.url), []).append(number)
 
     def matches(self, query: Page, limit: int = 2, fits: Callable[[Match], bool] = lambda match: True) -> list[Match]:
         """Return the nearest pages that fit, best first; none where nothing is near."""
@@ -94,7 +113,7 @@ class Nearest:
         if not len(own) or not len(self._known):
             return []
         weights = self._weights(own)
-        found = [self._read(query, own, weights, owner) for owner in self._candidates(own, weights)]
+        found = [self._read(query, own, weights, owner) for owner in self._candidates(query, own, weights)]
         found = sorted((match for match in found if match.near), key=lambda match: (-match.score, match.page.url))
         best: list[Match] = []
         for match in found:
@@ -106,38 +125,51 @@ class Nearest:
         at = np.minimum(np.searchsorted(self._known, own), len(self._known) - 1)
         return at, self._known[at] == own
 
-    def _weights(self, own: Values) -> npt.NDArray[np.float64]:
+    def _weights(self, own: Values) -> Weights:
         """Return w(x) of each value; one that no page of the set carries weighs 1."""
         at, there = self._places(own)
         weights = np.ones(len(own))
         weights[there] /= self._counts[at[there]]
         return weights
 
-    def _candidates(self, own: Values, weights: npt.NDArray[np.float64]) -> list[int]:
-        """Return the pages that share the most weight with the query."""
+    def _candidates(self, query: Page, own: Values, weights: Weights) -> list[int]:
+        """Return the pages that share more weight with the query than by chance, the most first, and its namesakes."""
         at, there = self._places(own)
         rare = there & (self._counts[at] <= COMMON)
-        if not rare.any():
-            return []
-        starts, counts = self._starts[at[rare]], self._counts[at[rare]]
-        rows = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum())
-        shared = np.bincount(self._owners[rows], np.repeat(weights[rare], counts))
+        starts = self._starts[at[rare]]
+        counts = np.append(self._starts, len(self._owners))[at[rare] + 1] - starts
+        rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        shared = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
+        shared = shared - self._octaves @ self._by_chance(own, weights)
         best = np.argsort(-shared, kind="stable")[:READ]
-        return [int(owner) for owner in best if shared[owner] > 0]
+        chosen = dict.fromkeys(int(owner) for owner in best if shared[owner] > 0)
+        chosen.update(dict.fromkeys(self._namesakes.get(page_name(query.url), [])[:READ]))
+        return list(chosen)
 
-    def _read(self, query: Page, own: Values, weights: npt.NDArray[np.float64], owner: int) -> Match:
+    def _by_chance(self, own: Values, weights: Weights) -> Weights:
+        """Return, for one value of another page in each octave, the weight that it shares with the query by chance."""
+        return np.bincount(octave(own), weights, OCTAVES) / self._cells
+
+    def _read(self, query: Page, own: Values, weights: Weights, owner: int) -> Match:
         page, other = self.pages[owner], self._sketches[owner]
         end = min(last(query.sketch, self._profile), last(page.sketch, self._profile))
-        own_part, other_part = own[: np.searchsorted(own, end, "right")], other[: np.searchsorted(other, end, "right")]
-        both = weights[: len(own_part)][np.isin(own_part, other_part, assume_unique=True)].sum()
-        union = weights[: len(own_part)].sum() + self._weights(other_part).sum() - both
-        text = float(both / union) if union else 0.0
-        return Match(page, text, float(both), text + address_bonus(page.url, query.url))
+        own, other = own[: np.searchsorted(own, end, "right")], other[: np.searchsorted(other, end, "right")]
+        weights = weights[: len(own)]
+        both = float(weights[np.isin(own, other, assume_unique=True)].sum())
+        both = max(0.0, both - float(self._by_chance(own, weights) @ np.bincount(octave(other), minlength=OCTAVES)))
+        union = float(weights.sum() + self._weights(other).sum()) - both
+        text = both / union if union else 0.0
+        return Match(page, text, both, text + address_bonus(page.url, query.url))
 
 
 def values(sketch: StreamSketch) -> Values:
     """Return the kept fingerprints of a sketch, ascending."""
     return np.frombuffer(sketch.values, "<u8")
+
+
+def octave(numbers: Values) -> npt.NDArray[np.int64]:
+    """Return the bit length of each value: values of one octave are cut to the same number of cells."""
+    return np.frexp(numbers.astype(np.float64))[1].astype(np.int64)
 
 
 def last(sketch: StreamSketch, profile: Profile) -> int:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from clusterd.clusters.contract import Version
 from clusterd_crawler.errors import WrongInput
+
+from clusterd.clusters.contract import Version
 
 _NUMBER: Final = re.compile(r"\d+")
 #: An HTTP status from here on brings no page.

@@ -1,0 +1,118 @@
+"""``clusterd clusters``, ``clusterd cluster URL``, ``clusterd policy list|add``: what belongs together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from clusterd_crawler.errors import WrongInput
+
+from clusterd.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from clusterd.clusters.contract import Cluster, Index, Policy
+
+CLUSTER_COLUMNS: Final = ("cluster", "size", "representative", "members")
+POLICY_COLUMNS: Final = ("policy", "resemblance", "containment", "clusters")
+#: The policy that questions are answered under where none is named.
+DEFAULT_POLICY: Final = "near"
+
+
+@click.command("clusters")
+@click.option("--policy", metavar="P", default=DEFAULT_POLICY, show_default=True, help="Under which policy.")
+@click.option("--min-size", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Least size.")
+@click.option("--host", metavar="H", help="Only clusters with a page of this host.")
+@click.pass_obj
+def clusters(invocation: Invocation, policy: str, min_size: int, host: str | None) -> None:
+    """List the clusters of near-duplicate pages, largest first."""
+    with invocation.services() as services:
+        check_policy(services.index, policy)
+        found = services.index.clusters(policy, min_size, host)
+        invocation.show(
+            map(cluster_record, found), CLUSTER_COLUMNS, empty="no clusters yet; clusterd ingest brings in pages"
+        )
+
+
+@click.command("cluster")
+@click.argument("url", metavar="URL")
+@click.option("--policy", metavar="P", default=DEFAULT_POLICY, show_default=True, help="Under which policy.")
+@click.pass_obj
+def cluster(invocation: Invocation, url: str, policy: str) -> None:
+    """Show the cluster of a page: the other URLs of its content."""
+    from clusterd.queries.grouping import alternatives
+
+    with invocation.services() as services:
+        check_policy(services.index, policy)
+        found = alternatives(services.index, url, policy)
+        text = "\n".join(
+            [f"{found.cluster}  {policy}  {found.size} pages", *(f"  {member}" for member in found.members)]
+        )
+        invocation.emit(cluster_record(found), text)
+
+
+@click.group("policy")
+def policy() -> None:
+    """List the cluster policies, or add one."""
+
+
+@policy.command("list")
+@click.pass_obj
+def list_policies(invocation: Invocation) -> None:
+    """List the policies in use, with the number of their clusters."""
+    with invocation.services() as services:
+        index = services.index
+        invocation.show([policy_record(index, one) for one in index.policies()], POLICY_COLUMNS)
+
+
+@policy.command("add")
+@click.argument("name", metavar="NAME")
+@click.option("--resemblance", metavar="R", type=click.FloatRange(0, 1, min_open=True), help="Together from r ≥ R.")
+@click.option("--containment", metavar="C", type=click.FloatRange(0, 1, min_open=True), help="Together from c ≥ C.")
+@click.pass_obj
+def add_policy(invocation: Invocation, name: str, resemblance: float | None, containment: float | None) -> None:
+    """Add a policy; its clusters are built from the stored sketches."""
+    from clusterd.clusters.contract import Policy
+    from clusterd.services import process_pending
+
+    if (resemblance is None) == (containment is None):
+        raise WrongInput(f"policy add {name}: give one of --resemblance R and --containment C")
+    added = Policy(name, resemblance, containment)
+    with invocation.services() as services:
+        known = {one.name: one for one in services.index.policies()}
+        if known.get(name, added) != added:
+            raise WrongInput(f"there is a policy {name} already, with other thresholds; choose another name")
+        services.index.add_policy(added)
+        if services.daemon_alive():
+            invocation.hint("the daemon builds its clusters; clusterd status tells when they have settled")
+        else:
+            process_pending(services)
+            services.index.settle()
+        invocation.emit(policy_record(services.index, added))
+
+
+def check_policy(index: Index, name: str) -> None:
+    """Refuse the name of a policy that is not in use."""
+    known = [one.name for one in index.policies()]
+    if name not in known:
+        raise WrongInput(f"there is no policy {name}; the policies are {', '.join(known)} (clusterd policy add)")
+
+
+def cluster_record(cluster: Cluster) -> dict[str, Any]:
+    """Return a cluster as it is printed."""
+    return {
+        "cluster": cluster.cluster,
+        "policy": cluster.policy,
+        "size": cluster.size,
+        "representative": cluster.representative,
+        "members": list(cluster.members),
+    }
+
+
+def policy_record(index: Index, policy: Policy) -> dict[str, Any]:
+    """Return a policy as it is printed, with the number of its clusters of two pages and more."""
+    return {
+        "policy": policy.name,
+        "resemblance": policy.resemblance,
+        "containment": policy.containment,
+        "clusters": sum(1 for _ in index.clusters(policy.name)),
+    }

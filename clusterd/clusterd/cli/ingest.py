@@ -1,0 +1,128 @@
+"""``clusterd ingest PATH…``: pages from files into the store, through the messages that a crawl sends.
+
+Where no daemon works on the store, the pages are processed here: the command ends when all is settled.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from clusterd_crawler.errors import WrongInput
+
+from clusterd.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from clusterd.ingest.raw import Broken, RawPage
+    from clusterd.ingest.sketching import Sketching
+    from clusterd.services import Services
+
+#: Pages that wait in the log before they are processed, where no daemon does it: bounds the log.
+CHUNK: Final = 10_000
+#: Rejected records that are named one by one.
+NAMED: Final = 20
+
+
+@click.command("ingest")
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--sweep", metavar="LABEL", default="", help="Label of the sweep, for lost & found (a date, a version).")
+@click.option("--base", metavar="URL", default="", help="The address that a folder stands for; default file:///….")
+@click.option("--profile", type=click.Choice(["text", "compact", "short"]), help="How a text becomes a sketch.")
+@click.pass_obj
+def ingest(invocation: Invocation, paths: tuple[str, ...], sweep: str, base: str, profile: str | None) -> int:
+    """Bring in pages from files.
+
+    A PATH is a WARC file (.gz, .zst), JSON lines (.gz) with "url" and one of "html", "html_b64", "text" and optionally
+    "fetched_at", "sweep", "content_type"; an HTML file; a folder of HTML files; or - for JSON lines on standard input.
+    """
+    from clusterd_crawler.sketch import PROFILES
+
+    from clusterd.ingest.reading import kind_of
+    from clusterd.ingest.sketching import Sketching
+
+    for path in paths:
+        kind_of(path)
+    if base and "://" not in base:
+        raise WrongInput(f"--base {base}: takes an address such as https://example.com/docs")
+    config = invocation.config
+    chosen = next(p for p in PROFILES.values() if p.name == (profile or config.profile))
+    run = Sketching(chosen, sweep or config.sweep, config.crawl_id, config.max_page_bytes)
+    run.rejecting = _Rejections(invocation, run)
+    started = time.monotonic()
+    with invocation.services() as services:
+        _work(services, run, paths, base)
+    seconds = time.monotonic() - started
+    record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
+    invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
+    return 1 if run.pages and not run.sketched else 0
+
+
+def _work(services: Services, run: Sketching, paths: Sequence[str], base: str) -> None:
+    """Publish the pages in chunks, and have each processed before the next where no daemon does it."""
+    from clusterd.services import process_pending, publish_sketches
+
+    with _bar(paths) as bar:
+        sketches = run.sketches(_items(paths, base, bar))
+        while publish_sketches(services, islice(sketches, CHUNK)):
+            if bar is not None:
+                bar.update(bar.task_ids[0], description="processing")
+            process_pending(services)
+            if bar is not None:
+                bar.update(bar.task_ids[0], description="reading")
+
+
+def _items(paths: Sequence[str], base: str, bar: Progress | None) -> Iterator[RawPage | Broken]:
+    from clusterd.ingest.reading import read
+
+    done = 0
+    for path in paths:
+
+        def advance(read_so_far: int, before: int = done) -> None:
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=before + read_so_far)
+
+        yield from read(path, base, advance)
+        done += _size(path)
+        advance(0, done)
+
+
+def _size(path: str) -> int:
+    file = Path(path)
+    return file.stat().st_size if path != "-" and file.is_file() else 0
+
+
+@contextmanager
+def _bar(paths: Sequence[str]) -> Iterator[Progress | None]:
+    """Show a progress bar where a person watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    parts = (TextColumn("{task.description:<10}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task("reading", total=sum(map(_size, paths)) or None)
+        yield bar
+
+
+class _Rejections:
+    """Names the first rejected records on standard error."""
+
+    def __init__(self, invocation: Invocation, run: Sketching) -> None:
+        self._invocation = invocation
+        self._run = run
+
+    def __call__(self, broken: Broken) -> None:
+        if self._run.rejected <= NAMED:
+            self._invocation.hint(f"rejected: {broken.where}: {broken.reason}")
+        elif self._run.rejected == NAMED + 1:
+            self._invocation.hint("rejected: more, counted only")

@@ -1,0 +1,128 @@
+"""``clusterd similar``, ``holders``, ``compare``, ``group``: questions about documents, known or never seen before."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from clusterd.cli.clusters import check_policy
+from clusterd.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from clusterd_crawler.sketch import Profile
+
+    from clusterd.queries.documents import Document
+    from clusterd.services import Services
+
+SIMILAR_COLUMNS: Final = ("resemblance", "query_in_match", "match_in_query", "url", "cluster")
+HOLDER_COLUMNS: Final = ("query_in_match", "resemblance", "host", "url")
+GROUP_COLUMNS: Final = ("representative", "members")
+
+
+@click.command("similar")
+@click.argument("asked", metavar="URL|FILE|-")
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Most matches.")
+@click.pass_obj
+def similar(invocation: Invocation, asked: str, limit: int) -> None:
+    """Find the pages that resemble a page of the store, a file (HTML or text) or standard input, best first."""
+    from clusterd import queries
+
+    profile = invocation.profile
+    with invocation.services() as services:
+        hits = queries.similar(services.index, queries.document(asked, services.index, profile), profile, limit)
+        records = [
+            {
+                "url": hit.url,
+                "resemblance": hit.resemblance,
+                "query_in_match": hit.query_in_match,
+                "match_in_query": hit.match_in_query,
+                "cluster": hit.cluster,
+            }
+            for hit in hits
+        ]
+        invocation.show(records, SIMILAR_COLUMNS, empty="no page of the store resembles it")
+
+
+@click.command("holders")
+@click.argument("asked", metavar="URL|FILE|-")
+@click.option(
+    "--least",
+    metavar="SHARE",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="Least share of the text that a page must carry.",
+)
+@click.pass_obj
+def holders(invocation: Invocation, asked: str, least: float) -> None:
+    """Find the sites that carry a text, whole or in part, most complete first."""
+    from clusterd import queries
+
+    profile = invocation.profile
+    with invocation.services() as services:
+        found = queries.holders(services.index, queries.document(asked, services.index, profile), profile, least)
+        records = (
+            {"host": h.host, "url": h.url, "query_in_match": h.query_in_match, "resemblance": h.resemblance}
+            for h in found
+        )
+        invocation.show(records, HOLDER_COLUMNS, empty="no page of the store carries it")
+
+
+@click.command("compare")
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option("--w", metavar="N", type=click.IntRange(1), help="Tokens of a shingle; default the profile's.")
+@click.pass_obj
+def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:
+    """Compare two documents: each a URL of the store, a file, - or a text written text:….
+
+    Where both texts are at hand, the exact figures stand beside those that the sketches estimate.
+    """
+    from clusterd import queries
+
+    profile = invocation.profile
+    with nullcontext() if _at_hand(a) and _at_hand(b) else invocation.services() as services:
+        first, second = _document(a, services, profile), _document(b, services, profile)
+        compared = queries.compare(first, second, profile, w)
+    record: dict[str, Any] = {
+        "resemblance": compared.estimated.resemblance,
+        "a_in_b": compared.estimated.a_in_b,
+        "b_in_a": compared.estimated.b_in_a,
+    }
+    if compared.exact is not None:
+        record["exact_resemblance"] = compared.exact.resemblance
+        record["exact_a_in_b"] = compared.exact.a_in_b
+        record["exact_b_in_a"] = compared.exact.b_in_a
+        record["error"] = compared.estimated.resemblance - compared.exact.resemblance
+    invocation.emit(record)
+
+
+def _at_hand(given: str) -> bool:
+    """Whether a document is known without the store: a text, standard input or a file that exists."""
+    return given == "-" or given.startswith("text:") or Path(given).is_file() or "://" not in given
+
+
+def _document(given: str, services: Services | None, profile: Profile) -> Document:
+    from clusterd import queries
+
+    return queries.document(given, None if services is None else services.index, profile)
+
+
+@click.command("group")
+@click.argument("urls", metavar="URL…|-", nargs=-1, required=True)
+@click.option("--policy", metavar="P", default="related", show_default=True, help="When results count as alike.")
+@click.pass_obj
+def group(invocation: Invocation, urls: tuple[str, ...], policy: str) -> None:
+    """Fold a list of results: one line for each group of alike pages, in the order given. - reads URLs line by line."""
+    from clusterd import queries
+
+    given = [line.strip() for url in urls for line in (sys.stdin if url == "-" else [url]) if line.strip()]
+    with invocation.services() as services:
+        check_policy(services.index, policy)
+        groups = queries.group(services.index, given, policy)
+        records = ({"representative": g.representative, "members": list(g.members)} for g in groups)
+        invocation.show(records, GROUP_COLUMNS, empty="no URLs were given")

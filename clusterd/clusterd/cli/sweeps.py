@@ -1,0 +1,119 @@
+"""``clusterd find-lost`` and ``clusterd changes``: the same site at different times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from clusterd_crawler.errors import NotFound, WrongInput
+
+from clusterd.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from clusterd.queries.changes import Changes
+    from clusterd.queries.lost import Found
+
+LOST_COLUMNS: Final = ("url", "match", "resemblance", "margin", "from", "to")
+CHANGES_COLUMNS: Final = (
+    "host", "from", "to", "unchanged", "revised", "moved", "vanished", "appeared", "resemblance_quantiles",
+)  # fmt: skip
+
+
+@click.command("find-lost")
+@click.argument("urls", metavar="[URL…]", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All pages that the later sweep no longer has.")
+@click.option("--host", metavar="H", help="With --all: only this host.")
+@click.option("--from", "from_sweep", metavar="SWEEP", help="Pages of this sweep; default the last that has the page.")
+@click.option("--to", "to_sweep", metavar="SWEEP", help="Look in this sweep; default the last of the host.")
+@click.pass_obj
+def find_lost(
+    invocation: Invocation,
+    urls: tuple[str, ...],
+    everything: bool,
+    host: str | None,
+    from_sweep: str | None,
+    to_sweep: str | None,
+) -> int:
+    """Find where lost pages have moved: pages of a host that a later sweep of that host no longer has.
+
+    The match is the best one among the pages that are new in the later sweep or took the content over, whatever its
+    resemblance; "margin" says by how much it is better than the second best.
+    """
+    from clusterd import queries
+
+    if bool(urls) == everything:
+        raise WrongInput("find-lost: give the URLs of lost pages, or --all")
+    with invocation.services() as services:
+        given = list(urls) if urls else None
+        found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)
+        shown = invocation.show(map(lost_record, found), LOST_COLUMNS, empty="")
+    if shown:
+        return 0
+    if urls:
+        raise NotFound("the later sweep still has " + ("this page" if len(urls) == 1 else "these pages"))
+    invocation.hint("no page was lost; find-lost compares sweeps of a host (clusterd ingest --sweep LABEL)")
+    return 0
+
+
+@click.command("changes")
+@click.option("--host", metavar="H", help="Only this host.")
+@click.option("--plot", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Draw it: .png or .svg.")
+@click.pass_obj
+def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None:
+    """Tell what became of the pages from sweep to sweep: unchanged, revised, moved, vanished, appeared."""
+    from clusterd import queries
+    from clusterd.queries import plot as plots
+
+    if plot is not None:
+        plots.check(plot)
+    periods: list[Changes] = []
+    with invocation.services() as services:
+        if host is not None and host not in services.index.hosts():
+            raise NotFound(f"the store has no pages of the host {host}")
+
+        def kept() -> Iterator[dict[str, Any]]:
+            for period in queries.changes(services.index, invocation.profile, host):
+                periods.append(period)
+                yield changes_record(period)
+
+        empty = "nothing to compare: no host has been seen in two sweeps (clusterd ingest --sweep LABEL)"
+        invocation.show(kept(), CHANGES_COLUMNS, empty=empty)
+    if plot is not None:
+        if not periods:
+            raise NotFound("there is nothing to plot: no host has been seen in two sweeps")
+        plots.plot(periods, plot)
+
+
+def lost_record(found: Found) -> dict[str, Any]:
+    """Return what became of a page as it is printed."""
+    return {
+        "url": found.url,
+        "match": found.match,
+        "resemblance": found.resemblance,
+        "match_in_query": found.match_in_query,
+        "query_in_match": found.query_in_match,
+        "margin": found.margin,
+        "from": found.from_sweep,
+        "to": found.to_sweep,
+        "via": [{"sweep": sweep, "url": url} for sweep, url in found.via],
+    }
+
+
+def changes_record(period: Changes) -> dict[str, Any]:
+    """Return what happened between two sweeps as it is printed."""
+    return {
+        "host": period.host,
+        "from": period.from_sweep,
+        "to": period.to_sweep,
+        "unchanged": period.unchanged,
+        "revised": period.revised,
+        "moved": period.moved,
+        "vanished": period.vanished,
+        "appeared": period.appeared,
+        "resemblance_quantiles": period.resemblance_quantiles,
+        "moved_within": period.moved_within,
+        "moved_across": period.moved_across,
+        "lifetime_days_quantiles": period.lifetime_quantiles,
+    }

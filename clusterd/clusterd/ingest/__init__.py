@@ -1,0 +1,1 @@
+"""Other ways in than a crawl: WARC files, JSON lines, folders of HTML; through the same sketches and messages."""

@@ -1,0 +1,53 @@
+"""A folder of HTML files, such as ``wget --mirror`` leaves or a documentation package installs.
+
+A page's URL is the address that the folder stands for (``--base``) with the path of the file in it; without an address
+the file's own (``file:///…``). When a page was fetched is not said by its file: mirrors set the time of the page's last
+change, which is the same in two sweeps. Hidden files are passed over, and of the others those that are not HTML.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from clusterd_crawler.errors import WrongInput
+
+from clusterd.ingest.raw import Broken, RawPage
+from clusterd.queries.documents import is_html, unpacked
+
+#: Names of HTML files; a file of another name is looked into where it has no known media suffix.
+SUFFIXES: Final = frozenset((".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
+
+
+def read_folder(folder: Path, base: str = "") -> Iterator[RawPage | Broken]:
+    """Yield the pages of a folder, in the order of their paths."""
+    root = base.rstrip("/") if base else folder.resolve().as_uri()
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            file = Path(parent) / name
+            if not name.startswith(".") and _may_be_html(file):
+                inside = file.relative_to(folder).as_posix()
+                yield from read_file(file, f"{root}/{quote(inside, safe='/~:@!$&()*+,;=', errors='surrogateescape')}")
+
+
+def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
+    """Yield the page in one file, if it is one."""
+    try:
+        data = unpacked(file.read_bytes(), str(file))
+    except OSError as error:
+        yield Broken(str(file), f"cannot be read: {error.strerror}")
+        return
+    except WrongInput as error:
+        yield Broken(str(file), str(error))
+        return
+    if is_html(data) or file.suffix.lower() in {".html", ".htm", ".xhtml"}:
+        yield RawPage(url=url.removesuffix(".gz"), body=data, where=str(file))
+
+
+def _may_be_html(file: Path) -> bool:
+    suffix = file.suffix.lower() if file.suffix.lower() != ".gz" else Path(file.stem).suffix.lower()
+    return suffix in SUFFIXES or "?" in file.name or not suffix.isascii()

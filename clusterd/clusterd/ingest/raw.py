@@ -1,0 +1,47 @@
+"""What a reader yields: a page as it lies in a file, or what is wrong with a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from clusterd_crawler.errors import ClusterdError
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """A page before it is sketched. One of ``body`` and ``text`` is set."""
+
+    url: str
+    body: bytes | None = None
+    text: str | None = None
+    content_type: str = "text/html"
+    #: Unix milliseconds; None where the file does not say.
+    fetched_at: int | None = None
+    sweep: str = ""
+    status: int = 200
+    #: Where it was read, for messages: ``pages.jsonl:17``.
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A record that could not be read."""
+
+    where: str
+    reason: str
+
+
+class BrokenRecord(ClusterdError):
+    """What a reader raises inside itself for one record; it leaves as `Broken`."""
+
+
+def milliseconds(iso: str) -> int:
+    """Return an ISO 8601 time (UTC where it names no zone) as Unix milliseconds; `BrokenRecord` where it is none."""
+    try:
+        moment = datetime.fromisoformat(iso)
+    except (ValueError, TypeError):
+        raise BrokenRecord(f"fetched_at is {iso!r}; it takes an ISO 8601 time such as 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,128 @@
+"""Which reader a path needs: decided by what the file holds, not by its name.
+
+A folder is read page by page; inside it, WARC files and JSON lines are read too. ``-`` is standard input.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final, Literal
+
+import zstandard
+from clusterd_crawler.errors import WrongInput
+
+from clusterd.ingest.folder import read_file, read_folder
+from clusterd.ingest.jsonl import read_jsonl
+from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.warc import ZSTD, ZSTD_DICTIONARY, read_warc
+from clusterd.queries.documents import GZIP, is_html
+
+Kind = Literal["folder", "warc", "jsonl", "html"]
+
+#: Bytes of a file that are looked at to tell its kind.
+LOOKED_AT: Final = 65536
+KINDS: Final = "WARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
+
+Item = RawPage | Broken
+#: Called with the number of bytes of a file that have been read.
+Progress = Callable[[int], None]
+
+
+def kind_of(path: str) -> Kind:
+    """Return what a path holds; `WrongInput` where it is not there or of no known kind."""
+    file = Path(path)
+    if path != "-" and file.is_dir():
+        return "folder"
+    if path == "-":
+        return "jsonl"
+    try:
+        with file.open("rb") as stream:
+            head = _head(stream)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise WrongInput(f"{path}: {reason}; ingest takes {KINDS}") from None
+    if head.startswith(b"WARC/"):
+        return "warc"
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        return "jsonl"
+    if is_html(head):
+        return "html"
+    if not head.strip() and any(suffix in {".jsonl", ".ndjson", ".warc"} for suffix in file.suffixes):
+        return "warc" if ".warc" in file.suffixes else "jsonl"
+    raise WrongInput(f"{path}: is of no known kind; ingest takes {KINDS}")
+
+
+def read(path: str, base: str = "", progress: Progress | None = None) -> Iterator[Item]:
+    """Yield the pages of a path, and what is broken in it."""
+    kind = kind_of(path)
+    if kind == "folder":
+        yield from read_folder(Path(path), base)
+    elif kind == "html":
+        yield from read_file(Path(path), base or Path(path).resolve().as_uri())
+    elif kind == "warc":
+        with Path(path).open("rb") as stream:
+            yield from read_warc(_Watched(stream, progress), path)
+    else:
+        with opened(path, progress) as stream:
+            yield from read_jsonl(stream, path)
+
+
+@contextmanager
+def opened(path: str, progress: Progress | None = None) -> Iterator[IO[bytes]]:
+    """Open a file of lines, or standard input for ``-``; gzip and Zstandard are taken off."""
+    if path == "-":
+        yield _decompressed(_Watched(sys.stdin.buffer, progress))
+        return
+    try:
+        stream = Path(path).open("rb")
+    except (OSError, ValueError) as error:
+        raise WrongInput(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from None
+    with stream:
+        yield _decompressed(_Watched(stream, progress))
+
+
+def _decompressed(stream: IO[bytes]) -> IO[bytes]:
+    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
+    head = buffered.peek(4)[:4]
+    if head.startswith(GZIP):
+        return io.BufferedReader(gzip.GzipFile(fileobj=buffered))  # type: ignore[arg-type]
+    if head == ZSTD:
+        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(buffered, read_across_frames=True))
+    return buffered
+
+
+def _head(stream: IO[bytes]) -> bytes:
+    """Return the first bytes of what a file holds, without its compression."""
+    start = stream.read(4)
+    stream.seek(0)
+    try:
+        if start == ZSTD_DICTIONARY:
+            return b"WARC/"  # only WARC files carry their dictionary in front
+        return _decompressed(stream).read(LOOKED_AT)
+    except (OSError, EOFError, zstandard.ZstdError):
+        return b""
+
+
+class _Watched(io.RawIOBase):
+    """A stream that tells how far it has been read."""
+
+    def __init__(self, stream: IO[bytes], progress: Progress | None) -> None:
+        self._stream = stream
+        self._progress = progress
+        self._read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._read += len(data)
+        if self._progress is not None:
+            self._progress(self._read)
+        return len(data)

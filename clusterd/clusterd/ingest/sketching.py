@@ -1,0 +1,104 @@
+"""Pages as they lie in a file → sketches as a crawl would have sent them.
+
+A page that does not say when it was fetched was fetched on the day that its sweep's label names, if it names one, else
+now. Of two rows of one URL the later one is the page's later version: no time is given twice to a URL in one run.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+from zlib import crc32
+
+from clusterd_crawler.errors import ClusterdError, WrongInput
+from clusterd_crawler.page import sketch_page, sketch_plain
+from clusterd_crawler.sketch import Profile, Sketch
+from clusterd_crawler.urls import canonical
+
+from clusterd.ingest.raw import Broken, RawPage
+from clusterd.queries.timeline import FAILED
+
+#: Slots in which the last time given to a URL is remembered, by hash: two URLs in one slot only move a millisecond on.
+SLOTS: Final = 1 << 20
+
+
+class Clock:
+    """Gives times of fetch to pages that have none; never the same one twice to a URL."""
+
+    def __init__(self) -> None:
+        self._given = array("q", bytes(8 * SLOTS))
+
+    def stamp(self, url: str, sweep: str) -> int:
+        """Return the day that the sweep's label names, else now, in Unix milliseconds."""
+        at = day_of(sweep)
+        if at is not None:
+            return at
+        slot = crc32(url.encode("utf-8", "replace")) % SLOTS
+        at = max(time.time_ns() // 1_000_000, self._given[slot] + 1)
+        self._given[slot] = at
+        return at
+
+
+def day_of(label: str) -> int | None:
+    """Return the time that a label names (2026-01-31, 2026-01-31T12:00:00Z), in Unix milliseconds, or None."""
+    if len(label) < len("2026-01-31") or label[4:5] != "-":
+        return None
+    try:
+        moment = datetime.fromisoformat(label)
+    except ValueError:
+        return None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@dataclass
+class Sketching:
+    """One run of ``ingest``: makes sketches of pages and counts them."""
+
+    profile: Profile
+    sweep: str = ""
+    crawl: str = ""
+    max_page_bytes: int = 10_000_000
+    #: Called with each record that is rejected.
+    rejecting: Callable[[Broken], None] = lambda broken: None
+    pages: int = 0
+    sketched: int = 0
+    rejected: int = 0
+    _clock: Clock = field(default_factory=Clock)
+
+    def sketches(self, items: Iterable[RawPage | Broken]) -> Iterator[Sketch]:
+        """Yield the sketch of each page; what is broken is reported and passed over."""
+        for item in items:
+            self.pages += 1
+            try:
+                if isinstance(item, Broken):
+                    raise WrongInput(item.reason)
+                sketch = self._sketch(item)
+            except ClusterdError as error:
+                self.rejected += 1
+                self.rejecting(Broken(item.where, str(error)))
+            else:
+                self.sketched += 1
+                yield sketch
+
+    def _sketch(self, page: RawPage) -> Sketch:
+        canonical(page.url)  # refuses what is no absolute URL
+        if page.status >= FAILED:
+            raise WrongInput(f"{page.url} was answered with status {page.status}: no page")
+        sweep = page.sweep or self.sweep
+        at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)
+        if page.text is not None:
+            return sketch_plain(page.url, page.text, self.profile, fetched_at=at, crawl=self.crawl, sweep=sweep)
+        return sketch_page(
+            page.url,
+            (page.body or b"")[: self.max_page_bytes],
+            self.profile,
+            content_type=page.content_type,
+            fetched_at=at,
+            status=page.status,
+            crawl=self.crawl,
+            sweep=sweep,
+        )

@@ -1,0 +1,79 @@
+"""On-the-fly resemblance (paper, section 6.1) and holders of a widely distributed text (section 6.4).
+
+Both ask the index with a sketch, so that a document need not be in the store. Cost: that of `Index.similar`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from clusterd_consumer.resemblance import Estimate, estimate, exact
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import Profile, sketch_tokens
+from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.contract import Hit, Index
+from clusterd.queries.documents import Document
+
+#: Most pages that are looked at as holders of one text.
+MOST_HOLDERS: Final = 1000
+#: Least share of a text that a page must carry to count as its holder.
+LEAST_PART: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A page that carries a text, whole or in part."""
+
+    host: str
+    url: str
+    query_in_match: float
+    resemblance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two documents compared: by their sketches, and exactly where both texts are at hand."""
+
+    estimated: Estimate
+    exact: Estimate | None = None
+
+
+def similar(index: Index, asked: Document, profile: Profile, limit: int = 10) -> list[Hit]:
+    """Return the pages that resemble, contain or are contained in a document, best resemblance first."""
+    hits = index.similar(asked.sketch, profile.code, limit + 1)
+    return [hit for hit in hits if hit.url != asked.url][:limit]
+
+
+def holders(
+    index: Index, asked: Document, profile: Profile, least: float = LEAST_PART, limit: int = MOST_HOLDERS
+) -> Iterator[Holder]:
+    """Yield the pages that carry at least the share ``least`` of a document, most complete first."""
+    hits = [hit for hit in similar(index, asked, profile, limit) if hit.query_in_match >= least]
+    for hit in sorted(hits, key=lambda hit: (-hit.query_in_match, -hit.resemblance, hit.url)):
+        yield Holder(host_of(hit.url), hit.url, hit.query_in_match, hit.resemblance)
+
+
+def compare(a: Document, b: Document, profile: Profile, w: int | None = None) -> Comparison:
+    """Compare two documents, by shingles of ``w`` tokens where another than the profile's is asked for.
+
+    A page of the store is known by its sketch only, which has the profile's ``w``; `WrongInput` for another.
+    """
+    if w is not None and w != profile.w:
+        profile = Profile(profile.code, profile.name, w, profile.kind, profile.size)
+        a, b = _resketched(a, profile), _resketched(b, profile)
+    found = None
+    if a.tokens is not None and b.tokens is not None:
+        found = exact(a.tokens, b.tokens, profile.w)
+    return Comparison(estimate(a.sketch, b.sketch, profile), found)
+
+
+def _resketched(asked: Document, profile: Profile) -> Document:
+    if asked.tokens is None:
+        raise WrongInput(
+            f"the text of {asked.url} is not kept, so that it cannot be compared with --w {profile.w}; "
+            "leave --w out, or give the page as a file"
+        )
+    return Document(asked.url, sketch_tokens(asked.tokens, profile), asked.tokens)

@@ -1,0 +1,123 @@
+"""How pages change (paper, section 6.4 and its study of the web over time): from each sweep of a host to the next.
+
+A URL in both sweeps is **unchanged** (equal main text) or **revised**, by as much as the resemblance of both versions
+says. A URL that the later sweep lacks has **moved** where `lost` finds its page there, or where a page of another host
+that resembles it (r ≥ `SAME`) appeared since; else it has **vanished**. A URL that is new, and that no page moved to,
+has **appeared**. A vanished page's lifetime is the time from its first known fetch to its last.
+
+A sweep is a label, a crawl or a day (`timeline`). Cost: one reading of each revised, lost and new page's sketch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from clusterd_consumer.resemblance import estimate
+from clusterd_crawler.sketch import Profile
+from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.contract import Index, Version
+from clusterd.queries.lost import Search
+from clusterd.queries.timeline import sweep_of
+
+#: Resemblance from which a page that appeared on another host counts as the one that moved (paper: r = .5).
+SAME: Final = 0.5
+#: Pages of other hosts that are looked at for one lost page.
+LOOKED_AT: Final = 5
+QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+DAY: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What happened to the pages of a host between two sweeps."""
+
+    host: str
+    from_sweep: str
+    to_sweep: str
+    unchanged: int
+    revised: int
+    moved_within: int
+    moved_across: int
+    vanished: int
+    appeared: int
+    #: Of the revised pages: quantile → resemblance of the two versions; empty where none was revised.
+    resemblance_quantiles: dict[str, float]
+    #: Of the vanished pages: quantile → days from the first known fetch to the last.
+    lifetime_quantiles: dict[str, float]
+
+    @property
+    def moved(self) -> int:
+        """Return how many pages moved, within the host or to another."""
+        return self.moved_within + self.moved_across
+
+
+def changes(index: Index, profile: Profile, host: str | None = None) -> Iterator[Changes]:
+    """Yield what happened between the consecutive sweeps of a host, or of every host."""
+    for name in [host] if host is not None else sorted(index.hosts()):
+        search = Search(index, profile, name)
+        for start, end in zip(search.sweeps.sweeps, search.sweeps.sweeps[1:], strict=False):
+            yield _between(search, start, end)
+
+
+def _between(search: Search, start: str, end: str) -> Changes:
+    before, after = search.sweeps.pages[start], search.sweeps.pages[end]
+    both = before.keys() & after.keys()
+    revised = sorted(url for url in both if before[url].text != after[url].text)
+    targets, across, vanished = set(), 0, []
+    within = 0
+    for url in sorted(before.keys() - after.keys()):
+        found = search.one(url, start, end)
+        if found is not None and found.match is not None:
+            within += 1
+            targets.add(found.match)
+        elif _went_elsewhere(search, before[url], start):
+            across += 1
+        else:
+            vanished.append(url)
+    return Changes(
+        host=search.host,
+        from_sweep=start,
+        to_sweep=end,
+        unchanged=len(both) - len(revised),
+        revised=len(revised),
+        moved_within=within,
+        moved_across=across,
+        vanished=len(vanished),
+        appeared=len(after.keys() - before.keys() - targets),
+        resemblance_quantiles=quantiles([_resemblance(search, before[u], after[u]) for u in revised]),
+        lifetime_quantiles=quantiles([_lifetime(search, url, before[url]) for url in vanished]),
+    )
+
+
+def _went_elsewhere(search: Search, version: Version, start: str) -> bool:
+    """Whether a page of another host that resembles the version appeared after it."""
+    sketch = search.index.sketch(version.url, version.fetched_at)
+    if sketch is None:
+        return False
+    for hit in search.index.similar(sketch, search.profile.code, LOOKED_AT):
+        if host_of(hit.url) == search.host or hit.resemblance < SAME:
+            continue
+        known = search.index.versions(hit.url)
+        if known and known[0].fetched_at > version.fetched_at and start not in map(sweep_of, known):
+            return True
+    return False
+
+
+def _resemblance(search: Search, before: Version, after: Version) -> float:
+    a = search.index.sketch(before.url, before.fetched_at)
+    b = search.index.sketch(after.url, after.fetched_at)
+    return estimate(a, b, search.profile).resemblance if a is not None and b is not None else 0.0
+
+
+def _lifetime(search: Search, url: str, last: Version) -> float:
+    seen = [pages[url].fetched_at for pages in search.sweeps.pages.values() if url in pages]
+    return (last.fetched_at - min(seen)) / DAY
+
+
+def quantiles(values: Sequence[float]) -> dict[str, float]:
+    """Return the quantiles of some values, each one of them (the lower where it falls between two)."""
+    ordered = sorted(values)
+    return {str(q): ordered[int(q * (len(ordered) - 1))] for q in QUANTILES} if ordered else {}

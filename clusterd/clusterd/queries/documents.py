@@ -1,0 +1,113 @@
+"""What a question is asked with: a URL of the store, a file, standard input, or a text on the command line.
+
+A file may be HTML or plain text, gzipped or not: its content decides, not its name. A URL of the store is known by its
+sketch alone (texts are not kept), the others with their tokens, so that they can be compared exactly.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import sys
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.page import main_tokens, plain_tokens
+from clusterd_crawler.sketch import Profile, StreamSketch, sketch_tokens
+from clusterd_crawler.urls import canonical
+
+from clusterd.clusters.contract import Index
+
+GZIP: Final = b"\x1f\x8b"
+#: What marks a text as given on the command line.
+TEXT_MARK: Final = "text:"
+#: How much of a file is looked at to tell HTML from plain text.
+LOOKED_AT: Final = 2048
+_HTML: Final = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|div|p|table|article|h[1-6])[\s>/]", re.I)
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document to ask with."""
+
+    #: The URL, where it is a page of the store; else None.
+    url: str | None
+    sketch: StreamSketch
+    #: The tokens of the main text, where the text is at hand.
+    tokens: tuple[str, ...] | None = None
+
+
+def document(given: str, index: Index | None, profile: Profile) -> Document:
+    """Return what is meant by a URL of the store (where there is one), a file's path, ``-`` or ``text:…``."""
+    if given.startswith(TEXT_MARK):
+        return of_text(given.removeprefix(TEXT_MARK), profile)
+    if given == "-":
+        return of_bytes(sys.stdin.buffer.read(), profile)
+    if index is not None and _URL.match(given) and not Path(given).exists():
+        return of_url(given, index)
+    return of_bytes(read(Path(given)), profile)
+
+
+def of_text(text: str, profile: Profile) -> Document:
+    """Return a plain text as a document."""
+    tokens = plain_tokens(text)
+    return Document(None, sketch_tokens(tokens, profile), tuple(tokens))
+
+
+def of_bytes(data: bytes, profile: Profile) -> Document:
+    """Return HTML or plain text, gzipped or not, as a document."""
+    data = unpacked(data, "the input")
+    tokens = main_tokens(data) if is_html(data) else plain_tokens(data.decode("utf-8", "replace"))
+    return Document(None, sketch_tokens(tokens, profile), tuple(tokens))
+
+
+def of_url(url: str, index: Index) -> Document:
+    """Return a page of the store as a document; `NotFound` where the store has none under this URL."""
+    for spelling in (url, _canonical(url)):
+        sketch = index.sketch(spelling) if spelling else None
+        if sketch is not None:
+            return Document(spelling, sketch)
+    raise NotFound(f"the store has no page {url}; bring it in with clusterd ingest, or give a file")
+
+
+def known_url(url: str, index: Index) -> str | None:
+    """Return the spelling under which the store has a URL: as given, else its canonical form."""
+    return next((s for s in (url, _canonical(url)) if s and index.sketch(s) is not None), None)
+
+
+def read(path: Path) -> bytes:
+    """Return the bytes of a file; `WrongInput` where it is not there."""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise WrongInput(
+            f"{path}: {reason}; give a URL of the store (https://…), a file, - for standard input, or text:…"
+        ) from None
+
+
+def unpacked(data: bytes, name: str) -> bytes:
+    """Return the content of gzipped data, other data as it is."""
+    if not data.startswith(GZIP):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise WrongInput(f"{name} begins like gzip, but is broken: {error}") from None
+
+
+def is_html(data: bytes) -> bool:
+    """Whether the beginning of a file looks like HTML rather than plain text."""
+    head = data[: 2 * LOOKED_AT].replace(b"\0", b"")  # UTF-16 has a NUL beside every letter of a tag
+    return _HTML.search(head[:LOOKED_AT]) is not None
+
+
+def _canonical(url: str) -> str | None:
+    try:
+        return canonical(url)
+    except WrongInput:
+        return None

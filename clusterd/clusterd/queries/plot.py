@@ -1,0 +1,86 @@
+"""The plot of ``clusterd changes``: what happened to the pages, sweep by sweep, and how much they changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from clusterd_crawler.errors import ClusterdError, WrongInput
+
+from clusterd.queries.changes import Changes
+
+FORMATS: Final = (".png", ".svg")
+#: Field of `Changes` → colour; distinguishable without red and green.
+PARTS: Final = {
+    "unchanged": "#b8c4ce",
+    "revised": "#3b6ea8",
+    "moved": "#e6a532",
+    "vanished": "#8c2d40",
+    "appeared": "#5aa87b",
+}
+
+
+def check(file: Path) -> None:
+    """Refuse a file whose name is not that of a PNG or SVG, before any work is done."""
+    if file.suffix.lower() not in FORMATS:
+        raise WrongInput(f"{file}: the plot is written as PNG or SVG; give a name that ends in .png or .svg")
+
+
+def plot(periods: Sequence[Changes], file: Path) -> None:
+    """Draw the periods as stacked bars with the resemblance of revised pages below, and write the file."""
+    check(file)
+    try:
+        import matplotlib
+    except ImportError:
+        raise ClusterdError("the plot needs matplotlib: pip install 'clusterd[plot]'") from None
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    labels = [_label(period, periods) for period in periods]
+    figure, (bars, boxes) = pyplot.subplots(
+        2, 1, figsize=(max(7.0, 1.1 * len(periods)), 7.0), sharex=True, height_ratios=(3, 2), layout="constrained"
+    )
+    _bars(bars, periods)
+    _boxes(boxes, periods)
+    boxes.set_xticks(
+        range(len(periods)),
+        labels,
+        rotation=45 if len(periods) > 4 else 0,
+        ha="right" if len(periods) > 4 else "center",
+    )
+    try:
+        figure.savefig(file)
+    except OSError as error:
+        raise WrongInput(f"{file}: cannot be written: {error.strerror}") from None
+    finally:
+        pyplot.close(figure)
+
+
+def _label(period: Changes, periods: Sequence[Changes]) -> str:
+    span = f"{period.from_sweep} →\n{period.to_sweep}"
+    return span if len({p.host for p in periods}) == 1 else f"{period.host}\n{span}"
+
+
+def _bars(axes: Any, periods: Sequence[Changes]) -> None:
+    bottom = [0] * len(periods)
+    for name, colour in PARTS.items():
+        heights = [getattr(period, name) for period in periods]
+        axes.bar(range(len(periods)), heights, bottom=bottom, color=colour, label=name, width=0.7)
+        bottom = [b + h for b, h in zip(bottom, heights, strict=True)]
+    axes.set_ylabel("pages")
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _boxes(axes: Any, periods: Sequence[Changes]) -> None:
+    for at, period in enumerate(periods):
+        if not period.resemblance_quantiles:
+            continue
+        lowest, low, middle, high, highest = period.resemblance_quantiles.values()
+        axes.plot([at, at], [lowest, highest], color=PARTS["revised"], linewidth=1)
+        axes.plot([at, at], [low, high], color=PARTS["revised"], linewidth=10, solid_capstyle="butt")
+        axes.plot([at - 0.12, at + 0.12], [middle, middle], color="white", linewidth=2)
+    axes.set_ylim(0, 1)
+    axes.set_ylabel("resemblance of revised pages\n(5, 25, 50, 75, 95 %)")
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,214 @@
+"""The whole flow on real Kafka and Redis, and what may break on the way: the partition is the batch's all the same."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from clusterd.config import Config
+from clusterd.services import Services, open_services, process_pending, publish_sketches
+from clusterd_consumer.dead_letters import revive
+from clusterd_crawler import topics
+from clusterd_crawler.sketch import Sketch
+
+from tests.contract.index_world import Partition, expected, partition
+from tests.flow.daemons import Daemons, daemons, made_up_crawl, until, wait_until_done
+from tests.services.redis_server import redis_server
+
+SESSION_TIMEOUT = "2"
+
+
+@pytest.fixture(params=["redis", pytest.param("kafka", marks=pytest.mark.kafka)])
+def group(request: pytest.FixtureRequest, redis_url: str, prefix: str, tmp_path: Path) -> Iterator[Daemons]:
+    """Daemons on real Redis, with messages over Redis Streams and over Kafka."""
+    settings = {"redis": redis_url, "redis_prefix": prefix, "claim_after": SESSION_TIMEOUT, "batch": "16"}
+    if request.param == "kafka":
+        settings |= kafka_settings(request.getfixturevalue("kafka_bootstrap"), prefix)
+    with daemons(settings, tmp_path) as made:
+        yield made
+
+
+def kafka_settings(bootstrap: str, prefix: str) -> dict[str, str]:
+    name = prefix.rstrip(":")
+    return {
+        "kafka": bootstrap,
+        "kafka_prefix": f"{name}-",
+        "group": name,
+        "kafka_partitions": "4",
+        "session_timeout": SESSION_TIMEOUT,
+    }
+
+
+def stored(services: Services) -> Partition:
+    return partition(services.index)
+
+
+def publish_slowly(services: Services, crawl: list[Sketch], pause: float = 0.02) -> None:
+    for start in range(0, len(crawl), 20):
+        publish_sketches(services, crawl[start : start + 20])
+        time.sleep(pause)
+
+
+def test_two_daemons_one_of_them_killed_in_the_middle_reach_the_partition_of_the_batch(group: Daemons) -> None:
+    crawl = made_up_crawl(1200, seed=1)
+    with open_services(group.config()) as services:
+        first, second = group.start(), group.start()
+        until(lambda: len(reports(services)) == 2, say=group.said())
+        publish_slowly(services, crawl[:700])
+        first.send_signal(signal.SIGKILL)
+        publish_slowly(services, crawl[700:])
+        wait_until_done(services)
+        assert second.poll() is None
+        assert stored(services) == expected(crawl)
+        assert services.index.counts()["documents"] == len({sketch.url for sketch in crawl})
+
+
+def test_a_restarted_daemon_goes_on_where_it_stopped(group: Daemons) -> None:
+    crawl = made_up_crawl(300, seed=2)
+    with open_services(group.config()) as services:
+        first = group.start()
+        publish_slowly(services, crawl[:150])
+        until(lambda: services.index.counts()["documents"] > 50, say=group.said())
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(30) == 0, group.said()
+        assert not services.daemon_alive()
+        publish_slowly(services, crawl[150:])
+        group.start()
+        wait_until_done(services)
+        assert stored(services) == expected(crawl)
+
+
+def test_without_a_daemon_a_command_does_the_work(group: Daemons) -> None:
+    crawl = made_up_crawl(200, seed=3)
+    with open_services(group.config()) as services:
+        publish_sketches(services, crawl)
+        seen: list[int] = []
+        assert process_pending(services, lambda done, left: seen.append(done)) == len(crawl)
+        assert seen[-1] == len(crawl)
+        assert stored(services) == expected(crawl)
+        assert process_pending(services) == 0
+
+
+def test_junk_on_the_topic_becomes_dead_letters_and_stops_nothing(group: Daemons) -> None:
+    crawl = made_up_crawl(60, seed=4)
+    chance = random.Random(4)
+    junk = [chance.randbytes(chance.randrange(200)) for _ in range(20)]
+    with open_services(group.config()) as services:
+        for n, sketch in enumerate(crawl):
+            if n % 3 == 0:
+                services.publisher.publish(topics.SKETCHES, b"junk", junk[n // 3])
+            publish_sketches(services, [sketch])
+        process_pending(services)
+        assert stored(services) == expected(crawl)
+        assert services.dead_letters() == len(junk)
+        if not group.config().uses_kafka():
+            letters = services.redis.xrange(topics.stream(group.config().redis_prefix, topics.DEAD_LETTERS))
+            assert sorted(revive(fields[b"v"])[1] for _, fields in letters) == sorted(junk)
+
+
+def test_alerts_tell_of_every_page_that_finds_company(group: Daemons) -> None:
+    crawl = made_up_crawl(200, seed=5)
+    with open_services(group.config()) as services:
+        publish_sketches(services, crawl)
+        process_pending(services)
+        alerts = list(services.alerts.since(0))
+        told = {alert.url for alert in alerts}
+        for cluster in services.index.clusters("near"):
+            assert len(told & set(cluster.members)) >= cluster.size - 1
+        assert {alert.policy for alert in alerts} <= {policy.name for policy in services.index.policies()}
+
+
+def test_a_daemon_says_how_it_is(group: Daemons) -> None:
+    with open_services(group.config()) as services:
+        assert reports(services) == []
+        process = group.start()
+        until(lambda: [r["state"] for r in reports(services)] == ["running"], say=group.said())
+        publish_sketches(services, made_up_crawl(30, seed=6))
+        until(lambda: reports(services)[0]["messages"] == 30, say=group.said())
+        assert reports(services)[0]["pid"] == process.pid
+
+
+def reports(services: Services) -> list[dict[str, object]]:
+    from clusterd.health import daemons as alive
+
+    return alive(services.redis, services.config.redis_prefix)
+
+
+@pytest.mark.kafka
+def test_a_redis_that_lost_its_latest_state_is_caught_up_from_the_log(
+    kafka_bootstrap: str, prefix: str, tmp_path: Path
+) -> None:
+    """Redis is killed; it comes back with the files of some time ago, as from a backup, while the daemon runs on."""
+    crawl = made_up_crawl(600, seed=7)
+    durable = ("--appendonly", "yes", "--appendfsync", "always", "--port")
+    with redis_server(tmp_path / "first") as probe:
+        port = probe.rsplit(":", 1)[1].split("/")[0]
+    settings = {"redis": f"redis://127.0.0.1:{port}/0", "redis_prefix": prefix, "batch": "16"}
+    settings |= kafka_settings(kafka_bootstrap, prefix)
+    with daemons(settings, tmp_path / "logs") as group:
+        with redis_server(tmp_path / "redis", *durable, port), open_services(group.config()) as services:
+            group.start()
+            publish_slowly(services, crawl[:300])
+            until(lambda: services.index.counts()["documents"] > 100, say=group.said())
+            shutil.copytree(tmp_path / "redis", tmp_path / "backup")
+            publish_slowly(services, crawl[300:])
+            until(lambda: services.lag() == 0, say=group.said())
+        with redis_server(tmp_path / "backup", *durable, port), open_services(group.config()) as services:
+            until(lambda: "replaying from" in group.said() or "reading" in group.said())
+            wait_until_done(services)
+            until(lambda: stored(services) == expected(crawl), say=group.said())
+
+
+@pytest.mark.kafka
+def test_an_empty_redis_is_filled_from_the_log(kafka_bootstrap: str, redis_url: str, prefix: str) -> None:
+    crawl = made_up_crawl(150, seed=8)
+    given = {"redis": redis_url, **kafka_settings(kafka_bootstrap, prefix)}
+    for store in ("one:", "two:"):
+        config = Config.load(environment={}, options={**given, "redis_prefix": prefix + store})
+        with open_services(config) as services:
+            if store == "one:":
+                publish_sketches(services, crawl)
+            process_pending(services)
+            assert stored(services) == expected(crawl)
+
+
+@pytest.mark.kafka
+def test_alerts_and_dead_letters_are_on_kafka_too(kafka_bootstrap: str, redis_url: str, prefix: str) -> None:
+    from kafka import KafkaConsumer
+
+    options = {"redis": redis_url, "redis_prefix": prefix, **kafka_settings(kafka_bootstrap, prefix)}
+    config = Config.load(environment={}, options=options)
+    with open_services(config) as services:
+        publish_sketches(services, made_up_crawl(40, seed=9))
+        services.publisher.publish(topics.SKETCHES, b"k", b"junk")
+        process_pending(services)
+        alerts = list(services.alerts.since(0))
+    names = [config.kafka_prefix + topics.ALERTS, config.kafka_prefix + topics.DEAD_LETTERS]
+    consumer = KafkaConsumer(
+        *names, bootstrap_servers=kafka_bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=3000
+    )
+    records = list(consumer)
+    consumer.close()
+    sent = [json.loads(record.value) for record in records if record.topic == names[0]]
+    assert sorted(alert["url"] for alert in sent) == sorted(alert.url for alert in alerts)
+    assert [revive(record.value)[1] for record in records if record.topic == names[1]] == [b"junk"]
+
+
+def test_the_embedded_store_keeps_everything_between_two_commands(tmp_path: Path) -> None:
+    crawl = made_up_crawl(120, seed=10)
+    config = Config.load(environment={}, options={"data": str(tmp_path / "data")})
+    with open_services(config) as services:
+        publish_sketches(services, crawl[:60])
+        process_pending(services)
+        publish_sketches(services, crawl[60:])
+    with open_services(config) as services:
+        process_pending(services)
+        assert stored(services) == expected(crawl)
+        assert isinstance(services.redis, redis.Redis)

@@ -242,19 +242,25 @@ def rule_record(rule: Rule) -> dict[str, Any]:
     """Return a rule as it is printed."""
     from clusterd_crawler.rule_json import rule_to_json
 
-    whole = rule_to_json(rule)
+    from clusterd.alerts import iso
+
+    whole = rule_to_json(rule) | {"since": iso(rule.since)}
     more = {name: whole[name] for name in ("kind", "name", "carrier", "spans", "identity") if whole[name]}
     return {name: whole[name] for name in FIELDS} | more
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:
     """Return what ``rules show`` adds."""
+    from clusterd.alerts import iso
+
     evidence = [{"a": a, "b": b, "agreed": agreed} for a, b, agreed in entry.rule.evidence]
-    return {"evidence": evidence, "history": [asdict(turn) for turn in entry.history]}
+    return {"evidence": evidence, "history": [asdict(turn) | {"at": iso(turn.at)} for turn in entry.history]}
 
 
 def entry_text(entry: Entry, skips: int) -> str:
     """Return a rule for people."""
+    from clusterd.alerts import iso
+
     rule = entry.rule
     lines = [
         f"{rule.id}  {rule.text}",
@@ -262,14 +268,9 @@ def entry_text(entry: Entry, skips: int) -> str:
         f"  {rule.support} pages agreed, it applies to {rule.coverage} URLs, "
         f"precision {rule.precision:.3f} (at least {rule.lower_bound:.3f})",
         *(f"  {'=' if agreed else '≠'}  {a}  {b}" for a, b, agreed in rule.evidence),
-        *(f"  {moment(turn.at)}  {turn.state} ({turn.by}) {turn.reason}".rstrip() for turn in entry.history),
+        *(f"  {iso(turn.at)}  {turn.state} ({turn.by}) {turn.reason}".rstrip() for turn in entry.history),
     ]
     return "\n".join(lines)
-
-
-def moment(at: int) -> str:
-    """Return a time in ISO 8601, UTC."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at / 1000))
 
 
 def now_ms() -> int:

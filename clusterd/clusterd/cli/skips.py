@@ -8,7 +8,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.rules import caught_up, changing, moment
+from clusterd.cli.rules import caught_up, changing
 
 if TYPE_CHECKING:
     from clusterd_crawler.message import SkipReport
@@ -48,8 +48,10 @@ def unskip(invocation: Invocation, url: str | None, rule: str) -> None:
 
 def skip_record(skip: SkipReport) -> dict[str, Any]:
     """Return a skip as it is printed; a URL that was never skipped has no rule."""
+    from clusterd.alerts import iso
+
     return {
-        "at": moment(skip.at) if skip.rule else None,
+        "at": iso(skip.at) if skip.rule else None,
         "url": skip.url,
         "rule": skip.rule or None,
         "key": skip.key or None,

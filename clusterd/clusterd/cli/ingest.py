@@ -43,7 +43,6 @@ def ingest(invocation: Invocation, paths: tuple[str, ...], sweep: str, base: str
     A PATH is a WARC file (.gz, .zst), JSON lines (.gz) with "url" and one of "html", "html_b64", "text" and optionally
     "fetched_at", "sweep", "content_type"; an HTML file; a folder of HTML files; or - for JSON lines on standard input.
     """
-    from clusterd_crawler.sketch import PROFILES
 
     from clusterd.ingest.reading import kind_of
     from clusterd.ingest.sketching import Sketching
@@ -53,9 +52,8 @@ def ingest(invocation: Invocation, paths: tuple[str, ...], sweep: str, base: str
     if base and "://" not in base:
         raise WrongInput(f"--base {base}: takes an address such as https://example.com/docs")
     config = invocation.config
-    chosen = next(p for p in PROFILES.values() if p.name == (profile or config.profile))
-    run = Sketching(chosen, sweep or config.sweep, config.crawl_id, config.max_page_bytes)
-    run.rejecting = _Rejections(invocation, run)
+    run = Sketching(invocation.profile_named(profile), sweep or config.sweep, config.crawl_id, config.max_page_bytes)
+    run.rejecting = Rejections(invocation, run)
     started = time.monotonic()
     with invocation.services() as services:
         _work(services, run, paths, base)
@@ -114,7 +112,7 @@ def _bar(paths: Sequence[str]) -> Iterator[Progress | None]:
         yield bar
 
 
-class _Rejections:
+class Rejections:
     """Names the first rejected records on standard error."""
 
     def __init__(self, invocation: Invocation, run: Sketching) -> None:
@@ -122,6 +120,7 @@ class _Rejections:
         self._run = run
 
     def __call__(self, broken: Broken) -> None:
+        """Name a record, or say once that there are more."""
         if self._run.rejected <= NAMED:
             self._invocation.hint(f"rejected: {broken.where}: {broken.reason}")
         elif self._run.rejected == NAMED + 1:

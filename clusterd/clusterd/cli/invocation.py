@@ -47,9 +47,13 @@ class Invocation:
     @property
     def profile(self) -> Profile:
         """Return the profile that documents are sketched with."""
+        return self.profile_named(None)
+
+    def profile_named(self, name: str | None) -> Profile:
+        """Return the profile that an option names, else that of the settings."""
         from clusterd_crawler.sketch import PROFILES
 
-        return next(profile for profile in PROFILES.values() if profile.name == self.config.profile)
+        return next(profile for profile in PROFILES.values() if profile.name == (name or self.config.profile))
 
     @contextmanager
     def services(self) -> Iterator[Services]:

@@ -1,7 +1,8 @@
 """JSON lines: one object a line with ``url`` and one of ``html``, ``html_b64``, ``text``.
 
-Optional: ``content_type``, ``fetched_at`` (ISO 8601), ``sweep``, ``status``. Of several contents the rawest is taken:
-``html_b64`` (bytes as they were sent), then ``html``, then ``text``. Other fields are ignored.
+Optional: ``id``, ``content_type``, ``fetched_at`` (ISO 8601), ``sweep``, ``status``. With an ``id`` a document that is
+only compared, not ingested, needs no ``url``. Of several contents the rawest is taken: ``html_b64`` (bytes as they were
+sent), then ``html``, then ``text``. Other fields are ignored.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _page(row: dict[str, Any], where: str) -> RawPage:
     body, text, content_type = _content(row)
     given = row.get("fetched_at")
     return RawPage(
-        url=_text(row, "url"),
+        url=_text(row, "url") if row.get("url") is not None or row.get("id") is None else "",
         body=body,
         text=text,
         content_type=content_type,
@@ -63,6 +64,7 @@ def _page(row: dict[str, Any], where: str) -> RawPage:
         sweep=_text(row, "sweep") if row.get("sweep") is not None else "",
         status=_status(row.get("status", 200)),
         where=where,
+        id=_id(row.get("id")),
     )
 
 
@@ -91,6 +93,12 @@ def _text(row: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise BrokenRecord(f"{name} is missing" if value is None else f"{name} is not text: {str(value)[:60]!r}")
     return value
+
+
+def _id(value: Any) -> str | int | None:
+    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
+        return value
+    raise BrokenRecord(f"id is {str(value)[:60]!r}; it takes text or a whole number")
 
 
 def _status(value: Any) -> int:

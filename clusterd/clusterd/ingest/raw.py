@@ -22,6 +22,8 @@ class RawPage:
     status: int = 200
     #: Where it was read, for messages: ``pages.jsonl:17``.
     where: str = ""
+    #: What its row calls it, if anything.
+    id: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)

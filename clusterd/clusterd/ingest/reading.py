@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final, Literal
+from typing import IO, Any, Final, Literal
 
 import zstandard
 from clusterd_crawler.errors import WrongInput
@@ -66,7 +66,7 @@ def read(path: str, base: str = "", progress: Progress | None = None) -> Iterato
         yield from read_file(Path(path), base or Path(path).resolve().as_uri())
     elif kind == "warc":
         with Path(path).open("rb") as stream:
-            yield from read_warc(_Watched(stream, progress), path)
+            yield from read_warc(io.BufferedReader(_Watched(stream, progress)), path)
     else:
         with opened(path, progress) as stream:
             yield from read_jsonl(stream, path)
@@ -76,27 +76,25 @@ def read(path: str, base: str = "", progress: Progress | None = None) -> Iterato
 def opened(path: str, progress: Progress | None = None) -> Iterator[IO[bytes]]:
     """Open a file of lines, or standard input for ``-``; gzip and Zstandard are taken off."""
     if path == "-":
-        yield _decompressed(_Watched(sys.stdin.buffer, progress))
+        yield _decompressed(io.BufferedReader(_Watched(sys.stdin.buffer, progress)))
         return
     try:
-        stream = Path(path).open("rb")
-    except (OSError, ValueError) as error:
-        raise WrongInput(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from None
-    with stream:
-        yield _decompressed(_Watched(stream, progress))
+        with Path(path).open("rb") as stream:
+            yield _decompressed(io.BufferedReader(_Watched(stream, progress)))
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise WrongInput(f"{path}: {error.strerror}") from None
 
 
-def _decompressed(stream: IO[bytes]) -> IO[bytes]:
-    buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[type-var]
-    head = buffered.peek(4)[:4]
+def _decompressed(stream: io.BufferedReader) -> IO[bytes]:
+    head = stream.peek(4)[:4]
     if head.startswith(GZIP):
-        return io.BufferedReader(gzip.GzipFile(fileobj=buffered))  # type: ignore[arg-type]
+        return io.BufferedReader(gzip.GzipFile(fileobj=stream))
     if head == ZSTD:
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(buffered, read_across_frames=True))
-    return buffered
+        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
+    return stream
 
 
-def _head(stream: IO[bytes]) -> bytes:
+def _head(stream: io.BufferedReader) -> bytes:
     """Return the first bytes of what a file holds, without its compression."""
     start = stream.read(4)
     stream.seek(0)
@@ -119,7 +117,7 @@ class _Watched(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Any) -> int:
         data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
         self._read += len(data)

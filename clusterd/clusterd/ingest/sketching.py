@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 from zlib import crc32
@@ -64,6 +64,8 @@ class Sketching:
     max_page_bytes: int = 10_000_000
     #: Called with each record that is rejected.
     rejecting: Callable[[Broken], None] = lambda broken: None
+    #: Documents may have an id in the place of a URL (collections that are compared, not ingested).
+    nameless: bool = False
     pages: int = 0
     sketched: int = 0
     rejected: int = 0
@@ -71,6 +73,10 @@ class Sketching:
 
     def sketches(self, items: Iterable[RawPage | Broken]) -> Iterator[Sketch]:
         """Yield the sketch of each page; what is broken is reported and passed over."""
+        return (sketch for sketch, _ in self.named(items))
+
+    def named(self, items: Iterable[RawPage | Broken]) -> Iterator[tuple[Sketch, RawPage]]:
+        """Yield the sketch of each page beside the page."""
         for item in items:
             self.pages += 1
             try:
@@ -82,21 +88,26 @@ class Sketching:
                 self.rejecting(Broken(item.where, str(error)))
             else:
                 self.sketched += 1
-                yield sketch
+                yield sketch, item
 
     def _sketch(self, page: RawPage) -> Sketch:
-        canonical(page.url)  # refuses what is no absolute URL
+        if self.nameless and not page.url:
+            page = replace(page, url=str(page.id))
+        elif not page.url:
+            raise WrongInput("url is missing")
+        elif not self.nameless:
+            canonical(page.url)  # refuses what is no absolute URL
         if page.status >= FAILED:
             raise WrongInput(f"{page.url} was answered with status {page.status}: no page")
         sweep = page.sweep or self.sweep
         at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)
         if page.text is not None:
-            return sketch_plain(page.url, page.text, self.profile, fetched_at=at, crawl=self.crawl, sweep=sweep)
+            return sketch_plain(page.url, page.text, profile=self.profile, fetched_at=at, crawl=self.crawl, sweep=sweep)
         return sketch_page(
             page.url,
             (page.body or b"")[: self.max_page_bytes],
-            self.profile,
-            content_type=page.content_type,
+            page.content_type,
+            profile=self.profile,
             fetched_at=at,
             status=page.status,
             crawl=self.crawl,

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import IO, Any, Final
 
 import zstandard
-from warcio.archiveiterator import ArchiveIterator
-from warcio.exceptions import ArchiveLoadFailed
+from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
 
@@ -77,7 +77,7 @@ def _page(record: Any, where: str) -> RawPage | None:
 def _plain(stream: IO[bytes]) -> IO[bytes]:
     """Return the stream without Zstandard; gzip is left to warcio, which reads it member by member."""
     head = stream.read(4)
-    rest = _Peeked(head, stream)
+    rest = io.BufferedReader(_Peeked(head, stream))
     if head == ZSTD_DICTIONARY:
         rest.read(4)
         size = struct.unpack("<I", rest.read(4))[0]
@@ -88,7 +88,7 @@ def _plain(stream: IO[bytes]) -> IO[bytes]:
     elif head == ZSTD:
         decompressor = zstandard.ZstdDecompressor()
     else:
-        return io.BufferedReader(rest)
+        return rest
     return io.BufferedReader(decompressor.stream_reader(rest, read_across_frames=True))
 
 

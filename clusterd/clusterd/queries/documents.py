@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.page import main_tokens, plain_tokens
 from clusterd_crawler.sketch import Profile, StreamSketch, sketch_tokens
+from clusterd_crawler.text import decode, marked_text
+from clusterd_crawler.tokens import fold, marked_tokens, tokens
 from clusterd_crawler.urls import canonical
 
 from clusterd.clusters.contract import Index
@@ -54,15 +55,23 @@ def document(given: str, index: Index | None, profile: Profile) -> Document:
 
 def of_text(text: str, profile: Profile) -> Document:
     """Return a plain text as a document."""
-    tokens = plain_tokens(text)
-    return Document(None, sketch_tokens(tokens, profile), tuple(tokens))
+    return of_tokens(tokens(text), profile)
 
 
 def of_bytes(data: bytes, profile: Profile) -> Document:
     """Return HTML or plain text, gzipped or not, as a document."""
     data = unpacked(data, "the input")
-    tokens = main_tokens(data) if is_html(data) else plain_tokens(data.decode("utf-8", "replace"))
-    return Document(None, sketch_tokens(tokens, profile), tuple(tokens))
+    if not is_html(data):
+        return of_text(decode(data, "text/plain"), profile)
+    marked, _ = marked_text(decode(data, "text/html"))
+    sequence, is_main = marked_tokens(fold(marked.decode("utf-8", "surrogatepass")))
+    main = [token for token, kept in zip(sequence, is_main, strict=True) if kept]
+    return of_tokens(main or sequence, profile)
+
+
+def of_tokens(sequence: list[str], profile: Profile) -> Document:
+    """Return a sequence of tokens as a document."""
+    return Document(None, sketch_tokens(sequence, profile), tuple(sequence))
 
 
 def of_url(url: str, index: Index) -> Document:

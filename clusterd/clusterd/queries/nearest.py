@@ -139,8 +139,8 @@ class Nearest:
         starts = self._starts[at[rare]]
         counts = np.append(self._starts, len(self._owners))[at[rare] + 1] - starts
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        shared = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
-        shared = shared - self._octaves @ self._by_chance(own, weights)
+        carried = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
+        shared = carried - self._octaves @ self._by_chance(own, weights)
         best = np.argsort(-shared, kind="stable")[:READ]
         chosen = dict.fromkeys(int(owner) for owner in best if shared[owner] > 0)
         chosen.update(dict.fromkeys(self._namesakes.get(page_name(query.url), [])[:READ]))

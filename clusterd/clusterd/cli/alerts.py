@@ -1,0 +1,58 @@
+"""``clusterd alerts``: what joined, left, merged and split, since a time or as it happens."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import click
+from clusterd_crawler.errors import WrongInput
+
+from clusterd.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from clusterd.alerts import Alert
+
+COLUMNS: Final = ("at", "event", "policy", "cluster", "size", "url", "match", "resemblance")
+#: Suffix of a span → seconds.
+SPANS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@click.command("alerts")
+@click.option("--since", metavar="TIME", help="From this time on: 2026-01-31T12:00:00Z, or a span such as 90s, 2h, 1d.")
+@click.option("--follow", is_flag=True, help="Go on as alerts come, until interrupted.")
+@click.pass_obj
+def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
+    """Read the alerts, oldest first; with --follow those to come (and with --since also the earlier ones)."""
+    at = None if since is None else moment(since)
+    with invocation.services() as services:
+        if not follow:
+            empty = "no alerts" + ("" if since is None else f" since {since}")
+            invocation.show(map(asdict, services.alerts.since(at or 0)), COLUMNS, empty=empty)
+            return
+        try:
+            for alert in services.alerts.follow(at):
+                invocation.emit(asdict(alert), line(alert))
+        except KeyboardInterrupt:
+            invocation.hint("stopped")
+
+
+def moment(given: str) -> int:
+    """Return an ISO 8601 time, or a span before now, as Unix milliseconds."""
+    if given[:-1].isdigit() and given[-1:] in SPANS:
+        return round((time.time() - int(given[:-1]) * SPANS[given[-1]]) * 1000)
+    try:
+        read = datetime.fromisoformat(given)
+    except ValueError:
+        raise WrongInput(
+            f"--since {given}: takes an ISO 8601 time such as 2026-01-31T12:00:00Z, or a span such as 90s, 2h, 1d"
+        ) from None
+    return round((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def line(alert: Alert) -> str:
+    """Return an alert on one line, for people."""
+    match = f"  {alert.resemblance:.2f} {alert.match}" if alert.match else ""
+    return f"{alert.at}  {alert.event:<6}  {alert.policy} {alert.cluster} ({alert.size})  {alert.url}{match}"

@@ -1,0 +1,101 @@
+"""``clusterd pairs FILE`` and ``clusterd batch cluster FILE``: whole collections, without the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import click
+from clusterd_crawler.errors import WrongInput
+
+from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
+from clusterd.cli.invocation import Invocation
+
+if TYPE_CHECKING:
+    from clusterd_crawler.sketch import Sketch
+
+    from clusterd.batch.pairing import Pair
+
+PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
+
+
+@click.command("pairs")
+@click.argument("file", metavar="FILE")
+@click.option("--threshold", metavar="T", type=click.FloatRange(0, 1, min_open=True), required=True, help="r ≥ T.")
+@click.option("--containment", is_flag=True, help="c ≥ T in one of the two directions instead.")
+@click.option("--profile", type=click.Choice(["text", "compact", "short"]), help="How a text becomes a sketch.")
+@click.pass_obj
+def pairs(invocation: Invocation, file: str, threshold: float, containment: bool, profile: str | None) -> None:
+    """Find all pairs of alike documents in a file of JSON lines (or another that ingest takes).
+
+    A document is named by its "id", else by its "url".
+    """
+    from clusterd import batch
+
+    read = Rows(invocation, profile)
+    sketches = read.sketches(file)
+    found = sorted(batch.pairs(sketches, threshold, containment), key=lambda pair: -measure(pair, containment))
+    records = (
+        {
+            "a": read.names[pair.a],
+            "b": read.names[pair.b],
+            "resemblance": pair.estimate.resemblance,
+            "a_in_b": pair.estimate.a_in_b,
+            "b_in_a": pair.estimate.b_in_a,
+        }
+        for pair in found
+    )
+    invocation.show(records, PAIR_COLUMNS, empty=f"no pair reaches {threshold}")
+
+
+@click.group("batch")
+def batch() -> None:
+    """Work on a whole file at once, without the store."""
+
+
+@batch.command("cluster")
+@click.argument("file", metavar="FILE")
+@click.option("--policy", metavar="P", default=DEFAULT_POLICY, show_default=True, help="Under which policy.")
+@click.option("--min-size", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Least size.")
+@click.option("--profile", type=click.Choice(["text", "compact", "short"]), help="How a text becomes a sketch.")
+@click.pass_obj
+def batch_cluster(invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None) -> None:
+    """Cluster a file by the paper's four-phase algorithm, in bounded memory."""
+    from clusterd import batch as algorithms
+
+    known = {one.name: one for one in invocation.config.policies}
+    if policy not in known:
+        raise WrongInput(f"there is no policy {policy}; the policies are {', '.join(known)}")
+    read = Rows(invocation, profile)
+    found = algorithms.cluster(read.sketches(file), [known[policy]])[policy]
+    records = (cluster_record(cluster) for cluster in found if cluster.size >= min_size)
+    invocation.show(records, CLUSTER_COLUMNS, empty="no clusters")
+
+
+class Rows:
+    """The documents of a file and what they are called in an answer."""
+
+    def __init__(self, invocation: Invocation, profile: str | None) -> None:
+        from clusterd.cli.ingest import Rejections
+        from clusterd.ingest.sketching import Sketching
+
+        chosen = invocation.profile_named(profile)
+        self._run = Sketching(chosen, max_page_bytes=invocation.config.max_page_bytes, nameless=True)
+        self._run.rejecting = Rejections(invocation, self._run)
+        #: The id of each sketched document, else its URL.
+        self.names: list[str | int] = []
+
+    def sketches(self, file: str) -> Iterator[Sketch]:
+        """Yield the sketches of a file's documents; `WrongInput` where it has none."""
+        from clusterd.ingest.reading import read
+
+        for sketch, page in self._run.named(read(file)):
+            self.names.append(page.url if page.id is None else page.id)
+            yield sketch
+        if not self._run.sketched:
+            raise WrongInput(f"{file}: has no document; a row has id or url, and one of html, html_b64, text")
+
+
+def measure(pair: Pair, containment: bool) -> float:
+    """Return the figure that the threshold is compared with."""
+    return max(pair.estimate.a_in_b, pair.estimate.b_in_a) if containment else pair.estimate.resemblance

@@ -4,14 +4,14 @@ An edit is first judged wherever it applies. Where pages differ, its context is 
 the other (path, folder, a parameter) whose own record is clean and too long to be luck under the record of the whole:
 with a share s of agreement overall, n clean trials in a row are luck with probability s^n, and that has to be below
 `LUCK`. At last the context is closed: it is restricted to the values seen in agreeing pages, for every key, unless
-nearly every content brings a new value (`OPEN`), in which case any value is accepted. `days=1,3,14` agreeing says
+they are so many that the next may be expected to agree too (`OPEN`), in which case any value is accepted. `days=1,3,14` agreeing says
 nothing about `days=30`, a hundred different session ids say something about the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, log
 from typing import Final
 
@@ -20,20 +20,22 @@ from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits import CandidateEdit
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
-from clusterd.learning.trials import NO_OUTCOME, Outcome, judge, lower_bound
+from clusterd.learning.trials import Outcome, judge, lower_bound
 
 #: A rule goes live above this lower bound: 25 clean trials (FIELD: below .9 small sites lose contents).
 BOUND: Final = 0.9
 #: Most units of a live rule that may differ, of those tried, when there are many.
 DIFFER: Final = 0.01
-#: Most agreeing contents, for a key's values to count as open: this share of them brings a new value.
-OPEN: Final = 0.5
+#: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
+OPEN: Final = 0.84
 #: Most probability that the clean record of a value is luck.
 LUCK: Final = 0.05
 #: Most keys that a context is narrowed by.
 NARROWINGS: Final = 3
 #: Most values that a condition lists.
 LISTED: Final = 400
+#: Most values of an edited key that are judged one by one.
+ALONE: Final = 64
 #: Fewest agreements that a value of an edited key needs.
 OWN_VALUE: Final = 2
 #: Fewest pages of an outcome with this little are not looked at further.
@@ -118,39 +120,88 @@ def path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
         yield Attribute(name, table[snapshot.path], start=start, end=end, texts=["", *numbers])
 
 
+class Trials:
+    """The pages that an edit brings together, and what becomes of them when its context is narrowed.
+
+    Narrowing only takes edited pages out of groups, so what the first judgement found is all that later ones need.
+    """
+
+    def __init__(self, snapshot: Snapshot, edit: CandidateEdit) -> None:
+        self.edit = edit
+        #: Rows of the snapshot that the edit changes, under the context so far.
+        self.rows = edit.rows(snapshot)
+        after = edit.keys(snapshot, self.rows) if self.rows.any() else snapshot.key
+        whole = judge(snapshot.key, after, snapshot.content, self.rows)
+        self._at = np.sort(whole.rows)
+        self._before = snapshot.key[self._at]
+        self._after = after[self._at]
+        self._content = snapshot.content[self._at]
+        self.outcome = self._judged(self.rows[self._at])
+
+    def _judged(self, changed: Flags) -> Outcome:
+        after = np.where(changed, self._after, self._before)
+        found = judge(self._before, after, self._content, changed)
+        return replace(found, rows=self._at[found.rows])
+
+    def narrow(self, wanted: Flags) -> None:
+        """Leave only these rows edited."""
+        self.rows = self.rows & wanted
+        self.outcome = self._judged(self.rows[self._at])
+
+    def records(self, attribute: Attribute) -> tuple[Rows, Rows]:
+        """Return, for every value of a key, its agreeing contents and what differs, of the rows edited."""
+        size = int(attribute.values.max(initial=0)) + 1
+        if attribute.column in self.edit.own or (not self.edit.own and attribute.column is None):
+            alone = self._records_alone(attribute, size)
+            if alone is not None:
+                return alone
+        values = attribute.values[self.outcome.rows]
+        edited = self.rows[self.outcome.rows]
+        good = self.outcome.good & edited
+        pairs = np.unique(np.stack([values[good], self.outcome.content[good]]), axis=1)
+        bad = ~self.outcome.good & edited
+        return np.bincount(pairs[0], minlength=size), np.bincount(values[bad], minlength=size)
+
+    def _records_alone(self, attribute: Attribute, size: int) -> tuple[Rows, Rows] | None:
+        """Judge each value of an edited key by itself: in a group of several it is not plain which of them differs."""
+        values = attribute.values[self._at]
+        edited = self.rows[self._at]
+        present = np.unique(values[edited])
+        if len(present) > ALONE:
+            return None
+        good, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        for value in present.tolist():
+            found = self._judged(edited & (values == value))
+            good[value], bad[value] = found.agreed, found.differed
+        return good, bad
+
+
 def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior: int = 0) -> Proposal | None:
     """Find the context in which an edit holds above the bound; None where there is none.
 
     ``prior`` is how many clean trials the kind of edit brings along (`candidates.PRIORS`).
     """
-    rows = edit.rows(snapshot)
-    outcome = _outcome(snapshot, edit, rows)
-    if outcome.agreed + prior < FEWEST or not outcome.agreed:
+    trials = Trials(snapshot, edit)
+    if not trials.outcome.agreed or trials.outcome.agreed + prior < FEWEST:
         return None
-    found = list(attributes(snapshot, edit, rows))
+    found = list(attributes(snapshot, edit, trials.rows))
     conditions: list[Condition] = []
     for _ in range(NARROWINGS):
-        if _holds(outcome, bound, prior):
+        if _holds(trials.outcome, bound, prior):
             break
-        narrowed = _narrowest(snapshot, edit, rows, outcome, found) if outcome.agreed else None
-        if narrowed is None:
-            return None
-        attribute, allowed = narrowed
-        condition = attribute.condition(snapshot, allowed)
-        if condition is None:
+        narrowed = _narrowest(trials, found) if trials.outcome.agreed else None
+        condition = narrowed and narrowed[0].condition(snapshot, narrowed[1])
+        if narrowed is None or condition is None:
             return None
         conditions.append(condition)
-        rows = rows & np.isin(attribute.values, allowed)
-        outcome = _outcome(snapshot, edit, rows)
+        trials.narrow(np.isin(narrowed[0].values, narrowed[1]))
+    if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions):
+        return None
+    outcome = trials.outcome
     if not _holds(outcome, bound, prior):
         return None
-    return _closed(snapshot, edit, rows, outcome, conditions, found, bound, prior)
-
-
-def _outcome(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Outcome:
-    if not rows.any():
-        return NO_OUTCOME
-    return judge(snapshot.key, edit.keys(snapshot, rows), snapshot.content, rows)
+    reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
+    return Proposal(edit, trials.rows, conditions, outcome, reached)
 
 
 def _holds(outcome: Outcome, bound: float, prior: int) -> bool:
@@ -162,16 +213,15 @@ def _holds(outcome: Outcome, bound: float, prior: int) -> bool:
     )
 
 
-def _narrowest(
-    snapshot: Snapshot, edit: CandidateEdit, rows: Flags, outcome: Outcome, found: list[Attribute]
-) -> tuple[Attribute, Rows] | None:
+def _narrowest(trials: Trials, found: list[Attribute]) -> tuple[Attribute, Rows] | None:
     """Return the key, and its values with a record that is clean beyond luck, that keep most agreeing contents."""
+    outcome = trials.outcome
     share = outcome.agreed / (outcome.agreed + outcome.differed)
-    need = max(2, ceil(log(LUCK) / log(min(share, 0.999)))) if share > 0 else 2
+    need = max(2, ceil(log(LUCK) / log(min(share, 0.999))))
     best: tuple[Attribute, Rows] | None = None
     most = 0
     for attribute in found:
-        good, bad = records(outcome, attribute, rows)
+        good, bad = trials.records(attribute)
         allowed = np.flatnonzero((good >= need) & (bad <= DIFFER * good))
         kept = int(good[allowed].sum())
         if kept > most and len(allowed) < np.count_nonzero(good + bad):
@@ -179,79 +229,47 @@ def _narrowest(
     return best
 
 
-def records(outcome: Outcome, attribute: Attribute, rows: Flags) -> tuple[Rows, Rows]:
-    """Return, for every value of a key, its agreeing contents and its pages that differ (of the rows edited)."""
-    values = attribute.values[outcome.rows]
-    size = int(attribute.values.max(initial=0)) + 1
-    edited = rows[outcome.rows]
-    good = outcome.good & edited
-    pairs = np.unique(np.stack([values[good], outcome.content[good]]), axis=1)
-    bad = ~outcome.good & edited
-    return np.bincount(pairs[0], minlength=size), np.bincount(values[bad], minlength=size)
-
-
-def _closed(
-    snapshot: Snapshot,
-    edit: CandidateEdit,
-    rows: Flags,
-    outcome: Outcome,
-    conditions: list[Condition],
-    found: list[Attribute],
-    bound: float,
-    prior: int,
-) -> Proposal | None:
-    """Restrict the context to what its evidence has seen."""
-    narrowed = {(condition.key, condition.test == "only") for condition in conditions}
-    conditions = list(conditions)
+def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition]) -> bool:
+    """Restrict the context to what its evidence has seen; false where that cannot be written."""
     path_closed = False
     for attribute in found:
         if path_closed and attribute.column is None:
             continue
-        good, bad = records(outcome, attribute, rows)
-        own = attribute.column in edit.own
+        own = attribute.column in trials.edit.own
+        good, bad = trials.records(attribute)
+        if is_open(good, bad):
+            continue
         seen = np.flatnonzero(good >= (OWN_VALUE if own else 1))
         if own:
             seen = np.union1d(seen[bad[seen] <= DIFFER * good[seen]], [0])
-        if is_open(good):
-            continue
+        elif attribute.column is not None and not seen.any():
+            continue  # Absent from all agreeing pages: `_only_seen_names` says so for every such key at once.
         condition = attribute.condition(snapshot, seen)
         if condition is None:
             if attribute.name != "path":
-                return None
+                return False
             continue
         path_closed |= attribute.name == "path"
-        rows = rows & np.isin(attribute.values, seen)
-        conditions = [known for known in conditions if known.key != condition.key] + [condition]
-    if narrowed or conditions:
-        outcome = _outcome(snapshot, edit, rows)
-    rows, only = _only_seen_names(snapshot, rows, outcome)
-    outcome = _outcome(snapshot, edit, rows)
-    if not _holds(outcome, bound, prior):
-        return None
-    reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
-    return Proposal(edit, rows, [*conditions, only], outcome, reached)
+        trials.narrow(np.isin(attribute.values, seen))
+        conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
+    conditions.append(_only_seen_names(snapshot, trials))
+    return True
 
 
-def is_open(good: Rows) -> bool:
-    """Whether nearly every content brings a new value, by the agreeing contents of each value."""
-    present = good[1:]
-    total = int(present.sum())
-    return total >= FEWEST and np.count_nonzero(present) >= OPEN * total and not int(good[0]) > total
+def is_open(good: Rows, bad: Rows) -> bool:
+    """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
+    clean = np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:]))
+    return lower_bound(clean, np.count_nonzero(good[1:] + bad[1:])) >= OPEN
 
 
-def _only_seen_names(snapshot: Snapshot, rows: Flags, outcome: Outcome) -> tuple[Flags, Condition]:
+def _only_seen_names(snapshot: Snapshot, trials: Trials) -> Condition:
     """Restrict to URLs with no other query keys than those of agreeing pages."""
-    shapes = snapshot.evidence.shapes.items
-    agreeing = np.unique(snapshot.shape[outcome.rows[outcome.good]])
-    names: set[str] = set()
-    for number in agreeing.tolist():
-        shape = shapes[number]
-        assert isinstance(shape, tuple)
-        names |= {key[0] for key in shape}
-    fits = np.zeros(len(shapes), np.bool_)
-    for number in np.unique(snapshot.shape).tolist():
-        fits[number] = all(key[0] in names for key in _shape(shapes[number]))
-    return rows & fits[snapshot.shape], Condition(Key(), "only", tuple(sorted(names)))
+    shapes = [_shape(item) for item in snapshot.evidence.shapes.items]
+    agreeing = np.unique(snapshot.shape[trials.outcome.rows[trials.outcome.good]])
+    names = {key[0] for number in agreeing.tolist() for key in shapes[number]}
+    fits = np.array([all(key[0] in names for key in shape) for shape in shapes], np.bool_)
+    trials.narrow(fits[snapshot.shape])
+    return Condition(Key(), "only", tuple(sorted(names)))
 
 
 def _shape(item: object) -> Shape:

@@ -28,6 +28,7 @@ from clusterd.learning.contexts import BOUND, Proposal, refine
 from clusterd.learning.contract import Page
 from clusterd.learning.evidence import Evidence, Snapshot
 from clusterd.learning.families import families
+from clusterd.learning.names import NameEvidence
 
 #: Learn again when the duplicates have grown by this share …
 GROWTH: Final = 0.15
@@ -45,6 +46,7 @@ class Learner:
         self.identity = identity
         self.bound = bound
         self.evidence = Evidence()
+        self.names = NameEvidence()
         self.rules: tuple[Rule, ...] = ()
         self.version = 0
         self._duplicates = 0
@@ -60,6 +62,7 @@ class Learner:
             except WrongInput:
                 continue
             _, new = self.evidence.add(url, page.content)
+            self.names.observe(url, page.content, page.names)
             if not new:
                 self._duplicates += 1
 
@@ -72,6 +75,7 @@ class Learner:
         self._learned_at = self._duplicates
         snapshot = Snapshot(self.evidence)
         found = [self._rule(proposal, at) for proposal in self._accepted(snapshot)]
+        found += self.names.rules(self.host, self.identity, at)
         return self._publish(found, at)
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[Proposal]:

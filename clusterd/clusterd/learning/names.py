@@ -1,0 +1,199 @@
+"""Which names are believed: what a page calls itself, against what the URL so named showed when it was fetched.
+
+A *coincidence* is a fetched URL and a fetched page that bears a name which means that URL: its canonical, shortlink or
+og:url is the URL, or one of its anchors is the value of one of the URL's parameters. It is right where both show one
+content. Coincidences are counted by kind of name, form of the URL, and form of the bearing page; a form is the path
+with the names of the query keys, or for a URL without a query its depth and the ending of its last component. Taken all
+together names lie (on one blog a third of them); by form the true ones separate cleanly. Believed is what was right
+`RIGHT` times, for different contents, at a share of `TRUE`.
+
+Cost: a few look-ups a name when a page is observed; tables are bounded by `TABLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from clusterd_crawler.names import anchor_hash, name_hash
+from clusterd_crawler.rules import Condition, Key, Rule, rule_id
+from clusterd_crawler.sketch import Name
+from clusterd_crawler.urls import Url, parse
+
+from clusterd.learning.trials import lower_bound
+
+#: Different contents that a kind of name has to be right about …
+RIGHT: Final = 15
+#: … and the share of coincidences that have to be right.
+TRUE: Final = 0.98
+#: Most names and URLs of a host that are remembered.
+TABLE: Final = 1_000_000
+#: Most pages remembered for one name.
+BEARERS: Final = 8
+#: Longest number that is looked up as an anchor.
+DIGITS: Final = 18
+#: Most coincidences kept as a rule's evidence, of each kind.
+PAIRS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What kind of URL it is: the path and the query's names, or without a query the depth and the ending."""
+
+    path: str
+    names: tuple[str, ...]
+    depth: int = 0
+
+    def conditions(self, first: str = "") -> tuple[Condition, ...]:
+        """Return the form as a rule's context; the condition on the key ``first`` stands first."""
+        if not self.names:
+            ending = Condition(Key(end=1), "like", (self.path,))
+            return (ending, Condition(Key(), "depth", (str(self.depth),)), Condition(Key(), "only", ()))
+        ordered = sorted(self.names, key=lambda name: (name != first, name))
+        present = tuple(Condition(Key(name=name), "any") for name in ordered)
+        return (*present, Condition(Key(), "is", (self.path,)), Condition(Key(), "only", self.names))
+
+
+def form_of(url: Url) -> Form:
+    """Return the form of a URL."""
+    if url.query:
+        return Form("/".join(url.path), tuple(sorted({name for name, _ in url.query})))
+    last = url.path[-1]
+    stem, dot, ending = last.rpartition(".")
+    named = last if stem == "index" or not last else f"*{dot}{ending}" if dot else "*"
+    return Form(named, (), len(url.path))
+
+
+@dataclass(slots=True)
+class Record:
+    """Coincidences of one kind of name, form of URL and form of bearer."""
+
+    right: set[int] = field(default_factory=set)
+    wrong: int = 0
+    pairs: list[tuple[str, str, bool]] = field(default_factory=list)
+
+    def note(self, url: str, bearer: str, content: int, agreed: bool) -> None:
+        """Count one coincidence."""
+        if agreed:
+            self.right.add(content)
+        else:
+            self.wrong += 1
+        if sum(pair[2] is agreed for pair in self.pairs) < PAIRS:
+            self.pairs.append((bearer, url, agreed))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPage:
+    """A fetched page, as a bearer of names or as what they mean."""
+
+    url: str
+    content: int
+    form: Form
+
+
+#: Kind of name, the query key that points to an anchor (else ""), form of the URL, form of the bearer.
+RecordKey = tuple[str, str, Form, Form]
+
+
+class NameEvidence:
+    """The coincidences of one host."""
+
+    def __init__(self) -> None:
+        self._bearers: dict[tuple[str, int], list[NamedPage]] = {}
+        self._meant: dict[tuple[str, int], list[tuple[str, NamedPage]]] = {}
+        self.records: dict[RecordKey, Record] = {}
+
+    def observe(self, url: str, content: int, names: Iterable[Name]) -> None:
+        """Take a fetched page (its URL canonical)."""
+        taken = parse(url)
+        page = NamedPage(url, content, form_of(taken))
+        for name in names:
+            for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
+                self._coincide(name.kind, key, meant, page)
+            self._remember(self._bearers, (name.kind, name.hash), page)
+        for key, hashed in _meanings(url, taken):
+            kinds = ("anchor",) if key else ("canonical", "shortlink", "og")
+            for kind in kinds:
+                for bearer in self._bearers.get((kind, hashed), ()):
+                    self._coincide(kind, key, page, bearer)
+            self._remember(self._meant, _table("anchor" if key else "", hashed), (key, page))
+
+    def _remember(self, table: dict[tuple[str, int], list[object]], key: tuple[str, int], entry: object) -> None:
+        known = table.get(key)
+        if known is not None:
+            if len(known) < BEARERS:
+                known.append(entry)
+        elif len(table) < TABLE:
+            table[key] = [entry]
+
+    def _coincide(self, kind: str, key: str, meant: NamedPage, bearer: NamedPage) -> None:
+        if meant.url == bearer.url:
+            return
+        record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
+        record.note(meant.url, bearer.url, meant.content, meant.content == bearer.content)
+
+    def rules(self, host: str, identity: Literal["identical", "near"], at: int) -> Iterator[Rule]:
+        """Yield the name rules that the coincidences bear out."""
+        together: dict[tuple[str, str, Form], list[tuple[Form, Record]]] = {}
+        for (kind, key, form, bearer), record in self.records.items():
+            together.setdefault((kind, key, form), []).append((bearer, record))
+        for (kind, key, form), records in together.items():
+            right = set().union(*(record.right for _, record in records))
+            wrong = sum(record.wrong for _, record in records)
+            context = form.conditions(key)
+            if believed(len(right), wrong):
+                pairs = [pair for _, record in records for pair in record.pairs]
+                yield _rule(host, kind, context, (), len(right), wrong, identity, at, pairs)
+                continue
+            for bearer, record in records:
+                if believed(len(record.right), record.wrong):
+                    carrier = bearer.conditions()
+                    counts = (len(record.right), record.wrong)
+                    yield _rule(host, kind, context, carrier, *counts, identity, at, record.pairs)
+
+
+def believed(right: int, wrong: int) -> bool:
+    """Whether so many coincidences make a kind of name believed."""
+    return right >= RIGHT and right >= TRUE * (right + wrong)
+
+
+def _table(kind: str, hashed: int) -> tuple[str, int]:
+    return ("anchor" if kind == "anchor" else "", hashed)
+
+
+def _meanings(url: str, taken: Url) -> Iterator[tuple[str, int]]:
+    """Yield what names may mean this URL: itself, and the number of each of its parameters."""
+    yield "", name_hash(url)
+    for name, value in taken.query:
+        if value and len(value) <= DIGITS and value.isascii() and value.isdigit():
+            yield name, anchor_hash(value)
+
+
+def _rule(
+    host: str,
+    kind: str,
+    context: tuple[Condition, ...],
+    carrier: tuple[Condition, ...],
+    right: int,
+    wrong: int,
+    identity: Literal["identical", "near"],
+    at: int,
+    pairs: Iterable[tuple[str, str, bool]],
+) -> Rule:
+    return Rule(
+        id=rule_id(host, context, (), name=kind, carrier=carrier, identity=identity),
+        host=host,
+        context=context,
+        transformation=(),
+        kind="name",
+        name=kind,
+        carrier=carrier,
+        identity=identity,
+        support=right,
+        coverage=right + wrong,
+        precision=round(right / (right + wrong), 4),
+        lower_bound=round(lower_bound(right, right + wrong), 4),
+        since=at,
+        evidence=tuple(sorted(pairs, key=lambda pair: pair[2])[: 2 * PAIRS]),
+    )

@@ -15,15 +15,22 @@ CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
 
 
-def connect(url: str) -> Any:
-    """Return a client of a Redis (``redis://``, ``rediss://``, ``unix://``) or a cluster (``redis+cluster://``)."""
+def library() -> Any:
+    """Return the client library; `SettingError` names the extra where it is missing."""
     try:
         import redis
-        from redis.backoff import NoBackoff
-        from redis.cluster import RedisCluster
-        from redis.retry import Retry
     except ImportError:
         raise SettingError("CLUSTERD_REDIS needs the Redis client: pip install 'clusterd[redis]'") from None
+    return redis
+
+
+def connect(url: str) -> Any:
+    """Return a client of a Redis (``redis://``, ``rediss://``, ``unix://``) or a cluster (``redis+cluster://``)."""
+    redis = library()
+    from redis.backoff import NoBackoff
+    from redis.cluster import RedisCluster
+    from redis.retry import Retry
+
     # protocol 2: one shape of answers, whatever the client's default
     limits = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS, "protocol": 2}
     with translated(url):
@@ -36,8 +43,7 @@ def connect(url: str) -> Any:
 @contextmanager
 def translated(url: str) -> Iterator[None]:
     """Let the client's errors leave as `Unreachable`."""
-    import redis
-
+    redis = library()
     try:
         yield
     except (redis.RedisError, OSError) as error:

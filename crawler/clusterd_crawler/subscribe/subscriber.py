@@ -21,7 +21,7 @@ from clusterd_crawler.subscribe.contract import Feed, News
 logger = logging.getLogger(__name__)
 
 #: Seconds that one poll waits, so that closing takes no longer.
-POLL_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.25
 #: Seconds between two attempts to reach a feed that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
 

@@ -1,0 +1,301 @@
+"""One spider's crawl as clusterd sees it: decides about requests, notes pages, listens to the daemon.
+
+Everything that waits (network, disk, HTML, rule sets) happens in other threads; what is here runs in the crawl's loop
+and touches memory alone: one decision a request, one hop to a thread a page. The middleware is a thin shell around it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from scrapy import Request, Spider
+from scrapy.exceptions import DontCloseSpider
+from scrapy.http import HtmlResponse, Response
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.asyncio import create_looping_call, run_in_thread
+from scrapy.utils.httpobj import urlparse_cached
+
+from clusterd_crawler import signals
+from clusterd_crawler.connections import Connections
+from clusterd_crawler.decisions import Decisions
+from clusterd_crawler.embedded_daemon import EmbeddedDaemon
+from clusterd_crawler.errors import ClusterdError, WrongInput
+from clusterd_crawler.event_loop import EventLoop
+from clusterd_crawler.kept import Kept, KeptOut
+from clusterd_crawler.message import Failure, SkipReport, Verdict
+from clusterd_crawler.publish.publisher import Counts, Publisher
+from clusterd_crawler.reporter import URL_BYTES, Reporter
+from clusterd_crawler.rule_changes import RuleChanges
+from clusterd_crawler.settings import Settings
+from clusterd_crawler.skipped import SkippedDuplicate
+from clusterd_crawler.skips import KnownPages, Skip
+from clusterd_crawler.spool import Spool
+from clusterd_crawler.subscribe.subscriber import Subscriber
+from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.verdicts import Verdicts
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+#: Skipped and explored URLs that are remembered, so that each counts once.
+REMEMBERED: Final = 200_000
+#: Seconds for the first contact with the embedded store before the spider starts, so that its rules are in use.
+START_SECONDS: Final = 30.0
+#: Seconds that the publisher gets at the end: where the log answers, and where it does not.
+CLOSE_SECONDS: Final = (15.0, 1.0)
+#: Policies whose verdict makes a page a near-duplicate.
+NEAR_POLICIES: Final = frozenset({"identical", "near"})
+#: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
+#: withdrawn while what it kept out can still be fetched.
+EXPLORED_SECONDS: Final = 3.0
+#: Seconds between two copies of the threads' counters to Scrapy's stats.
+COUNT_SECONDS: Final = 1.0
+
+
+class Crawl:
+    """See the module. Made when the spider opens, in the loop's thread."""
+
+    def __init__(self, crawler: Crawler, settings: Settings, project: Path) -> None:
+        assert crawler.spider is not None
+        assert crawler.stats is not None
+        self._crawler = crawler
+        self._spider: Spider = crawler.spider
+        self._stats = crawler.stats
+        self._settings = settings
+        self._loop = EventLoop()
+        self._connections = Connections(settings, project)
+        self.id = settings.crawl_id or f"{self._spider.name}-{uuid.uuid4().hex[:12]}"
+        self._decisions = Decisions(KnownPages.from_settings(settings))
+        self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
+        self._verdicts = Verdicts(settings.verdict_timeout)
+        self._changes = RuleChanges(self._loop, self._decisions, self._kept, self._fetch_again, self._announce, now)
+        self._reporter = Reporter(settings, self.id)
+        self._met: set[str] = set()
+        self._skipped: OrderedDict[str, str] = OrderedDict()
+        self._explored: OrderedDict[str, Skip] = OrderedDict()
+        self._explored_last = float("-inf")
+        self._counted = Counts()
+        self._publisher: Publisher | None = None
+        self._subscriber: Subscriber | None = None
+        self._daemon: EmbeddedDaemon | None = None
+        self._counting: Any = None
+
+    async def open(self) -> None:
+        """Start the threads, and the daemon where it is ours; the crawl waits for nobody but an embedded store."""
+        spool, limit = self._connections.spool, self._settings.spool_bytes
+        if self._connections.embedded:
+            self._daemon = EmbeddedDaemon(self._connections.data, self._settings.redis_prefix)
+            await run_in_thread(self._daemon.start)
+        self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit), self._settings.queue)
+        self._reporter.publisher = self._publisher
+        self._subscriber = Subscriber(
+            self._connections.feed(),
+            lambda rules: self._loop.call(self._changes.arrived, rules),
+            lambda verdict: self._loop.call(self._answered, verdict),
+            self.id,
+        )
+        if self._daemon is not None:
+            await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
+        self._counting = create_looping_call(self._count)
+        self._counting.start(COUNT_SECONDS, now=False)
+
+    async def close(self) -> None:
+        """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads."""
+        if self._publisher is None or self._subscriber is None:
+            return
+        if self._counting is not None and self._counting.running:
+            self._counting.stop()
+        seconds = CLOSE_SECONDS[0] if self._publisher.reachable else CLOSE_SECONDS[1]
+        await run_in_thread(self._publisher.close, seconds)
+        if self._daemon is not None and not await run_in_thread(self._daemon.drain):
+            logger.warning("The daemon has not worked off this crawl yet; the next one goes on with it")
+        await run_in_thread(self._subscriber.close, 5.0)
+        if self._daemon is not None:
+            await run_in_thread(self._daemon.stop)
+        await run_in_thread(self._kept.close)
+        self._count()
+
+    def idle(self) -> None:
+        """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
+        assert self._publisher is not None
+        recent = time.monotonic() - self._explored_last < EXPLORED_SECONDS
+        if self._changes.busy or (recent and len(self._kept) and self._publisher.reachable):
+            raise DontCloseSpider
+
+    # Requests.
+
+    def consider(self, request: Request, filtered: bool) -> None:
+        """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
+        if not self._settings.skip or not may_be_skipped(request):
+            return
+        self._meet(request)
+        url = request.url.partition("#")[0]
+        skip = self._decisions.decide(url, now())
+        if skip is None:
+            return
+        if skip.explore:
+            self._explore(url, skip)
+            return
+        if url not in self._skipped:
+            self._note_skip(url, skip, KeptOut(skip.rule, request, filtered))
+        raise SkippedDuplicate(skip.rule, skip.key, skip.known_url)
+
+    def _explore(self, url: str, skip: Skip) -> None:
+        if url not in self._explored:
+            self._stats.inc_value("clusterd/explored")
+            _remember(self._explored, url, skip)
+        self._explored_last = time.monotonic()
+
+    def _note_skip(self, url: str, skip: Skip, kept: KeptOut) -> None:
+        """Leave the traces of a skip: stats, log, report to the daemon, signal, and the request itself."""
+        _remember(self._skipped, url, skip.rule)
+        self._stats.inc_value("clusterd/skipped")
+        self._stats.inc_value(f"clusterd/skipped/{skip.rule}")
+        logger.debug("Skipped %s: same content as %s by rule %s", url, skip.known_url, skip.rule)
+        self._reporter.report(SkipReport(url, skip.rule, skip.key, skip.known_url, now(), self.id))
+        old = self._kept.add(kept)
+        if old:
+            self._loop.start(run_in_thread(self._kept.spill, old))
+        self._announce(
+            signals.request_skipped,
+            request=kept.request,
+            rule=skip.rule,
+            key=skip.key,
+            known_url=skip.known_url,
+        )
+
+    def _fetch_again(self, kept: KeptOut) -> None:
+        """Queue a request that a rule had kept out."""
+        engine = self._crawler.engine
+        if engine is None or engine.spider is None:
+            return
+        self._skipped.pop(kept.request.url.partition("#")[0], None)
+        self._stats.inc_value("clusterd/requeued")
+        engine.crawl(kept.request.replace(dont_filter=True) if kept.filtered else kept.request)
+
+    def _meet(self, request: Request) -> None:
+        """Ask for the rules of a host at its first request."""
+        netloc = urlparse_cached(request).netloc
+        if netloc in self._met:
+            return
+        self._met.add(netloc)
+        try:
+            host = host_of(canonical(request.url))
+        except WrongInput:
+            return
+        self._loop.start(self._meet_hosts({host, registrable(host)}))
+
+    async def _meet_hosts(self, hosts: set[str]) -> None:
+        assert self._subscriber is not None
+        for host in sorted(hosts):
+            await run_in_thread(self._subscriber.meet, host)
+
+    # Pages.
+
+    async def fetched(self, request: Request, response: Response) -> None:
+        """Take a page: sketch it, publish it, note it, and wait for its verdict where that is prompt."""
+        if not is_page(request):
+            return
+        url, at = response.url.partition("#")[0], now()
+        explored = self._explored.pop(url, None)
+        if "cached" in response.flags:
+            self._decisions.fetched(url, at)
+        elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
+            self._stats.inc_value("clusterd/rejected")
+        elif not 200 <= response.status < 300:
+            self.failed(request, response.status, f"HTTP status {response.status}")
+        elif isinstance(response, HtmlResponse):
+            await self._sketched(url, at, response, explored)
+
+    async def _sketched(self, url: str, at: int, response: Response, explored: Skip | None) -> None:
+        page = (url, at)
+        self._verdicts.ask(page)
+        try:
+            seen = await run_in_thread(self._reporter.sketch, url, at, response, explored)
+        except ClusterdError as error:
+            self._verdicts.forget(page)
+            self._stats.inc_value("clusterd/rejected")
+            logger.debug("Not sketched: %s", error)
+            return
+        self._stats.inc_value("clusterd/sketched")
+        self._decisions.fetched(url, at, seen.names, good=seen.good, content=seen.content)
+        verdict = await self._verdicts.wait(page)
+        if verdict is not None and is_near(verdict):
+            response.flags.append("near_duplicate")
+
+    def failed(self, request: Request, status: int, reason: str) -> None:
+        """Note a fetch that brought no page."""
+        if not is_page(request):
+            return
+        url, at = request.url.partition("#")[0], now()
+        self._decisions.fetched(url, at, good=False)
+        self._reporter.report(Failure(url, at, status, reason, self.id))
+
+    # What the daemon says.
+
+    def _answered(self, verdict: Verdict) -> None:
+        self._verdicts.arrived(verdict)
+        if is_near(verdict):
+            self._stats.inc_value("clusterd/near_duplicates")
+            self._announce(
+                signals.near_duplicate,
+                response_url=verdict.url,
+                cluster=verdict.cluster,
+                match=verdict.match,
+                resemblance=verdict.resemblance,
+            )
+
+    def _announce(self, signal: object, **arguments: Any) -> None:
+        self._loop.start(self._send(signal, arguments))
+
+    async def _send(self, signal: object, arguments: dict[str, Any]) -> None:
+        await self._crawler.signals.send_catch_log_async(signal, spider=self._spider, **arguments)
+
+    def _count(self) -> None:
+        """Bring the threads' counters into Scrapy's stats."""
+        assert self._publisher is not None
+        counts = self._publisher.counts
+        for name in ("published", "spooled", "dropped"):
+            more = getattr(counts, name) - getattr(self._counted, name)
+            if more:
+                self._stats.inc_value(f"clusterd/{name}", more)
+        self._counted = counts
+
+
+def now() -> int:
+    """Return the time in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def is_page(request: Request) -> bool:
+    """Whether a request is for a page that the spider wants to see: robots.txt and media are not."""
+    return request.method == "GET" and request.callback is not NO_CALLBACK
+
+
+def may_be_skipped(request: Request) -> bool:
+    """Whether rules apply: to a page that need not be sent for, and that is not what a redirect leads to."""
+    return (
+        is_page(request)
+        and not request.dont_filter
+        and "redirect_urls" not in request.meta
+        and request.url.startswith(("http://", "https://"))
+        and len(request.url) <= URL_BYTES
+    )
+
+
+def is_near(verdict: Verdict) -> bool:
+    """Whether a verdict makes its page a near-duplicate."""
+    return verdict.cluster is not None and verdict.policy in NEAR_POLICIES
+
+
+def _remember(memory: OrderedDict[str, Any], url: str, value: Any) -> None:
+    memory[url] = value
+    if len(memory) > REMEMBERED:
+        memory.popitem(last=False)

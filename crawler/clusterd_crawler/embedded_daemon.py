@@ -1,0 +1,130 @@
+"""The daemon beside the crawl: started as a child process where neither Redis nor Kafka is given.
+
+``python -m clusterd run --data DIR`` starts the embedded store on DIR/redis.sock and works on the crawl's messages. It
+is a process of its own session, so that Ctrl-C stops the crawl first and the daemon after its backlog. Crawls that run
+at once in one project have a daemon each, which share the store and the work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from clusterd_crawler import topics
+from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.redis_client import connect, embedded_url, translated
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for the store to answer: usually half a second, more where it reads back much data.
+START_SECONDS: Final = 60.0
+#: Seconds that the daemon gets at the end for its backlog, and after that for stopping.
+BACKLOG_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 30.0
+#: Seconds between two looks.
+LOOK_SECONDS: Final = 0.05
+
+
+def check_installed() -> None:
+    """Raise `SettingError` where the daemon or its client is not installed."""
+    missing = [name for name in ("clusterd.cli", "redis") if not _there(name)]
+    if missing:
+        raise SettingError(
+            f"without CLUSTERD_REDIS or CLUSTERD_KAFKA the add-on runs its own store, and {', '.join(missing)} is not "
+            "installed: pip install 'clusterd[embedded]', or name a store"
+        )
+
+
+def _there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+class EmbeddedDaemon:
+    """All methods block: not for the reactor's thread."""
+
+    def __init__(self, data: Path, prefix: str) -> None:
+        self._data = data
+        self._stream = topics.stream(prefix, topics.SKETCHES)
+        self._prefix = prefix
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the daemon; return when its store answers, or log why it does not."""
+        self._data.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "clusterd", "run", "--data", str(self._data)]
+        with (self._data / "daemon.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        if not _wait(self._answers, START_SECONDS, unless=self._has_ended) and not self._answers():
+            logger.error("The daemon does not start; see %s. Messages go to the spool", self._data / "daemon.log")
+
+    def drain(self, seconds: float = BACKLOG_SECONDS) -> bool:
+        """Wait until the daemon has worked off the stream; False where it has not in time."""
+        return _wait(lambda: self._backlog() == 0, seconds, unless=self._has_ended)
+
+    def stop(self) -> None:
+        """Ask the daemon to stop, and wait until its data is on disk. One that is not ours is left alone."""
+        if self._process is None or self._has_ended():
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            logger.error("The daemon does not stop and is killed; its store is safe")
+            self._process.kill()
+            self._process.wait()
+
+    def _has_ended(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def _answers(self) -> bool:
+        return bool(self._ask(lambda client: client.ping()))
+
+    def _backlog(self) -> int | None:
+        """Return the messages that are unread or unfinished; None where the store does not say."""
+        answer = self._ask(self._count)
+        return None if answer is None else int(answer)
+
+    def _count(self, client: Any) -> int:
+        groups = client.xinfo_groups(self._stream) if client.exists(self._stream) else []
+        if not groups:
+            return int(client.xlen(self._stream))
+        return max(int(group["pending"]) + _unread(client, self._stream, group) for group in groups)
+
+    def _ask(self, question: Callable[[Any], Any]) -> Any:
+        url = embedded_url(self._data)
+        with contextlib.suppress(Unreachable), translated(url):
+            client = connect(url)
+            try:
+                return question(client)
+            finally:
+                client.close()
+        return None
+
+
+def _unread(client: Any, stream: str, group: dict[str, Any]) -> int:
+    """Return a group's unread entries; Redis cannot tell the number after a trim in the middle, but whether any are."""
+    if group.get("lag") is not None:
+        return int(group["lag"])
+    return len(client.xrange(stream, min=b"(" + group["last-delivered-id"], count=1))
+
+
+def _wait(true: Callable[[], bool], seconds: float, unless: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not true():
+        if unless() or time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True

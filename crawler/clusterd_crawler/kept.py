@@ -1,0 +1,118 @@
+"""Requests that a rule kept out, to be queued again when the rule is withdrawn. Bounded memory, then disk.
+
+The latest `MEMORY` requests stay as they are; older ones are written to one file a rule, each as a pickled
+``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. A request whose
+callback is no method of the spider cannot be written and is forgotten. The files go with the crawl.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import struct
+import tempfile
+from collections import deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from scrapy import Request, Spider
+from scrapy.utils.request import request_from_dict
+
+#: Requests in memory (about 1 kB each).
+MEMORY: Final = 20_000
+_LENGTH: Final = struct.Struct("<IB")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOut:
+    """A request with the rule that kept it out, and whether the duplicate filter had let it pass before."""
+
+    rule: str
+    request: Request
+    filtered: bool
+
+
+class Kept:
+    """`add` and `take` are for the loop's thread; `spill` and `read` touch the disk and are not."""
+
+    def __init__(self, spider: Spider, folder: Path, disk_bytes: int, memory: int = MEMORY) -> None:
+        self._spider = spider
+        self._folder = folder
+        self._own: Path | None = None
+        self._disk_bytes = disk_bytes
+        self._memory = memory
+        self._held: deque[KeptOut] = deque()
+        self._spilled: dict[str, int] = {}
+        #: Requests that could neither be held nor written.
+        self.forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._held) + sum(self._spilled.values())
+
+    def add(self, kept: KeptOut) -> list[KeptOut]:
+        """Hold a request; return the older half, to be given to `spill`, where there are too many."""
+        self._held.append(kept)
+        if len(self._held) <= self._memory:
+            return []
+        return [self._held.popleft() for _ in range(len(self._held) // 2)]
+
+    def take(self, rules: Collection[str]) -> list[KeptOut]:
+        """Return what these rules kept out and hold it no longer."""
+        taken = [kept for kept in self._held if kept.rule in rules]
+        if taken:
+            self._held = deque(kept for kept in self._held if kept.rule not in rules)
+        return taken
+
+    def has_spilled(self, rules: Collection[str]) -> bool:
+        """Whether `read` would find something."""
+        return any(rule in self._spilled for rule in rules)
+
+    def spill(self, old: list[KeptOut]) -> None:
+        """Write requests to the disk."""
+        for kept in old:
+            try:
+                packed = pickle.dumps(kept.request.to_dict(spider=self._spider))
+                if len(packed) > self._disk_bytes:
+                    raise OSError("the limit is reached")
+                with self._path(kept.rule).open("ab") as file:
+                    file.write(_LENGTH.pack(len(packed), kept.filtered) + packed)
+            except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError):
+                self.forgotten += 1
+                continue
+            self._disk_bytes -= len(packed)
+            self._spilled[kept.rule] = self._spilled.get(kept.rule, 0) + 1
+
+    def read(self, rules: Collection[str]) -> list[KeptOut]:
+        """Return what these rules kept out and `spill` wrote."""
+        found: list[KeptOut] = []
+        for rule in rules:
+            if self._spilled.pop(rule, 0):
+                path = self._path(rule)
+                found.extend(KeptOut(rule, request, filtered) for request, filtered in self._requests(path))
+                self._disk_bytes += path.stat().st_size
+                path.unlink()
+        return found
+
+    def close(self) -> None:
+        """Delete the files."""
+        if self._own is not None:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    def _path(self, rule: str) -> Path:
+        if self._own is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._own = Path(tempfile.mkdtemp(prefix="kept-", dir=self._folder))
+        return self._own / f"{rule.replace('/', '_')}.requests"
+
+    def _requests(self, path: Path) -> Iterator[tuple[Request, bool]]:
+        with path.open("rb") as file:
+            while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
+                size, filtered = _LENGTH.unpack(head)
+                yield request_from_dict(pickle.loads(file.read(size)), spider=self._spider), bool(filtered)
+
+
+def under(kept: KeptOut, rule: str) -> KeptOut:
+    """Return the same request as kept out by another rule."""
+    return replace(kept, rule=rule)

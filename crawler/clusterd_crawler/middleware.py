@@ -1,0 +1,93 @@
+"""The downloader middleware: a thin shell around `crawl.Crawl`.
+
+Requests are considered twice: by the ``request_scheduled`` signal, before any scheduler sees them, and when they are
+about to be sent, for those that were queued before a rule was learned. Responses pass after the HTTP cache, redirects,
+decompression and retries have done their part (order 540), so that only final pages are sketched.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import Request, Spider, signals
+from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.http import Response
+from scrapy.utils.conf import closest_scrapy_cfg
+
+from clusterd_crawler.connections import Connections
+from clusterd_crawler.crawl import Crawl
+from clusterd_crawler.settings import Settings
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class ClusterdMiddleware:
+    """See the module."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._settings = Settings.from_mapping(dict(crawler.settings), source="Scrapy settings")
+        if not self._settings.enabled:
+            raise NotConfigured("CLUSTERD_ENABLED is off")
+        Connections(self._settings, project_folder())  # a client that is missing is said before the crawl starts
+        self._crawl: Crawl | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Connect to the crawl's signals."""
+        made = cls(crawler)
+        crawler.signals.connect(made.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
+        crawler.signals.connect(made.spider_closed, signal=signals.spider_closed)
+        crawler.signals.connect(made.request_scheduled, signal=signals.request_scheduled)
+        return made
+
+    async def spider_opened(self, spider: Spider) -> None:
+        """Begin."""
+        self._crawl = Crawl(self._crawler, self._settings, project_folder())
+        await self._crawl.open()
+
+    async def spider_closed(self, spider: Spider) -> None:
+        """End."""
+        if self._crawl is not None:
+            crawl, self._crawl = self._crawl, None
+            await crawl.close()
+
+    def spider_idle(self, spider: Spider) -> None:
+        """Keep the spider open where a rule may be withdrawn."""
+        if self._crawl is not None:
+            self._crawl.idle()
+
+    def request_scheduled(self, request: Request, spider: Spider) -> None:
+        """Skip a request before it is queued."""
+        if self._crawl is not None:
+            self._crawl.consider(request, filtered=False)
+
+    def process_request(self, request: Request) -> None:
+        """Skip a request that was queued before its rule was learned."""
+        if self._crawl is not None:
+            self._crawl.consider(request, filtered=True)
+
+    async def process_response(self, request: Request, response: Response) -> Response:
+        """Sketch a page."""
+        if self._crawl is not None:
+            await self._crawl.fetched(request, response)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Note a page that could not be fetched; retries are behind us."""
+        if self._crawl is not None and not isinstance(exception, IgnoreRequest):
+            self._crawl.failed(request, 0, type(exception).__name__)
+
+
+def project_folder() -> Path:
+    """Return the folder of the Scrapy project, or the working folder outside of one."""
+    configuration = closest_scrapy_cfg()
+    return Path(configuration).parent if configuration else Path.cwd()

@@ -1,0 +1,78 @@
+"""A page of the crawl → sketch → message → publisher. What is called here with a page runs off the loop's thread."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import Final
+
+from scrapy.http import Response
+
+from clusterd_crawler.errors import ClusterdError, WrongInput
+from clusterd_crawler.message import Failure, SkipReport, encode
+from clusterd_crawler.page import sketch_page
+from clusterd_crawler.publish.publisher import Publisher
+from clusterd_crawler.settings import Settings
+from clusterd_crawler.sketch import PROFILES, Name
+from clusterd_crawler.skips import Skip
+from clusterd_crawler.soft_errors import is_soft_error
+
+logger = logging.getLogger(__name__)
+
+#: Bytes of a URL beyond which neither pages nor skips are reported; servers need not take more (RFC 9110: 8,000).
+URL_BYTES: Final = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the crawl keeps of a page."""
+
+    names: tuple[Name, ...]
+    #: Identity of the main text, by which pages are judged to be equal.
+    content: int
+    #: Not a soft error.
+    good: bool
+
+
+class Reporter:
+    """Writes the crawl's messages. ``publisher`` is set when the crawl opens."""
+
+    publisher: Publisher
+
+    def __init__(self, settings: Settings, crawl: str) -> None:
+        self._profile = next(profile for profile in PROFILES.values() if profile.name == settings.profile)
+        self._most = settings.max_page_bytes
+        self._sweep = settings.sweep
+        self._crawl = crawl
+
+    def sketch(self, url: str, at: int, response: Response, explored: Skip | None) -> Seen:
+        """Sketch a page and publish it; `ClusterdError` where it is no page that can be sketched."""
+        body = response.body[: self._most]
+        content_type = response.headers.get("Content-Type")
+        try:
+            page = sketch_page(
+                url,
+                body,
+                None if content_type is None else content_type.decode("latin-1"),
+                profile=self._profile,
+                fetched_at=at,
+                status=response.status,
+                crawl=self._crawl,
+                sweep=self._sweep,
+            )
+        except ClusterdError:
+            raise
+        except Exception as error:
+            logger.exception("A page could not be sketched; the crawl goes on: %s", url)
+            raise WrongInput(f"{url}: {type(error).__name__}: {error}") from error
+        if explored is not None:
+            page = replace(page, explored=explored.rule, instead_of=explored.known_url)
+        self.publisher.offer(url.encode(), encode(replace(page, wants_verdict=True)))
+        return Seen(page.names, page.main.text, not is_soft_error(body))
+
+    def report(self, message: SkipReport | Failure) -> None:
+        """Publish what is no page; small, and done at once."""
+        try:
+            self.publisher.offer(message.url.encode(), encode(message))
+        except (ClusterdError, UnicodeEncodeError) as error:
+            logger.debug("Not reported: %s", error)

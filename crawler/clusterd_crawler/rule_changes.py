@@ -1,0 +1,109 @@
+"""Rule sets as they reach a running crawl: put to use, announced, and what a withdrawn rule kept out queued again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scrapy.utils.asyncio import run_in_thread, sleep
+
+from clusterd_crawler import signals
+from clusterd_crawler.decisions import Decisions
+from clusterd_crawler.event_loop import EventLoop
+from clusterd_crawler.kept import Kept, KeptOut, under
+from clusterd_crawler.rules import LIVE, Rule, RuleSet
+
+#: Requests that are reconsidered before the loop gets its turn (about 10 µs each).
+AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What is in use for a host."""
+
+    version: int
+    rules: frozenset[str]
+    unskip: frozenset[str]
+
+
+NOTHING: Final = InUse(-1, frozenset(), frozenset())
+
+
+class RuleChanges:
+    """For the loop's thread. One rule set after the other, in the order of arrival."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        decisions: Decisions,
+        kept: Kept,
+        fetch: Callable[[KeptOut], None],
+        announce: Callable[..., None],
+        now: Callable[[], int],
+    ) -> None:
+        self._loop = loop
+        self._decisions = decisions
+        self._kept = kept
+        self._fetch = fetch
+        self._announce = announce
+        self._now = now
+        self._in_use: dict[str, InUse] = {}
+        self._waiting: deque[RuleSet] = deque()
+        self._working = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a rule set is being put to use."""
+        return self._working
+
+    def arrived(self, rules: RuleSet) -> None:
+        """Take a rule set; it is in use soon."""
+        self._waiting.append(rules)
+        if not self._working:
+            self._working = True
+            self._loop.start(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                await self._use(self._waiting.popleft())
+        finally:
+            self._working = False
+
+    async def _use(self, rules: RuleSet) -> None:
+        before = self._in_use.get(rules.host, NOTHING)
+        if rules.version <= before.version:
+            return
+        await run_in_thread(self._decisions.load, rules)
+        live = {rule.id: rule for rule in rules.rules if rule.state in LIVE}
+        after = InUse(rules.version, frozenset(live), frozenset(rules.unskip))
+        self._in_use[rules.host] = after
+        gone = before.rules - after.rules
+        self._tell(rules, [live[rule] for rule in sorted(after.rules - before.rules)], sorted(gone))
+        if after.unskip - before.unskip:
+            gone |= after.rules
+        if gone:
+            await self._reconsider(gone)
+
+    def _tell(self, rules: RuleSet, learned: list[Rule], gone: list[str]) -> None:
+        for rule in learned:
+            self._announce(signals.rule_learned, rule=rule, host=rules.host)
+        reasons: dict[str, Any] = dict(rules.retired)
+        for name in gone:
+            self._announce(signals.rule_retired, rule=name, reason=reasons.get(name, "replaced"), host=rules.host)
+
+    async def _reconsider(self, gone: frozenset[str]) -> None:
+        """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
+        kept_out = self._kept.take(gone)
+        if self._kept.has_spilled(gone):
+            kept_out += await run_in_thread(self._kept.read, gone)
+        for number, kept in enumerate(kept_out, start=1):
+            skip = self._decisions.decide(kept.request.url, self._now())
+            if skip is not None and not skip.explore:
+                self._kept.add(under(kept, skip.rule))
+            else:
+                self._fetch(kept)
+            if number % AT_ONCE == 0:
+                await sleep(0)

@@ -1,0 +1,30 @@
+"""Soft errors: pages that say "not found" with status 200. They justify no skip; a false alarm costs one fetch."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: Bytes of the page in which its title is looked for.
+HEAD_BYTES: Final = 4096
+
+_TITLE: Final = re.compile(rb"<title[^>]*>(.{0,300}?)</title", re.IGNORECASE | re.DOTALL)
+_SAYS_SO: Final = re.compile(
+    r"\b(?:40[0134]|410|429|50[0234])\b.{0,40}\b(?:error|not found|forbidden|unavailable|too many|bad request)"
+    r"|\berror\s+(?:40\d|410|429|50\d)\b|^\s*(?:404|410|50[0234])\s*$"
+    r"|\b(?:page|file|document|topic|article)?\s*(?:was |is |could )?not (?:be )?found\b"
+    r"|\bdoes not exist\b|\bno longer (?:available|exists)\b|\btemporarily unavailable\b|\bservice unavailable\b"
+    r"|\baccess denied\b|\bunder maintenance\b|\bpage introuvable\b|\bnicht gefunden\b|\bno encontrad[ao]\b"
+    r"|\bnão encontrad[ao]\b|\bpagina non trovata\b|\bне найден[ао]?\b|找不到|ページが見つかりません|찾을 수 없",
+    re.IGNORECASE,
+)
+
+
+def is_soft_error(body: bytes) -> bool:
+    """Whether a page's title says that there is no page.
+
+    >>> is_soft_error(b"<title>404 Not Found</title>"), is_soft_error(b"<title>HTTP in 404 pages</title>")
+    (True, False)
+    """
+    found = _TITLE.search(body[:HEAD_BYTES])
+    return found is not None and _SAYS_SO.search(found[1].decode("utf-8", "replace")) is not None

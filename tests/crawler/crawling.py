@@ -1,0 +1,110 @@
+"""Start a crawl in a process of its own, and read what it published from a real Redis."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import redis
+from clusterd_crawler import topics
+from clusterd_crawler.message import Message, decode
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Crawled:
+    """What a crawl left behind."""
+
+    code: int
+    log: str
+    seen: list[dict[str, Any]]
+    skipped: list[list[str]]
+    heard: list[dict[str, Any]]
+    stats: dict[str, Any]
+    seconds: float
+
+    def paths(self) -> list[str]:
+        return ["/" + page["url"].split("/", 3)[3] for page in self.seen]
+
+    def stat(self, name: str) -> int:
+        return int(self.stats.get(f"clusterd/{name}", 0))
+
+
+class Crawling:
+    """A crawl that runs; `result` waits for its end."""
+
+    def __init__(self, folder: Path, steps: list[Any], settings: dict[str, Any], **job: Any) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.job = folder / f"job-{time.monotonic_ns()}.json"
+        steps = [{"url": step} if isinstance(step, str) else step for step in steps]
+        self.job.write_text(json.dumps({"steps": steps, "settings": settings, **job}))
+        self.started = time.monotonic()
+        with self.job.with_suffix(".log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.crawler.spider", str(self.job)],
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )
+
+    def result(self, timeout: float = 60.0) -> Crawled:
+        try:
+            code = self.process.wait(timeout)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+        log = self.job.with_suffix(".log").read_text(errors="replace")
+        out = self.job.with_suffix(".out")
+        found = json.loads(out.read_text()) if out.exists() else {"seen": [], "skipped": [], "heard": [], "stats": {}}
+        return Crawled(code=code, log=log, seconds=time.monotonic() - self.started, **found)
+
+
+def crawl(folder: Path, steps: list[Any], settings: dict[str, Any], **job: Any) -> Crawled:
+    crawled = Crawling(folder, steps, settings, **job).result()
+    assert crawled.code == 0, crawled.log[-3000:]
+    assert "Traceback" not in crawled.log, crawled.log[-5000:]
+    return crawled
+
+
+def published(url: str, prefix: str) -> list[Message]:
+    """Return the messages that crawls have put into the log."""
+    with redis.Redis.from_url(url) as client:
+        entries = client.xrange(topics.stream(prefix, topics.SKETCHES))
+        return [decode(fields[topics.FIELD_VALUE]) for _, fields in entries]
+
+
+def publish_rules(url: str, prefix: str, rules: RuleSet) -> None:
+    """Publish a rule set as the daemon does."""
+    raw = json.dumps(rules.to_json()).encode()
+    with redis.Redis.from_url(url) as client:
+        client.hset(f"{prefix}rules", rules.host, raw)
+        tell(client, prefix, topics.RULES, rules.host.encode(), raw)
+
+
+def tell(client: Any, prefix: str, topic: str, key: bytes, value: bytes) -> None:
+    client.xadd(topics.stream(prefix, topic), {topics.FIELD_KEY: key, topics.FIELD_VALUE: value})
+
+
+def sid_rule(host: str, name: str = "r1") -> Rule:
+    """Return the rule that ``sid`` does not matter."""
+    sid = Key(name="sid")
+    return Rule(id=name, host=host, context=(Condition(sid, "any"),), transformation=(Edit(sid, "delete"),))
+
+
+def wait_for(true: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)

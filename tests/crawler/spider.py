@@ -1,0 +1,97 @@
+"""Crawls once in a process of its own and writes down what the spider saw. Usage: python -m tests.crawler.spider JOB"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import scrapy
+from clusterd_crawler import signals
+from clusterd_crawler.skipped import SkippedDuplicate
+from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
+
+class Job(scrapy.Spider):
+    """Fetches the job's URLs, each with its options, and the links on them."""
+
+    name = "job"
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        super().__init__()
+        self.job = job
+        self.seen: list[dict[str, Any]] = []
+        self.skipped: list[list[str]] = []
+        self.heard: list[dict[str, Any]] = []
+        self.longest_pause = 0.0
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Job:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        crawler.signals.connect(spider.hear_near, signals.near_duplicate)
+        crawler.signals.connect(spider.hear_skip, signals.request_skipped)
+        crawler.signals.connect(spider.hear_learned, signals.rule_learned)
+        crawler.signals.connect(spider.hear_retired, signals.rule_retired)
+        return spider
+
+    async def start(self) -> AsyncIterator[scrapy.Request]:
+        for step in self.job["steps"]:
+            if "pause" in step:
+                from scrapy.utils.asyncio import sleep
+
+                await sleep(step["pause"])
+                continue
+            yield self.request(step["url"], **step.get("options", {}))
+
+    def request(self, url: str, **options: Any) -> scrapy.Request:
+        return scrapy.Request(url, callback=self.parse, errback=self.fail, **options)
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[scrapy.Request | dict[str, Any]]:
+        self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
+        if self.job.get("follow"):
+            for href in response.css("a::attr(href)").getall():
+                yield self.request(response.urljoin(href))
+        if self.job.get("images"):
+            yield {"image_urls": [response.urljoin("/image.png")]}
+
+    def fail(self, failure: Failure) -> None:
+        error = failure.value
+        if isinstance(error, SkippedDuplicate):
+            self.skipped.append([failure.request.url, error.rule, error.key, error.known_url])
+
+    async def hear_near(self, response_url: str, cluster: str, match: str, resemblance: float) -> None:
+        self.heard.append({"near": response_url, "cluster": cluster, "match": match, "resemblance": resemblance})
+
+    def hear_skip(self, request: scrapy.Request, rule: str, known_url: str) -> None:
+        self.heard.append({"skip": request.url, "rule": rule, "known_url": known_url})
+
+    def hear_learned(self, rule: Any, host: str) -> None:
+        self.heard.append({"learned": rule.id, "host": host})
+
+    def hear_retired(self, rule: str, reason: str, host: str) -> None:
+        self.heard.append({"retired": rule, "reason": reason, "host": host})
+
+
+def main(path: str) -> None:
+    job = json.loads(Path(path).read_text())
+    settings = {"LOG_LEVEL": "DEBUG", "TELNETCONSOLE_ENABLED": False, "ADDONS": {"clusterd_crawler.Addon": 500}}
+    settings |= job["settings"]
+    kind = AsyncCrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED") is False else CrawlerProcess
+    process = kind(settings)
+    crawler = process.create_crawler(Job)
+    process.crawl(crawler, job=job)
+    process.start()
+    spider, stats = crawler.spider, crawler.stats
+    assert isinstance(spider, Job)
+    assert stats is not None
+    found = {"seen": spider.seen, "skipped": spider.skipped, "heard": spider.heard, "stats": stats.get_stats()}
+    Path(path).with_suffix(".out").write_text(json.dumps(found, default=str))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

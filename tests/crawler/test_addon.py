@@ -1,0 +1,268 @@
+"""Real crawls over loopback: what is published, what is skipped, and what the add-on leaves alone.
+
+The daemon's side is played by the test, on a real Redis: it reads the stream and publishes rule sets and verdicts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.message import Failure, SkipReport
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.sketch import Sketch
+
+from tests.crawler.crawling import Crawled, Crawling, crawl, publish_rules, published, sid_rule, wait_for
+from tests.crawler.site import LONG, ODD, PAGES, Site, running
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with running() as made:
+        yield made
+
+
+@pytest.fixture
+def settings(redis_url: str, prefix: str) -> dict[str, Any]:
+    return {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_EXPLORE": 0}
+
+
+#: The page that is known, time to fetch it, and the URL that a rule would skip.
+SID = ["/page/1", {"pause": 0.5}, "/page/1?sid=a"]
+
+MODES = {
+    "asyncio": {},
+    "reactorless": {"TWISTED_REACTOR_ENABLED": False},
+    "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
+}
+
+
+#: Two URLs of one content that are on their way at once are both fetched.
+ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1}
+
+
+def at(site: Site, steps: list[Any]) -> list[Any]:
+    """Return the steps with the site's address."""
+    placed: list[Any] = []
+    for step in steps:
+        if isinstance(step, str):
+            placed.append(site.url + step)
+        elif "url" in step:
+            placed.append({**step, "url": site.url + step["url"]})
+        else:
+            placed.append(step)
+    return placed
+
+
+def rules(site: Site, version: int = 1, **fields: Any) -> RuleSet:
+    return RuleSet(site.host, version, (sid_rule(site.host),), **fields)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_pages_are_published_and_duplicates_skipped(
+    mode: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    done = crawl(tmp_path, at(site, ["/"]), settings | MODES[mode] | ONE_BY_ONE, follow=True)
+    messages = published(redis_url, prefix)
+    pages = [message for message in messages if isinstance(message, Sketch)]
+    skips = [message for message in messages if isinstance(message, SkipReport)]
+    assert sorted(page.url for page in pages) == sorted(page["url"] for page in done.seen)
+    assert len({page.crawl for page in pages}) == 1
+    assert all(page.main.shingles > 100 and page.wants_verdict and page.status == 200 for page in pages)
+    assert done.stat("sketched") == len(pages) == done.stat("published") - len(skips)
+    # Each content once: the start, the second list, and every page under one of its two URLs.
+    assert len(pages) == PAGES + 2
+    assert sum(site.pages().values()) == PAGES
+    assert len(skips) == done.stat("skipped") == done.stat("skipped/r1") == PAGES
+    assert all(skip.rule == "r1" and skip.known_url.split("?")[0] == skip.url.split("?")[0] for skip in skips)
+    assert Counter(heard["rule"] for heard in done.heard if "skip" in heard) == {"r1": PAGES}
+    assert [heard["learned"] for heard in done.heard if "learned" in heard] == ["r1"]
+    assert done.stat("dropped") == done.stat("spooled") == 0
+
+
+def test_a_request_queued_before_its_rule_ends_in_its_errback(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """One at a time, so that the second waits in the scheduler while the first is fetched."""
+    publish_rules(redis_url, prefix, rules(site))
+    slow = settings | {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0.3}
+    done = crawl(tmp_path, at(site, ["/page/1", "/page/1?sid=a"]), slow)
+    assert done.paths() == ["/page/1"]
+    assert done.skipped == [[f"{site.url}/page/1?sid=a", "r1", done.skipped[0][2], f"{site.url}/page/1"]]
+
+
+def test_what_must_be_sent_is_sent(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    steps = [
+        "/page/1",
+        {"pause": 0.5},
+        {"url": "/page/1?sid=a", "options": {"dont_filter": True}},
+        {"url": "/redir/1?sid=b"},
+        {"url": "/page/1?sid=c", "options": {"method": "POST"}},
+        {"url": "/page/1?sid=d", "options": {"method": "HEAD"}},
+    ]
+    done = crawl(tmp_path, at(site, steps), settings | {"HTTPERROR_ALLOW_ALL": True})
+    assert sorted(done.paths()) == ["/page/1", *(f"/page/1?sid={sid}" for sid in "abcd")]
+    assert done.stat("skipped") == 0
+    assert done.stat("sketched") == 3
+
+
+def test_the_http_cache_keeps_its_own_counsel(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """The second crawl is served from the cache: not sketched anew, and a skip may still rest on it."""
+    publish_rules(redis_url, prefix, rules(site))
+    cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    first = crawl(tmp_path, at(site, SID), cached)
+    second = crawl(tmp_path, at(site, SID), cached)
+    for done in (first, second):
+        assert done.paths() == ["/page/1"]
+        assert done.stat("skipped") == 1
+    assert (first.stat("sketched"), second.stat("sketched")) == (1, 0)
+    assert second.seen[0]["flags"] == ["cached"]
+    assert site.hits["/page/1"] == 1
+
+
+def test_robots_txt_and_media_are_not_pages(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    more = {
+        "ROBOTSTXT_OBEY": True,
+        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
+        "FILES_STORE": str(tmp_path / "files"),
+        "FILES_URLS_FIELD": "image_urls",
+    }
+    done = crawl(tmp_path, at(site, ["/page/1", "/private"]), settings | more, images=True)
+    assert done.paths() == ["/page/1"]
+    assert site.hits["/robots.txt"] == site.hits["/image.png"] == 1
+    assert [message.url for message in published(redis_url, prefix)] == [f"{site.url}/page/1"]
+
+
+def test_with_the_scheduler_of_scrapy_redis(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    more = {
+        "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
+        "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
+        "SCHEDULER_QUEUE_KEY": f"{prefix}queue",
+        "SCHEDULER_DUPEFILTER_KEY": f"{prefix}seen",
+        "REDIS_URL": redis_url,
+    }
+    done = crawl(tmp_path, at(site, ["/"]), settings | more | ONE_BY_ONE, follow=True)
+    assert len(done.seen) == PAGES + 2
+    assert done.stat("skipped") == PAGES
+
+
+def test_failed_pages_justify_no_skip(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    more = {"RETRY_TIMES": 1, "HTTPERROR_ALLOW_ALL": True}
+    steps = ["/broken", "/soft", "/gone", {"pause": 0.8}, "/broken?sid=a", "/soft?sid=a", "/gone?sid=a"]
+    done = crawl(tmp_path, at(site, steps), settings | more)
+    assert len(done.seen) == 6
+    assert done.stat("skipped") == 0
+    failures = [message for message in published(redis_url, prefix) if isinstance(message, Failure)]
+    assert sorted((failure.url.rsplit("/", 1)[1], failure.status) for failure in failures) == [
+        ("broken", 500),
+        ("broken?sid=a", 500),
+        ("gone", 404),
+        ("gone?sid=a", 404),
+    ]
+
+
+def test_odd_pages_and_urls_are_sketched_or_counted(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    (tmp_path / "page.html").write_text("<p>a file</p>")
+    steps = at(site, [*ODD, LONG, "/page/1?%zz=%", "/page/1?é=ü", "/page/1?x=%FF"])
+    steps += ["data:text/html,<p>hello", (tmp_path / "page.html").as_uri(), site.url.replace("127.0.0.1", "localhost")]
+    done = crawl(tmp_path, steps, settings | {"URLLENGTH_LIMIT": 0})
+    assert len(done.seen) == len(steps)
+    assert done.stat("rejected") >= 5
+    assert done.stat("sketched") + done.stat("rejected") == len(steps)
+    assert done.stat("published") == done.stat("sketched") == len(published(redis_url, prefix))
+
+
+def test_a_small_share_is_explored_and_says_so(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    done = crawl(tmp_path, at(site, SID), settings | {"CLUSTERD_EXPLORE": 1})
+    assert done.paths() == ["/page/1", "/page/1?sid=a"]
+    assert (done.stat("explored"), done.stat("skipped")) == (1, 0)
+    explored = [page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.explored]
+    assert [(page.url, page.explored, page.instead_of) for page in explored] == [
+        (f"{site.url}/page/1?sid=a", "r1", f"{site.url}/page/1")
+    ]
+
+
+def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"pause": 3}, "/page/3"]
+    running_crawl = Crawling(tmp_path, at(site, steps), settings)
+    wait_for(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
+    publish_rules(redis_url, prefix, RuleSet(site.host, 2, (), retired=(("r1", "it was wrong"),)))
+    done = running_crawl.result()
+    assert {"/page/1?sid=a", "/page/2?sid=b"} < set(done.paths())
+    assert done.stats["clusterd/requeued"] == 2
+    assert [heard for heard in done.heard if "retired" in heard] == [
+        {"retired": "r1", "reason": "it was wrong", "host": site.host}
+    ]
+
+
+def test_an_unskipped_url_is_fetched_and_no_other(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"pause": 3}, "/page/3"]
+    running_crawl = Crawling(tmp_path, at(site, steps), settings)
+    wait_for(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
+    publish_rules(redis_url, prefix, rules(site, version=2, unskip=(f"{site.url}/page/1?sid=a",)))
+    done = running_crawl.result()
+    assert set(done.paths()) == {"/page/1", "/page/2", "/page/3", "/page/1?sid=a"}
+    assert done.stat("skipped") == 2
+
+
+def test_switched_off_it_is_not_there(site: Site, settings: dict[str, Any], tmp_path: Path) -> None:
+    done = crawl(tmp_path, at(site, ["/page/1"]), settings | {"CLUSTERD_ENABLED": False})
+    assert [name for name in done.stats if name.startswith("clusterd/")] == []
+
+
+def test_skipping_may_be_switched_off_alone(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    done = crawl(tmp_path, at(site, SID), settings | {"CLUSTERD_SKIP": False})
+    assert len(done.seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"CLUSTERD_REDDIS": "redis://x"}, "there is no setting CLUSTERD_REDDIS; did you mean CLUSTERD_REDIS"),
+        ({"CLUSTERD_EXPLORE": "often"}, "CLUSTERD_EXPLORE = 'often' is not accepted; it takes 0 to 1"),
+        ({"CLUSTERD_REDIS": "http://x"}, "CLUSTERD_REDIS = 'http://x' is not accepted; it takes redis://HOST"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_and_is_named(
+    wrong: dict[str, Any], says: str, site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    done = failing(tmp_path, at(site, ["/page/1"]), settings | wrong)
+    assert says in done.log
+    assert site.hits["/page/1"] == 0
+
+
+def failing(folder: Path, steps: list[Any], settings: dict[str, Any]) -> Crawled:
+    done = Crawling(folder, steps, settings).result()
+    assert done.code != 0
+    return done

@@ -135,7 +135,7 @@ def test_duplicates_become_a_published_rule(serve: Serve, book: RuleBook, log: L
     service = serve()
     service.observe(duplicates())
     learned = service.learn_due(now=100)
-    assert [rules.version for rules in learned] == [1]
+    assert [rules.version for rules in learned] == [100]
     assert log.sets == learned
     assert book.offered(HOST) == learned[0]
     [rule] = service.rules()
@@ -195,7 +195,7 @@ def test_a_host_is_learned_by_one_worker_and_taken_over_from_one_that_leaves(ser
     two.observe(duplicates(3))
     assert two.learn_due(now=2) == []
     one.close()
-    assert [rules.version for rules in two.learn_due(now=3)] == [1]
+    assert [rules.version for rules in two.learn_due(now=3)] == [3]
 
 
 def test_a_restart_rebuilds_the_learner_and_says_nothing_new(serve: Serve, log: Log) -> None:
@@ -284,6 +284,16 @@ def test_a_pinned_rule_stays_whatever_the_watch_says(serve: Serve, log: Log) -> 
     assert [rule.state for rule in log.sets[-1].rules] == ["pinned"]
     service.retire(sid_rule().id, at=4)
     assert log.sets[-1].rules == ()
+
+
+def test_versions_rise_over_a_store_that_was_lost(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.import_rules([sid_rule()], at=5)
+    service.pin(sid_rule().id, at=5)
+    assert [rules.version for rules in log.sets] == [5, 6]
+    fresh = RuleService(MemoryRuleBook(), log.publish, make_learner=SidLearner)
+    fresh.import_rules([sid_rule()], at=9)
+    assert log.sets[-1].version == 9
 
 
 def test_what_is_not_there_is_not_found(serve: Serve) -> None:

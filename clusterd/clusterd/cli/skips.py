@@ -8,7 +8,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.rules import caught_up, changing
+from clusterd.cli.rules import caught_up, changing, now_ms
 
 if TYPE_CHECKING:
     from clusterd_crawler.message import SkipReport
@@ -42,7 +42,7 @@ def unskip(invocation: Invocation, url: str | None, rule: str) -> None:
     if bool(url) == bool(rule):
         raise WrongInput("unskip: give one of URL and --rule ID")
     with changing(invocation) as book:
-        undone = book.unskip(url or "", rule)
+        undone = book.unskip(url or "", rule, now_ms())
         invocation.show(map(skip_record, undone), COLUMNS, empty=f"rule {rule} has no listed skips")
 
 

@@ -126,7 +126,7 @@ class RuleBook(Protocol):
     def save(self, state: HostRules, before: HostRules) -> bool:
         """Store a host's rules where the stored version is still that of ``before``; False where it is another.
 
-        The version stays where only figures changed, and rises by one where the crawlers must be told.
+        The version stays where only figures changed, and rises where the crawlers must be told (`turns`).
         """
         ...
 

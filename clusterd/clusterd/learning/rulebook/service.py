@@ -154,7 +154,7 @@ class RuleService:
             entered += [state.entries[rule.id].rule for rule in given]
         return entered
 
-    def unskip(self, url: str = "", rule: str = "") -> list[SkipReport]:
+    def unskip(self, url: str = "", rule: str = "", at: int = 0) -> list[SkipReport]:
         """Have a URL, or all listed skips of a rule, fetched whatever the rules say; publish; return what is undone.
 
         A URL that is not in the log is exempted too, and returned without a rule.
@@ -170,7 +170,7 @@ class RuleService:
         for skip in undone:
             by_host.setdefault(urls.host_of(skip.url), []).append(skip.url)
         for host, exempt in by_host.items():
-            self._change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt))  # type: ignore[misc]
+            self._change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt, at))  # type: ignore[misc]
         return undone
 
     def close(self) -> None:

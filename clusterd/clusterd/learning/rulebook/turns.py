@@ -1,4 +1,9 @@
-"""How a host's rules go from one state to the next: pure functions over `HostRules`. Every change leaves a turn."""
+"""How a host's rules go from one state to the next: pure functions over `HostRules`. Every change leaves a turn.
+
+The version of a set that crawlers must be told of is the time of the change (Unix milliseconds), or one more than the
+version before where the clock is behind it. So it rises even where the store came back from an older state, or from
+none, while crawlers hold a set that it no longer knows.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +51,7 @@ def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
             entries[rule.id] = _turned(entry, at, "retired", "relearned", "the evidence no longer says so")
     for rule in said.values():
         entries[rule.id] = _entered(entries.get(rule.id), rule, at)
-    return _settled(before, {rule: entries[rule] for rule in (*said, *entries)})
+    return _settled(before, {rule: entries[rule] for rule in (*said, *entries)}, at)
 
 
 def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: int) -> HostRules:
@@ -54,7 +59,7 @@ def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: 
     entries = dict(before.entries)
     for rule, (state, by, reason) in changes.items():
         entries[rule] = _turned(entries[rule], at, state, by, reason)
-    return _settled(before, entries)
+    return _settled(before, entries, at)
 
 
 def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
@@ -64,10 +69,10 @@ def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
         known = entries.get(rule.id)
         entry = Entry(rule, known.history if known else ())
         entries[rule.id] = _turned(entry, at, rule.state, "import", "imported")
-    return _settled(before, entries)
+    return _settled(before, entries, at)
 
 
-def unskipped(before: HostRules, urls: Iterable[str]) -> HostRules:
+def unskipped(before: HostRules, urls: Iterable[str], at: int) -> HostRules:
     """Return the state with URLs exempted; `WrongInput` where that would be more than a host may have."""
     every = tuple(dict.fromkeys((*before.rules.unskip, *urls)))
     if len(every) > UNSKIP_LIMIT:
@@ -77,7 +82,7 @@ def unskipped(before: HostRules, urls: Iterable[str]) -> HostRules:
         )
     if every == before.rules.unskip:
         return before
-    rules = replace(before.rules, version=before.rules.version + 1, retired=(), unskip=every)
+    rules = replace(before.rules, version=max(before.rules.version + 1, at), retired=(), unskip=every)
     return HostRules(rules, before.entries)
 
 
@@ -100,8 +105,8 @@ def _turned(entry: Entry, at: int, state: State, by: By, reason: str) -> Entry:
     return Entry(replace(entry.rule, state=state, since=at), history)
 
 
-def _settled(before: HostRules, entries: dict[str, Entry]) -> HostRules:
-    """Bound the retired rules and make the set to publish: a version later where the crawlers must be told."""
+def _settled(before: HostRules, entries: dict[str, Entry], at: int) -> HostRules:
+    """Bound the retired rules and make the set to publish, of a later version where the crawlers must be told."""
     gone = [entry for entry in entries.values() if entry.rule.state == "retired"]
     gone.sort(key=lambda entry: (entry.last.by == "hand", entry.last.at))
     for entry in gone[: max(0, len(gone) - RETIRED_LIMIT)]:
@@ -111,4 +116,6 @@ def _settled(before: HostRules, entries: dict[str, Entry]) -> HostRules:
         return HostRules(replace(before.rules, rules=in_force), entries)
     gone_ids = {rule.id for rule in before.rules.rules} - {rule.id for rule in in_force}
     retired = tuple((rule, entries[rule].last.reason if rule in entries else "retired") for rule in sorted(gone_ids))
-    return HostRules(replace(before.rules, version=before.rules.version + 1, rules=in_force, retired=retired), entries)
+    return HostRules(
+        replace(before.rules, version=max(before.rules.version + 1, at), rules=in_force, retired=retired), entries
+    )

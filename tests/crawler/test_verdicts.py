@@ -1,0 +1,129 @@
+"""Verdicts: flags in time, signals in any case, and nobody waits for a daemon that is silent or slow."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+from clusterd_crawler import topics
+from clusterd_crawler.message import Verdict, decode, encode_verdict
+from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.verdicts import MISSES, Verdicts
+
+from tests.crawler.crawling import crawl, tell
+from tests.crawler.site import running
+
+PAGE = ("http://a.test/", 5)
+VERDICT = Verdict(*PAGE, crawl="c", match="http://a.test/b", resemblance=1.0, cluster="k", policy="near", size=2)
+
+
+def test_a_silent_daemon_is_not_waited_for() -> None:
+    async def scene() -> float:
+        verdicts = Verdicts(timeout=5.0)
+        verdicts.ask(PAGE)
+        started = time.monotonic()
+        assert await verdicts.wait(PAGE) is None
+        return time.monotonic() - started
+
+    assert asyncio.run(scene()) < 0.1
+
+
+def test_a_prompt_daemon_is_waited_for_and_answers() -> None:
+    async def scene() -> Verdict | None:
+        verdicts = Verdicts(timeout=5.0)
+        verdicts.ask(PAGE)
+        verdicts.arrived(VERDICT)
+        assert verdicts.prompt
+        verdicts.ask(PAGE)
+        asyncio.get_running_loop().call_later(0.05, verdicts.arrived, VERDICT)
+        return await verdicts.wait(PAGE)
+
+    assert asyncio.run(scene()) == VERDICT
+
+
+def test_a_daemon_that_falls_silent_is_given_up_and_taken_back() -> None:
+    async def scene() -> None:
+        verdicts = Verdicts(timeout=0.02)
+        verdicts.prompt = True
+        for _ in range(MISSES):
+            verdicts.ask(PAGE)
+            assert await verdicts.wait(PAGE) is None
+        assert not verdicts.prompt
+        await asyncio.sleep(0.05)
+        verdicts.arrived(VERDICT)  # late: it does not make the daemon prompt
+        assert not verdicts.prompt
+        verdicts.ask(PAGE)
+        verdicts.arrived(VERDICT)
+        assert verdicts.prompt
+        assert verdicts.outstanding(0) == 0
+
+    asyncio.run(scene())
+
+
+@contextmanager
+def daemon(url: str, prefix: str, delay: float) -> Iterator[None]:
+    """Answer every sketch of the stream after a delay; pages under /near/ resemble each other."""
+    stop = threading.Event()
+    stream = topics.stream(prefix, topics.SKETCHES)
+
+    def answer() -> None:
+        with redis.Redis.from_url(url, protocol=2) as client:
+            last = b"0-0"
+            while not stop.is_set():
+                for _, entries in client.xread({stream: last}, block=20):
+                    for offset, fields in entries:
+                        last = offset
+                        page = decode(fields[topics.FIELD_VALUE])
+                        assert isinstance(page, Sketch)
+                        stop.wait(delay)
+                        tell(client, prefix, topics.VERDICTS, b"k", encode_verdict(verdict(page)))
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def verdict(page: Sketch) -> Verdict:
+    if "/near/" not in page.url:
+        return Verdict(page.url, page.fetched_at, page.crawl)
+    return Verdict(page.url, page.fetched_at, page.crawl, "http://a.test/near/0", 0.97, "k1", "near", 3)
+
+
+def test_near_duplicates_are_flagged_before_the_callback(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    steps: list[Any] = ["/page/1", {"pause": 1}, "/page/2", {"pause": 1}, "/near/1", "/near/2"]
+    found = crawled(redis_url, prefix, tmp_path, steps, delay=0.0)
+    flags = {page["url"].rsplit("/", 2)[1]: page["flags"] for page in found.seen}
+    assert flags == {"page": [], "near": ["near_duplicate"]}
+    assert found.stat("near_duplicates") == 2
+    near = [heard for heard in found.heard if "near" in heard]
+    assert {(heard["cluster"], heard["match"], heard["resemblance"]) for heard in near} == {
+        ("k1", "http://a.test/near/0", 0.97)
+    }
+    assert len(near) == 2
+
+
+def test_late_verdicts_come_as_signals_and_hold_nobody_up(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    steps = [f"/near/{n}" for n in range(10)] + [{"pause": 6}]
+    settings = {"CLUSTERD_VERDICT_TIMEOUT": 0.2}
+    found = crawled(redis_url, prefix, tmp_path, steps, delay=0.5, **settings)
+    times = [page["at"] for page in found.seen]
+    assert max(times) - min(times) < 0.5
+    assert all(page["flags"] == [] for page in found.seen)
+    assert found.stat("near_duplicates") == len([heard for heard in found.heard if "near" in heard]) == 10
+
+
+def crawled(url: str, prefix: str, folder: Path, steps: list[Any], delay: float, **more: Any) -> Any:
+    settings = {"CLUSTERD_REDIS": url, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_VERDICT_TIMEOUT": 2.0, **more}
+    with running() as site, daemon(url, prefix, delay):
+        placed = [site.url + step if isinstance(step, str) else step for step in steps]
+        return crawl(folder, placed, settings)

@@ -22,12 +22,11 @@ COLUMNS: Final = ("at", "url", "rule", "known_url")
 def skips(invocation: Invocation, rule: str) -> None:
     """List the requests that were skipped, oldest first; of very many the latest 100,000."""
     with caught_up(invocation) as (_, book):
-        if rule:
-            book.entry(rule)
-        shown = invocation.show(
-            map(skip_record, book.book.skips(rule=rule)), COLUMNS, empty="no request has been skipped"
-        )
         counts = book.book.skip_counts()
+        if rule and rule not in counts:
+            book.entry(rule)
+        listed = map(skip_record, book.book.skips(rule=rule))
+        shown = invocation.show(listed, COLUMNS, empty="no request has been skipped")
         total = counts.get(rule, 0) if rule else sum(counts.values())
         if total > shown:
             invocation.hint(f"{total} were skipped; the latest {shown} are listed")

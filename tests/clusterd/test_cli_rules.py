@@ -1,0 +1,275 @@
+"""``clusterd rules …`` and ``clusterd status`` as they are typed, on a real Redis."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd.cli.commands import run
+from clusterd.cli.rules import FIELDS
+from clusterd.learning.contract import Page
+from clusterd.learning.interchange import write_rules
+from clusterd.learning.rulebook.opening import open_rulebook
+from clusterd.learning.rulebook.service import RuleService
+from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.message import SkipReport
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+
+HOST = "shop.example.com"
+URL = f"http://{HOST}/item?id=1&sid=7"
+
+
+def drop(name: str, host: str = HOST) -> Rule:
+    context, edits = (Condition(Key(name), "any"),), (Edit(Key(name), "delete"),)
+    evidence = ((f"http://{host}/a?{name}=1", f"http://{host}/a", True),)
+    made = rule_id(host, context, edits)
+    return Rule(made, host, context, edits, support=30, coverage=40, precision=1.0, lower_bound=0.92, evidence=evidence)
+
+
+SID, LANG = drop("sid"), Rule("lang01", HOST, (), (Edit(Key("lang"), "set", "en"),))
+
+
+class Cli:
+    """Runs a command line in this process and reads what it printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.err = ""
+
+    def __call__(self, *words: str, status: int = 0) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text("--json", *words, status=status).splitlines()]
+
+    def text(self, *words: str, status: int = 0) -> str:
+        self._capsys.readouterr()
+        ended = run(list(words))
+        out, self.err = self._capsys.readouterr()
+        assert ended == status, self.err
+        return out
+
+
+@pytest.fixture
+def cli(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    return Cli(capsys)
+
+
+@pytest.fixture
+def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
+    client = connect(redis_url)
+    service = open_rulebook(client, prefix, None)
+    yield service
+    client.close()
+
+
+@pytest.fixture
+def rules(book: RuleService) -> RuleService:
+    book.import_rules([SID, LANG, drop("ref", "other.org")], at=1_700_000_000_000)
+    return book
+
+
+def published(redis_url: str, prefix: str) -> list[RuleSet]:
+    client: Any = connect(redis_url)
+    found = [RuleSet.from_json(json.loads(fields[b"v"])) for _, fields in client.xrange(f"{prefix}stream:rules")]
+    client.close()
+    return found
+
+
+def test_rules_are_listed_with_the_fields_of_the_interface(cli: Cli, rules: RuleService) -> None:
+    listed = cli("rules", "list")
+    assert [line["id"] for line in listed] == [drop("ref", "other.org").id, SID.id, LANG.id]
+    assert set(FIELDS) <= set(listed[0])
+    sid = listed[1]
+    assert sid["host"] == HOST
+    assert sid["context"] == [{"key": "?sid", "test": "any", "values": []}]
+    assert sid["transformation"] == [{"key": "?sid", "op": "delete"}]
+    assert (sid["support"], sid["coverage"], sid["precision"], sid["lower_bound"]) == (30, 40, 1.0, 0.92)
+    assert (sid["state"], sid["since"]) == ("live", "2023-11-14T22:13:20.000Z")
+    assert "?sid" in cli.text("rules", "list")
+
+
+def test_a_host_is_listed_alone_and_retired_rules_only_when_asked_for(cli: Cli, rules: RuleService) -> None:
+    rules.retire(LANG.id, at=5)
+    assert [line["id"] for line in cli("rules", "list", "--host", HOST)] == [SID.id]
+    assert {line["state"] for line in cli("rules", "list", "--host", HOST, "--all")} == {"live", "retired"}
+    assert cli("rules", "list", "--host", "nowhere.example") == []
+
+
+def test_a_rule_is_shown_with_its_evidence_and_history(cli: Cli, rules: RuleService) -> None:
+    [shown] = cli("rules", "show", SID.id)
+    assert shown["evidence"] == [{"a": f"http://{HOST}/a?sid=1", "b": f"http://{HOST}/a", "agreed": True}]
+    assert [turn["by"] for turn in shown["history"]] == ["import"]
+    text = cli.text("rules", "show", SID.id)
+    assert f"http://{HOST}/a?sid=1" in text
+    assert "30 pages agreed" in text
+
+
+@pytest.mark.parametrize("words", [("show",), ("retire",), ("pin",)])
+def test_an_unknown_rule_ends_with_one(cli: Cli, words: tuple[str, ...]) -> None:
+    assert cli("rules", *words, "nosuch", status=1) == []
+    assert "nosuch" in cli.err
+    assert cli.err.count("\n") == 1
+
+
+def test_why_tells_the_key_the_rules_and_the_page_that_is_known(cli: Cli, rules: RuleService) -> None:
+    [line] = cli("rules", "why", URL)
+    key = f"http://{HOST}/item?id=1&lang=en"
+    assert line == {"url": URL, "key": key, "rules": [SID.id, LANG.id], "would_skip": False, "known_url": None}
+    known = f"http://{HOST}/item?id=1&lang=de"
+    rules.book.add_pages({HOST: [Page(known, 5, 100, (), 1)]})
+    [line] = cli("rules", "why", URL)
+    assert (line["would_skip"], line["known_url"]) == (True, known)
+    assert cli("rules", "why", "no url", status=2) == []
+
+
+def test_why_not_when_the_pages_of_the_key_differ_or_the_url_is_exempted(cli: Cli, rules: RuleService) -> None:
+    rules.book.add_pages({HOST: [Page(f"http://{HOST}/item?id=1&sid={n}", n, 100, (), n) for n in (1, 2)]})
+    assert not cli("rules", "why", URL)[0]["would_skip"]
+    other = f"http://{HOST}/item?id=2&sid=1"
+    rules.book.add_pages({HOST: [Page(f"http://{HOST}/item?id=2", 9, 100, (), 1)]})
+    assert cli("rules", "why", other)[0]["would_skip"]
+    cli("unskip", other)
+    assert not cli("rules", "why", other)[0]["would_skip"]
+
+
+def test_a_rule_retired_by_hand_is_published_at_once(cli: Cli, rules: RuleService, redis_url: str, prefix: str) -> None:
+    [line] = cli("rules", "retire", SID.id)
+    assert (line["id"], line["state"]) == (SID.id, "retired")
+    last = published(redis_url, prefix)[-1]
+    assert last.retired == ((SID.id, "by hand"),)
+    assert [rule.id for rule in last.rules] == [LANG.id]
+    assert rules.book.offered(HOST) == last
+
+
+def test_a_rule_is_pinned(cli: Cli, rules: RuleService, redis_url: str, prefix: str) -> None:
+    assert cli("rules", "pin", SID.id)[0]["state"] == "pinned"
+    assert {rule.id: rule.state for rule in published(redis_url, prefix)[-1].rules}[SID.id] == "pinned"
+
+
+def test_rules_go_out_to_a_file_and_come_in_elsewhere(
+    cli: Cli, rules: RuleService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    file = str(tmp_path / "rules.json")
+    before = cli("rules", "list")
+    assert [line["id"] for line in cli("rules", "export", file)] == [line["id"] for line in before]
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", f"{prefix}elsewhere:")
+    assert len(cli("rules", "import", file)) == 3
+    since = [{name: value for name, value in line.items() if name != "since"} for line in cli("rules", "list")]
+    assert since == [{name: value for name, value in line.items() if name != "since"} for line in before]
+
+
+def test_an_export_names_what_the_format_cannot_say(cli: Cli, rules: RuleService, tmp_path: Path) -> None:
+    file = tmp_path / "dud.json"
+    lines = cli("rules", "export", str(file), "--format", "dud", "--host", HOST)
+    assert [line["id"] for line in lines] == [SID.id, LANG.id]
+    assert set(lines[1]) == {"id", "reason"}
+    assert [entry["args"] for entry in json.loads(file.read_text())] == [["sid"]]
+    assert "set ?lang" in lines[1]["reason"]
+
+
+def test_an_export_to_standard_output_is_the_file(cli: Cli, rules: RuleService) -> None:
+    assert json.loads(cli.text("rules", "export", "-", "--format", "dud", "--host", HOST))[0]["args"] == ["sid"]
+    assert LANG.id in cli.err
+
+
+def test_a_discarders_file_is_imported_and_what_has_no_counterpart_named(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "dud.json"
+    pattern = {"include": [f"{HOST}/item", "a.shop.example.com"]}
+    file.write_text(json.dumps([{"order": 1, "processor": "queryRemoval", "args": ["x"], "urlPattern": pattern}]))
+    lines = cli("rules", "import", str(file), "--format", "dud")
+    assert [line.get("state", "refused") for line in lines] == ["live", "live", "refused"]
+    assert cli("rules", "why", f"http://{HOST}/item?x=1&y=2")[0]["key"] == f"http://{HOST}/item?y=2"
+
+
+def test_a_file_with_an_error_is_refused_whole(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "rules.json"
+    text, _ = write_rules([SID, drop("ref")], "clusterd")
+    file.write_text(
+        text.replace('"op": "delete"', '"op": "destroy"', 2).replace('"op": "destroy"', '"op": "delete"', 1)
+    )
+    assert cli("rules", "import", str(file), status=2) == []
+    assert "entry 1" in cli.err
+    assert "destroy" in cli.err
+    assert cli("rules", "list") == []
+    cli("rules", "import", str(tmp_path / "missing.json"), status=1)
+
+
+def crawl(folder: Path, name: str = "small.tsv.gz") -> str:
+    lines = ["url\tcontent\twords"]
+    for number in range(150):
+        lines.append(f"http://{HOST}/item?id={number}\t{number}\t100")
+        lines += [f"http://{HOST}/item?id={number}&sid={sid}\t{number}\t100" for sid in (number, number + 1)]
+    path = folder / name
+    with gzip.open(path, "wt") as file:
+        file.write("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_a_recorded_crawl_is_replayed(cli: Cli, tmp_path: Path) -> None:
+    [line] = cli("rules", "replay", crawl(tmp_path), "--order", "random", "--seed", "3")
+    fields = {"pages", "fetched", "skipped", "reduction", "skip_precision", "lost_contents", "rules", "urls_per_second"}
+    assert fields <= set(line)
+    assert line["pages"] == 450 == line["fetched"] + line["skipped"]
+    assert line["skip_precision"] == 1.0
+    assert line["reduction"] > 0.4
+    assert line["lost_contents"] == 0
+    assert cli("rules", "replay", crawl(tmp_path), "--order", "random", "--seed", "3")[0]["skipped"] == line["skipped"]
+    assert cli("rules", "replay", crawl(tmp_path), "--order", "random", "--seed", "4")[0]["skipped"] != line["skipped"]
+
+
+def test_several_crawls_are_replayed_one_after_the_other(cli: Cli, tmp_path: Path) -> None:
+    lines = cli("rules", "replay", crawl(tmp_path, "one.tsv.gz"), crawl(tmp_path, "two.tsv.gz"))
+    assert [line["crawl"] for line in lines] == ["one", "two"]
+
+
+def test_the_protocol_of_the_paper(cli: Cli, tmp_path: Path) -> None:
+    lines = cli("rules", "replay", crawl(tmp_path), "--split", "0.5", "--seed", "1")
+    assert [line["precision"] for line in lines] == [1, 0.95, 0.9, 0.8, 0]
+    assert {"rules", "reduction", "average_reduction_10", "possible_reduction"} <= set(lines[0])
+    assert 0 < lines[1]["reduction"] <= lines[1]["possible_reduction"] < 1
+
+
+def test_a_crawl_that_cannot_be_read_is_wrong_input(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bad.tsv").write_text("address\tcontent\n")
+    cli("rules", "replay", str(tmp_path / "bad.tsv"), status=2)
+    assert "url" in cli.err
+
+
+def test_status_counts_what_is_in_the_store(cli: Cli, rules: RuleService, tmp_path: Path) -> None:
+    rules.retire(LANG.id, at=9)
+    rules.record_skips([SkipReport(URL, SID.id, "k", "k", 1)])
+    words = " ".join(f"word{n}" for n in range(60))
+    pages = [{"url": f"http://{HOST}/{n}", "text": words} for n in range(2)] + [
+        {"url": f"http://{HOST}/x", "text": "z"}
+    ]
+    (tmp_path / "pages.jsonl").write_text("\n".join(map(json.dumps, pages)))
+    cli("ingest", str(tmp_path / "pages.jsonl"))
+    [line] = cli("status")
+    assert (line["documents"], line["versions"]) == (3, 3)
+    assert line["clusters"]["identical"] == 1
+    assert line["rules"] == {"live": 2, "pinned": 0, "retired": 1}
+    assert (line["skips"], line["lag"], line["dead_letters"]) == (1, 0, 0)
+    assert line["store_bytes"] >= 0
+    assert "documents" in cli.text("status")
+
+
+def test_pages_that_come_in_become_rules(cli: Cli, tmp_path: Path) -> None:
+    """The whole path without a daemon: ingest, learn, list, explain."""
+    rows = []
+    for number in range(40):
+        text = " ".join(f"item{number} word{n}" for n in range(40))
+        rows += [{"url": f"http://{HOST}/item?id={number}", "text": text}]
+        rows += [{"url": f"http://{HOST}/item?id={number}&sid={number * 7 + s}", "text": text} for s in range(2)]
+    (tmp_path / "pages.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    cli("ingest", str(tmp_path / "pages.jsonl"))
+    assert any("?sid" in line["text"] for line in cli("rules", "list", "--host", HOST))
+    [line] = cli("rules", "why", f"http://{HOST}/item?id=3&sid=new")
+    assert line["would_skip"]
+    assert line["known_url"].startswith(f"http://{HOST}/item?id=3")

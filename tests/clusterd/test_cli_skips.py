@@ -1,0 +1,95 @@
+"""``clusterd skips`` and ``clusterd unskip`` as they are typed, on a real Redis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd.cli.commands import run
+from clusterd.learning.rulebook.opening import open_rulebook
+from clusterd.learning.rulebook.service import RuleService
+from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.message import SkipReport
+from clusterd_crawler.rules import Condition, Edit, Key, Rule
+
+HOST = "example.com"
+RULE = Rule("r1", HOST, (Condition(Key("sid"), "any"),), (Edit(Key("sid"), "delete"),))
+
+
+def skip(number: int, rule: str = "r1") -> SkipReport:
+    known = f"http://{HOST}/{number}"
+    return SkipReport(f"{known}?sid=1", rule, known, known, 1_700_000_000_000 + number)
+
+
+@pytest.fixture
+def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
+    client = connect(redis_url)
+    service = open_rulebook(client, prefix, None)
+    service.import_rules([RULE], at=1)
+    service.record_skips([skip(1), skip(2), skip(3, "r2")])
+    yield service
+    client.close()
+
+
+@pytest.fixture
+def typed(
+    redis_url: str,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    book: RuleService,
+) -> Any:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+
+    def typed(*words: str) -> tuple[int, list[dict[str, Any]], str]:
+        capsys.readouterr()
+        status = run(["--json", *words])
+        out, err = capsys.readouterr()
+        return status, [json.loads(line) for line in out.splitlines()], err
+
+    return typed
+
+
+def test_every_skip_is_listed(typed: Any) -> None:
+    status, lines, _ = typed("skips")
+    assert status == 0
+    known = f"http://{HOST}/1"
+    first = {"at": "2023-11-14T22:13:20.001Z", "url": f"{known}?sid=1", "rule": "r1", "key": known, "known_url": known}
+    assert lines[0] == first
+    assert [line["rule"] for line in lines] == ["r1", "r1", "r2"]
+
+
+def test_the_skips_of_one_rule(typed: Any) -> None:
+    assert [line["url"] for line in typed("skips", "--rule", "r1")[1]] == [skip(1).url, skip(2).url]
+    # A rule that the book has dropped still has its skips; one that nobody knows is an error.
+    assert len(typed("skips", "--rule", "r2")[1]) == 1
+    status, lines, err = typed("skips", "--rule", "nosuch")
+    assert (status, lines) == (1, [])
+    assert "nosuch" in err
+
+
+def test_a_skip_is_undone(typed: Any, book: RuleService) -> None:
+    status, lines, _ = typed("unskip", skip(2).url)
+    assert status == 0
+    assert [(line["url"], line["rule"]) for line in lines] == [(skip(2).url, "r1")]
+    assert book.book.load(HOST).rules.unskip == (skip(2).url,)
+
+
+def test_all_skips_of_a_rule_are_undone(typed: Any, book: RuleService) -> None:
+    assert len(typed("unskip", "--rule", "r1")[1]) == 2
+    offered = book.book.offered(HOST)
+    assert offered is not None
+    assert offered.unskip == (skip(1).url, skip(2).url)
+
+
+@pytest.mark.parametrize("words", [(), ("http://a.com/", "--rule", "r1"), ("nonsense",)])
+def test_what_cannot_be_undone_is_wrong_input(typed: Any, words: tuple[str, ...]) -> None:
+    status, lines, err = typed("unskip", *words)
+    assert (status, lines) == (2, [])
+    assert err.count("\n") == 1

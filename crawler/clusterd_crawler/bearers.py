@@ -43,6 +43,14 @@ def parse_names(text: str) -> tuple[Name, ...]:
     return tuple(found)
 
 
+def witnessed(url: str, names: Iterable[Name]) -> list[Name]:
+    """Return the names that a page may be believed: one that says it is two other pages is no witness for either."""
+    names = list(names)
+    own = name_hash(url)
+    others = {name.hash for name in names if name.kind != "anchor" and name.hash != own}
+    return names if len(others) < 2 else [name for name in names if name.kind == "anchor"]
+
+
 class _NameRule:
     __slots__ = ("checks", "fits", "id", "kind", "read")
 
@@ -75,10 +83,10 @@ class NameTable:
         self._bearers: dict[tuple[str, int], str] = {}
 
     def note(self, url: str, names: Iterable[Name]) -> None:
-        """Note the names of a fetched page."""
-        names = tuple(names)
-        if not self._rules or not names:
+        """Note the names of a fetched page; of several that bear one name the latest answers for it."""
+        if not self._rules:
             return
+        names = witnessed(url, names)
         taken = parse(url)
         for rule in self._rules.get(taken.authority, ()):
             if all(fits(taken) for fits in rule.fits):

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from clusterd_crawler.bearers import witnessed
 from clusterd_crawler.names import anchor_hash, name_hash
 from clusterd_crawler.rules import Condition, Key, Rule, rule_id
 from clusterd_crawler.sketch import Name
@@ -108,7 +109,7 @@ class NameEvidence:
         """Take a fetched page (its URL canonical)."""
         taken = parse(url)
         page = NamedPage(url, content, form_of(taken))
-        for name in names:
+        for name in witnessed(url, names):
             for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
                 self._coincide(name.kind, key, meant, page)
             self._remember(self._bearers, (name.kind, name.hash), page)

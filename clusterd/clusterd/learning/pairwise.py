@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 
 from clusterd.learning.tokenize import Slot, Tokens, whole
 
-Op = Literal["delete", "set", "copy", "lower", "upper", "encode", "decode"]
+Op = Literal["delete", "set", "copy", "lower", "upper", "encode", "decode", "keep", "family"]
 
 #: A shared value shorter than this (1, en) matches by accident.
 SURE = 3

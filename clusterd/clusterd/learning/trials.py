@@ -5,7 +5,8 @@ edit brings together is judged against the content of a page that holds the key 
 that most of its pages show; a page of another content disagrees.
 
 The unit of agreement is a *content*, not a page: an error or log-in page under a thousand unrelated URLs is one unit,
-so it says next to nothing about their parameters. Disagreements are counted in every group.
+so it says next to nothing about their parameters. A content that stands in one group only is no such page, and counts
+up to `REPEATED` times there. Disagreements are counted in every group.
 
 Cost: a sort of the rows in question.
 """
@@ -20,6 +21,8 @@ import numpy as np
 
 from clusterd.learning.evidence import Flags, Hashes, Rows
 
+#: Most units of one content.
+REPEATED: Final = 3
 #: One-sided 95 % quantile of the normal distribution.
 Z: Final = 1.645
 
@@ -90,7 +93,7 @@ def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags) -> Outco
     pairs = np.bincount(group, weights=good).astype(np.int64)
     good &= (pairs > 1)[group]
     distinct = _distinct_contents(group, shown)
-    agreed = len(np.unique(shown[good]))
+    agreed = _units(group, shown, good)
     return Outcome(rows, good, group, shown, agreed, int((distinct - 1).sum()), int(np.maximum(pairs - 1, 0).sum()))
 
 
@@ -128,6 +131,19 @@ def _reference(group: Rows, shown: Rows, changed: Flags) -> Rows:
     still = np.flatnonzero(~changed)[::-1]
     wanted[group[still]] = shown[still]
     return wanted
+
+
+def _units(group: Rows, shown: Rows, good: Flags) -> int:
+    """Count agreements: those of a content in one group up to `REPEATED`, a content in several groups as one."""
+    if not good.any():
+        return 0
+    content, index, pages = np.unique(shown[good], return_inverse=True, return_counts=True)
+    groups = group[good]
+    lowest = np.full(len(content), np.iinfo(np.int64).max)
+    highest = np.full(len(content), -1)
+    np.minimum.at(lowest, index, groups)
+    np.maximum.at(highest, index, groups)
+    return int(np.where(lowest == highest, np.minimum(pages - 1, REPEATED), 1).sum())
 
 
 def _distinct_contents(group: Rows, shown: Rows) -> Rows:

@@ -1,17 +1,19 @@
 /* The compiled core: text → hashes → sketches, markup → marked text. Same results as the Python beside it, bit for bit.
  *
- * sketch(text: str, marked: bool, w, kind, size) -> (whole, main | None, bag)
- *     whole, main: (values: bytes, shingles, tokens, text identity); main is None where it equals whole.
- * hashes(text: str) -> bytes               the token hashes, 8 bytes each, little-endian
+ * sketch(text: str | bytes, marked: bool, folded: bool, w, kind, size) -> (whole, main | None, bag) | None
+ *     bytes are UTF-8. whole, main: (values: bytes, shingles, tokens, text identity); main is None where it equals whole.
+ *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
  *     kind: 0 canonical, 1 shortlink, 2 og, 3 base, 4 anchor
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
- * set_markup(tags: dict[bytes, int], roles: Iterable[bytes], names: Iterable[bytes])       likewise (chrome)
+ * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
+ * set_markup(tags: dict[bytes, int], roles, names: Iterable[bytes], references: dict[bytes, bytes])    likewise (chrome)
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "marks.h"
+#include "scratch.h"
 #include "shingles.h"
 #include "tokenize.h"
 
@@ -29,9 +31,19 @@ static PyObject *set_classes(PyObject *self, PyObject *table) {
     Py_RETURN_NONE;
 }
 
-/* The UTF-8 of a str; `*owned` is to be released afterwards where the text holds lone surrogates. */
+static PyObject *set_fold(PyObject *self, PyObject *function) {
+    (void)self;
+    Py_XSETREF(fold_block, Py_NewRef(function));
+    Py_RETURN_NONE;
+}
+
+/* The UTF-8 of a str or of bytes; `*owned` is to be released afterwards where the text holds lone surrogates. */
 static const uint8_t *utf8_of(PyObject *text, Py_ssize_t *length, PyObject **owned) {
     *owned = NULL;
+    if (PyBytes_Check(text)) {
+        *length = PyBytes_GET_SIZE(text);
+        return (const uint8_t *)PyBytes_AS_STRING(text);
+    }
     const char *data = PyUnicode_AsUTF8AndSize(text, length);
     if (data) return (const uint8_t *)data;
     if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) return NULL;
@@ -42,38 +54,32 @@ static const uint8_t *utf8_of(PyObject *text, Py_ssize_t *length, PyObject **own
     return (const uint8_t *)PyBytes_AS_STRING(*owned);
 }
 
-static void release(tokens_t *t) {
-    free(t->hashes);
-    free(t->main);
-    free(t->folded);
-}
-
-/* Tokenize a str without the interpreter's lock; 0, with an error set, where there is no memory. */
-static int tokenize_str(PyObject *text, int marked, tokens_t *t) {
+/* Tokenize a text without the interpreter's lock. FAILED: an error is set. Only TOKENIZED leaves `*scratch` to give back. */
+static enum outcome tokenize_text(PyObject *text, int marked, int is_folded, tokens_t *t, scratch_t *scratch) {
     Py_ssize_t length;
     PyObject *owned;
-    memset(t, 0, sizeof *t);
-    if (!class_table) {
-        PyErr_SetString(PyExc_RuntimeError, "set_classes first");
-        return 0;
+    enum outcome outcome = FAILED;
+    if (!class_table || !fold_block) {
+        PyErr_SetString(PyExc_RuntimeError, "set_classes and set_fold first");
+        return FAILED;
     }
     const uint8_t *data = utf8_of(text, &length, &owned);
-    if (!data) return 0;
-    size_t room = (size_t)length / 2 + 2; /* a token is at least one byte, or two with its separator; three if single */
-    t->hashes = malloc(room * 8 + PADDING);
-    t->main = malloc(room * 8 + PADDING);
-    t->folded = malloc((size_t)length + PADDING);
-    int made = t->hashes && t->main && t->folded;
-    if (made) {
-        Py_BEGIN_ALLOW_THREADS;
-        tokenize(data, (size_t)length, marked, t);
-        Py_END_ALLOW_THREADS;
+    if (!data) return FAILED;
+    size_t room = (size_t)length + 2; /* hashes; folding makes at most one token of a byte */
+    *scratch = take_scratch(room * 16 + (size_t)length * FOLDED_BYTES / 2 + PADDING);
+    *t = (tokens_t){.hashes = (uint64_t *)scratch->memory};
+    if (scratch->memory) {
+        t->main = t->hashes + room;
+        t->token = (uint8_t *)(t->main + room);
+        PyThreadState *thread = PyEval_SaveThread();
+        outcome = tokenize(t, data, (size_t)length, marked, is_folded, &thread);
+        PyEval_RestoreThread(thread);
     } else {
-        release(t);
         PyErr_NoMemory();
     }
+    if (outcome != TOKENIZED) give_scratch(*scratch);
     Py_XDECREF(owned);
-    return made;
+    return outcome;
 }
 
 typedef struct {
@@ -116,32 +122,22 @@ static PyObject *sketches(const tokens_t *t, const profile_t *profile) {
 static PyObject *sketch(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *text;
-    int marked, kind;
+    int marked, is_folded, kind;
     Py_ssize_t w;
     unsigned long long size;
-    if (!PyArg_ParseTuple(args, "UpniK", &text, &marked, &w, &kind, &size)) return NULL;
+    if (!PyArg_ParseTuple(args, "OppniK", &text, &marked, &is_folded, &w, &kind, &size)) return NULL;
     if (w < 1 || size < 1 || kind < KIND_MIN || kind > KIND_MOD) {
         PyErr_SetString(PyExc_ValueError, "w and size are at least 1, kind is 0, 1 or 2");
         return NULL;
     }
     profile_t profile = {(size_t)w, (enum kind)kind, size};
     tokens_t t;
-    if (!tokenize_str(text, marked, &t)) return NULL;
+    scratch_t scratch;
+    enum outcome outcome = tokenize_text(text, marked, is_folded, &t, &scratch);
+    if (outcome == FAILED) return NULL;
+    if (outcome == NOT_SIMPLE) Py_RETURN_NONE;
     PyObject *made = sketches(&t, &profile);
-    release(&t);
-    return made;
-}
-
-static PyObject *hashes(PyObject *self, PyObject *text) {
-    (void)self;
-    if (!PyUnicode_Check(text)) {
-        PyErr_SetString(PyExc_TypeError, "hashes takes a str");
-        return NULL;
-    }
-    tokens_t t;
-    if (!tokenize_str(text, 0, &t)) return NULL;
-    PyObject *made = PyBytes_FromStringAndSize((const char *)t.hashes, (Py_ssize_t)(t.count * 8));
-    release(&t);
+    give_scratch(scratch);
     return made;
 }
 
@@ -168,14 +164,19 @@ static int add_all(words_t *words, PyObject *iterable) {
 
 static PyObject *set_markup(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *tags, *roles, *names, *tag, *bits;
-    if (!PyArg_ParseTuple(args, "O!OO", &PyDict_Type, &tags, &roles, &names)) return NULL;
+    PyObject *tags, *roles, *names, *texts, *tag, *bits;
+    if (!PyArg_ParseTuple(args, "O!OOO!", &PyDict_Type, &tags, &roles, &names, &PyDict_Type, &texts)) return NULL;
     Py_ssize_t at = 0;
     memset(&tag_words, 0, sizeof tag_words);
     while (PyDict_Next(tags, &at, &tag, &bits))
         if (!add_bytes(&tag_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
     if (!add_all(&role_words, roles) || !add_all(&chrome_words, names)) return NULL;
     set_attribute_words();
+    for (at = 0; PyDict_Next(texts, &at, &tag, &bits);) {
+        if (!PyBytes_Check(tag) || !PyBytes_Check(bits)) continue;
+        add_reference((const uint8_t *)PyBytes_AS_STRING(tag), (size_t)PyBytes_GET_SIZE(tag),
+                      (const uint8_t *)PyBytes_AS_STRING(bits), (size_t)PyBytes_GET_SIZE(bits));
+    }
     Py_RETURN_NONE;
 }
 
@@ -225,8 +226,8 @@ static PyMethodDef methods[] = {
     {"set_classes", set_classes, METH_O, "Take the table of token classes."},
     {"set_markup", set_markup, METH_VARARGS, "Take the tables of the walk."},
     {"walk", walk, METH_VARARGS, "Walk markup: its marked text, flags, and what it declares."},
-    {"sketch", sketch, METH_VARARGS, "Sketch a folded text."},
-    {"hashes", hashes, METH_O, "Hash the tokens of a folded text."},
+    {"sketch", sketch, METH_VARARGS, "Sketch a text."},
+    {"set_fold", set_fold, METH_O, "Take the function that folds a block of code points."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -82,8 +82,8 @@ NAMES: Final = frozenset(
     b"""
     nav navbar navigation navlinks nav-links nav-menu nav-bar navheader navfooter navpath navrow navtabs sitenav
     site-nav site-navigation main-nav main-navigation mainnav mainnavigation global-nav globalnav primary-nav
-    primary-navigation secondary-nav top-nav topnav sidenav side-nav leftnav left-nav rightnav right-nav subnav sub-nav bottom-nav
-    post-navigation posts-navigation pagination pager page-links page-nav prevnext prev-next spirit-nav
+    primary-navigation secondary-nav top-nav topnav sidenav side-nav leftnav left-nav rightnav right-nav subnav sub-nav
+    bottom-nav post-navigation posts-navigation pagination pager page-links page-nav prevnext prev-next spirit-nav
     menu mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar
     nav-wrapper mega-menu off-canvas offcanvas
     sidebar side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from html.entities import html5
 from types import ModuleType
 
-from clusterd_crawler import chrome
+from clusterd_crawler import chrome, tokens
 from clusterd_crawler.token_classes import class_table
 
 
@@ -14,7 +15,9 @@ def _load() -> ModuleType | None:
     except ImportError:
         return None
     _core.set_classes(class_table())
-    _core.set_markup(chrome.TAGS, chrome.ROLES, chrome.NAMES)
+    _core.set_fold(tokens.fold_block)
+    references = {name.encode(): text.encode() for name, text in html5.items() if name.endswith(";")}
+    _core.set_markup(chrome.TAGS, chrome.ROLES, chrome.NAMES, references)
     return _core
 
 

@@ -6,6 +6,8 @@
 
 #include <Python.h>
 
+#include "ascii.h"
+#include "references.h"
 #include "tags.h"
 
 enum { IRREGULAR = 1, EXTREME = 2, NO_MEMORY = 4 };
@@ -100,9 +102,8 @@ static void line_break(walk_t *w) {
     if (!w->hidden && w->length && w->out[w->length - 1] > 0x20 && make_room(w, 1)) w->out[w->length++] = '\n';
 }
 
-/* Copy shown text without NULs, with blanks for the marks; returns its letters. */
-static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
-    if (!make_room(w, length)) return 0;
+/* Copy text in which there are NULs and marks: without the ones, with blanks for the others. Returns its letters. */
+static size_t copy_special(walk_t *w, const uint8_t *p, size_t length) {
     uint8_t *out = w->out + w->length;
     size_t letters = 0;
     for (size_t i = 0; i < length; i++) {
@@ -115,30 +116,23 @@ static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
     return letters;
 }
 
-static const struct {
-    const char *name;
-    uint8_t length;
-    const char *text;
-} references[] = {
-    {"amp;", 4, "&"},         {"lt;", 3, "<"},           {"gt;", 3, ">"},           {"quot;", 5, "\""},
-    {"nbsp;", 5, "\xC2\xA0"}, {"copy;", 5, "\xC2\xA9"},  {"mdash;", 6, "\xE2\x80\x94"},
-    {"ndash;", 6, "\xE2\x80\x93"}, {"#39;", 4, "'"},          {"raquo;", 6, "\xC2\xBB"},
-    {"laquo;", 6, "\xC2\xAB"}, {"#160;", 5, "\xC2\xA0"},   {"rsquo;", 6, "\xE2\x80\x99"},
-    {"lsquo;", 6, "\xE2\x80\x98"}, {"ldquo;", 6, "\xE2\x80\x9C"}, {"rdquo;", 6, "\xE2\x80\x9D"},
-    {"hellip;", 7, "\xE2\x80\xA6"}, {"rarr;", 5, "\xE2\x86\x92"}, {"larr;", 5, "\xE2\x86\x90"},
-    {"middot;", 7, "\xC2\xB7"}, {"reg;", 4, "\xC2\xAE"},   {"times;", 6, "\xC3\x97"},
-};
-
-/* The text of the character reference behind an "&", where it is one of the usual ones. */
-static const char *usual_reference(const uint8_t *p, const uint8_t *end, size_t *length) {
-    for (size_t i = 0; i < sizeof references / sizeof *references; i++) {
-        size_t n = references[i].length;
-        if ((size_t)(end - p) >= n && !memcmp(p, references[i].name, n)) {
-            *length = n;
-            return references[i].text;
+/* Copy shown text; returns its letters. */
+static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
+    if (!make_room(w, length + LANES)) return 0;
+    size_t letters = 0;
+    uint8_t unused[LANES];
+    for (size_t at = 0; at < length; at += LANES) {
+        size_t left = length - at;
+        lanes_t lanes = left < LANES ? read_last_lanes(p + at, left, unused) : read_lanes(p + at, unused);
+        if (lanes.special) {
+            for (size_t i = at; i < at + LANES && i < length; i++)
+                if (p[i] < 3) return copy_special(w, p, length);
         }
+        letters += lanes.letters;
     }
-    return NULL;
+    memcpy(w->out + w->length, p, length);
+    w->length += length;
+    return letters;
 }
 
 static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
@@ -155,21 +149,21 @@ static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
     return letters;
 }
 
-/* Copy text with its character references replaced; one that is not usual sends the whole segment to Python. */
+/* Copy text with its character references replaced; one that is not plain sends the whole segment to Python. */
 static size_t copy_references(walk_t *w, const uint8_t *p, const uint8_t *end) {
     const uint8_t *segment = p;
     size_t start = w->length, letters = 0;
     for (;;) {
         const uint8_t *sign = memchr(p, '&', (size_t)(end - p));
         if (!sign) return letters + copy_text(w, p, (size_t)(end - p));
-        size_t length = 0;
-        const char *text = usual_reference(sign + 1, end, &length);
-        if (!text && sign + 1 < end && !is_blank(sign[1])) {
+        uint8_t text[8] = "&";
+        size_t text_length = 1, length = read_reference(sign + 1, end, text, &text_length);
+        if (!length && sign + 1 < end && !is_blank(sign[1])) {
             w->length = start;
             return copy_unescaped(w, segment, (size_t)(end - segment));
         }
         letters += copy_text(w, p, (size_t)(sign - p));
-        letters += text ? copy_text(w, (const uint8_t *)text, strlen(text)) : copy_text(w, sign, 1);
+        letters += copy_text(w, text, text_length);
         p = sign + 1 + length;
     }
 }

@@ -1,6 +1,6 @@
 /* MurmurHash3_x64_128 with seed 0 (Austin Appleby, public domain), of which the first 64 bits are used.
  *
- * Reads up to 15 bytes beyond the data: callers pad their buffers with PADDING bytes. Little-endian machines only; on
+ * Reads up to 16 bytes beyond the data: callers pad their buffers with PADDING bytes. Little-endian machines only; on
  * others the extension does not compile and NumPy takes its place.
  */
 #ifndef CLUSTERD_MURMUR_H
@@ -37,10 +37,12 @@ static inline uint64_t fmix64(uint64_t v) {
 #define C1 0x87C37B91114253D5ULL
 #define C2 0x4CF5AD432745937FULL
 
-/* The first `n` bytes (0 to 8) at p as a number. */
-static inline uint64_t partial64(const uint8_t *p, size_t n) {
-    return n == 0 ? 0 : load64(p) & (~0ULL >> (64 - 8 * n));
-}
+/* Masks of the first n bytes of 16, as two numbers. */
+#define MASK(n) {(n) == 0 ? 0 : ~0ULL >> (64 - 8 * ((n) < 8 ? (n) : 8)), (n) <= 8 ? 0 : ~0ULL >> (128 - 8 * (n))}
+static const uint64_t tail_masks[16][2] = {
+    MASK(0), MASK(1), MASK(2),  MASK(3),  MASK(4),  MASK(5),  MASK(6),  MASK(7),
+    MASK(8), MASK(9), MASK(10), MASK(11), MASK(12), MASK(13), MASK(14), MASK(15),
+};
 
 static inline uint64_t murmur64(const uint8_t *data, size_t length) {
     uint64_t h1 = 0, h2 = 0;
@@ -51,9 +53,9 @@ static inline uint64_t murmur64(const uint8_t *data, size_t length) {
         h2 ^= rotl64(load64(p + 8) * C2, 33) * C1;
         h2 = (rotl64(h2, 31) + h1) * 5 + 0x38495AB5;
     }
-    size_t rest = length & 15;
-    if (rest > 8) h2 ^= rotl64(partial64(tail + 8, rest - 8) * C2, 33) * C1;
-    if (rest > 0) h1 ^= rotl64(partial64(tail, rest < 8 ? rest : 8) * C1, 31) * C2;
+    const uint64_t *mask = tail_masks[length & 15]; /* no branch: lengths of words cannot be predicted */
+    h2 ^= rotl64((load64(tail + 8) & mask[1]) * C2, 33) * C1;
+    h1 ^= rotl64((load64(tail) & mask[0]) * C1, 31) * C2;
     h1 ^= length;
     h2 ^= length;
     h1 += h2;

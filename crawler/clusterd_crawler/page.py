@@ -25,12 +25,12 @@ def sketch_page(
 ) -> Sketch:
     """Sketch a page from its bytes and the Content-Type header that came with them."""
     is_markup = text.is_markup(content_type, body)
-    decoded = text.decode(body, content_type)
+    shown = text.utf8(body, content_type)
     found: tuple[Name, ...] = ()
     if is_markup:
-        decoded, declared = text.marked_text(decoded)
+        shown, declared = text.marked_text(shown)
         found = names.declared_names(url, declared) if declared else ()
-    return _sketch(url, decoded, body, is_markup, profile, fetched_at, status, crawl, sweep, found)
+    return _sketch(url, shown, body, is_markup, profile, fetched_at, status, crawl, sweep, found)
 
 
 def sketch_plain(
@@ -45,7 +45,7 @@ def sketch_plain(
 ) -> Sketch:
     """Sketch a document that is plain text already; its bytes are those of the text in UTF-8."""
     body = plain_text.encode("utf-8", "surrogatepass")
-    return _sketch(url, plain_text, body, False, profile, fetched_at, status, crawl, sweep, ())
+    return _sketch(url, body, body, False, profile, fetched_at, status, crawl, sweep, ())
 
 
 def content_identity(body: bytes) -> int:
@@ -55,7 +55,7 @@ def content_identity(body: bytes) -> int:
 
 def _sketch(
     url: str,
-    shown: str,
+    shown: bytes,
     body: bytes,
     marked: bool,
     profile: Profile,

@@ -143,16 +143,24 @@ def sketch_text(text: str, profile: Profile) -> StreamSketch:
     return sketch_streams(text, profile, marked=False).whole
 
 
-def sketch_streams(text: str, profile: Profile, *, marked: bool) -> Streams:
-    """Sketch a text; where it is ``marked``, \\1 and \\2 enclose what is not main text (`markup`).
+def sketch_streams(text: str | bytes, profile: Profile, *, marked: bool) -> Streams:
+    """Sketch a text (bytes are UTF-8); where it is ``marked``, \\1 and \\2 enclose what is not main text (`markup`).
 
     Main text is never empty where the whole is not: it is the whole then.
     """
     if compiled.CORE is None:
-        return _sketch_streams(text, profile, marked)
-    whole, main, bag = compiled.CORE.sketch(composed(text), marked, profile.w, _KINDS[profile.kind], profile.size)
+        return _sketch_streams(_as_str(text), profile, marked)
+    settings = (profile.w, _KINDS[profile.kind], profile.size)
+    made = compiled.CORE.sketch(text, marked, False, *settings)
+    if made is None:
+        made = compiled.CORE.sketch(composed(_as_str(text)), marked, True, *settings)
+    whole, main, bag = made
     of_whole = StreamSketch(*whole)
     return Streams(of_whole if main is None else StreamSketch(*main), of_whole, bag)
+
+
+def _as_str(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
 
 
 def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:

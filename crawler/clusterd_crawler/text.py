@@ -40,6 +40,8 @@ _MARKUP_TYPES: Final = re.compile(
     r"(text/(html|xml)|application/(xhtml\+xml|xml|[\w.+-]*\+xml))\s*(;|$)", re.IGNORECASE
 )
 _TEXT_TYPES: Final = re.compile(r"text/|application/(json|javascript|x-javascript)\b", re.IGNORECASE)
+#: Charsets in which ASCII bytes are ASCII (as Python names them).
+_ASCII_BASED: Final = re.compile(r"(utf-8|cp|iso8859|gb|euc|big5|koi8|shift_jis|mac|tis|latin|ascii)")
 _ISO_2022_JP: Final = re.compile(rb"\x1b\$[@B]")
 
 
@@ -61,18 +63,28 @@ def is_markup(content_type: str | None, body: bytes) -> bool:
     raise NotText(f"the content type is {content_type!r}; HTML, XML and plain text are sketched")
 
 
-def decode(body: bytes, content_type: str | None) -> str:
-    """Decode a body of any charset; never fails."""
+def utf8(body: bytes, content_type: str | None) -> bytes:
+    """Return a body of any charset in UTF-8; never fails."""
     bom, bom_bytes = read_bom(body)
     if bom:
-        return to_unicode(body[len(bom_bytes or b"") :], bom)
+        return _encoded(to_unicode(body[len(bom_bytes or b"") :], bom))
     charset = http_content_type_encoding(content_type) or html_body_declared_encoding(body[:_LOOKED_AT])
+    if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
+        return body
     try:
-        if charset and charset != "utf-8":
-            return body.decode(charset)
-        return body.decode("utf-8")
+        decoded = body.decode(charset or "utf-8")
     except (UnicodeDecodeError, LookupError):
-        return _decode_wrong(body, charset)
+        return _encoded(_decode_wrong(body, charset))
+    return body if charset in (None, "utf-8") else _encoded(decoded)
+
+
+def decode(body: bytes, content_type: str | None) -> str:
+    """Decode a body of any charset; never fails."""
+    return utf8(body, content_type).decode("utf-8", "surrogatepass")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _decode_wrong(body: bytes, charset: str | None) -> str:
@@ -85,13 +97,13 @@ def _decode_wrong(body: bytes, charset: str | None) -> str:
         return to_unicode(body, charset)
 
 
-def marked_text(html: str) -> tuple[str, list[markup.Declared]]:
-    """Return the marked text of HTML and what it declares about itself (`markup`)."""
-    data = html.encode("utf-8", "surrogatepass")
+def marked_text(html: str | bytes) -> tuple[bytes, list[markup.Declared]]:
+    """Return the marked text of HTML (bytes are UTF-8), in UTF-8, and what the page declares about itself (`markup`)."""
+    data = html if isinstance(html, bytes) else _encoded(html)
     marked, flags, declared = _walk(data, well_nested=False)
     if flags & markup.IRREGULAR and not flags & markup.EXTREME:
         marked, _, declared = _walk(_well_nested(data), well_nested=True)
-    return marked.decode("utf-8", "surrogatepass"), declared
+    return marked, declared
 
 
 def _walk(data: bytes, *, well_nested: bool) -> tuple[bytes, int, list[markup.Declared]]:
@@ -106,11 +118,11 @@ def _well_nested(data: bytes) -> bytes:
     return (LexborHTMLParser(data).html or "").encode("utf-8", "surrogatepass")
 
 
-def plain(marked: str) -> str:
-    """Return all visible text, without marks."""
-    return marked.replace("\1", "").replace("\2", "")
+def plain(marked: bytes) -> str:
+    """Return all visible text of a marked text."""
+    return marked.translate(None, b"\1\2").decode("utf-8", "replace")
 
 
-def main_part(marked: str) -> str:
-    """Return the main text."""
-    return re.sub("\1[^\2]*\2", "\n", marked)
+def main_part(marked: bytes) -> str:
+    """Return the main text of a marked text."""
+    return re.sub(b"\1[^\2]*\2", b"\n", marked).decode("utf-8", "replace")

@@ -30,6 +30,7 @@ REMEMBERED: Final = 200_000
 _TOKEN: Final = re.compile(f"[{pattern(SINGLE)}][{pattern(MARK)}]*|[{pattern(WORD, MARK)}]+")
 _ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
 _MARK: Final = re.compile("([\1\2])")
+_COMBINING: Final = re.compile(f"[{pattern(MARK)}]")
 _IGNORED: Final = re.compile(f"[{pattern(IGNORABLE)}]+")
 
 
@@ -43,6 +44,26 @@ def fold(text: str) -> str:
 def composed(text: str) -> str:
     """Return the text as the compiled core takes it: it folds ASCII itself and drops what is ignorable."""
     return text if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
+def fold_block(first: int) -> bytes:
+    """Return what 256 code points fold to, for the compiled core, 8 bytes each (the layout is in ``fold.h``).
+
+    Only *simple* ones have an entry: those that fold alike whatever stands beside them, because what they become neither
+    combines nor is reordered with what precedes it. All that may is in the class MARK.
+    """
+    return b"".join(map(_folded_entry, range(first, first + 256)))
+
+
+def _folded_entry(code: int) -> bytes:
+    character = chr(code)
+    becomes = unicodedata.normalize("NFKC", character)
+    if any(map(unicodedata.combining, becomes)) or (_COMBINING.match(becomes) and not _IGNORED.fullmatch(becomes)):
+        return bytes(8)
+    folded = becomes.casefold().encode("utf-8", "surrogatepass")
+    if len(folded) > 6:
+        return bytes(8)
+    return bytes([len(folded), 0]) + folded.ljust(6, b"\0")
 
 
 def tokens(text: str) -> list[str]:

@@ -1,0 +1,258 @@
+"""Ways in: every kind of file gives the pages that it holds, and what is broken is named and passed over."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.reading import kind_of, read
+from clusterd.ingest.sketching import Sketching, day_of
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.page import sketch_page, sketch_plain
+from clusterd_crawler.sketch import SHORT, TEXT, Sketch
+
+HTML = "<!DOCTYPE html><html><head><title>Größe</title></head><body><p>{} wide seas of words roll on</p></body></html>"
+
+
+def rows(*given: object) -> bytes:
+    return b"".join((row if isinstance(row, bytes) else json.dumps(row).encode()) + b"\n" for row in given)
+
+
+def pages_of(path: Path | str) -> list[RawPage]:
+    return [item for item in read(str(path)) if isinstance(item, RawPage)]
+
+
+def broken_of(path: Path | str) -> list[Broken]:
+    return [item for item in read(str(path)) if isinstance(item, Broken)]
+
+
+def write(file: Path, data: bytes) -> Path:
+    file.write_bytes(data)
+    return file
+
+
+class TestJsonLines:
+    def test_each_content_becomes_a_page(self, tmp_path: Path) -> None:
+        file = write(
+            tmp_path / "pages.jsonl",
+            rows(
+                {"url": "http://a/1", "html": "<p>x</p>", "fetched_at": "2026-01-31T12:00:00Z", "sweep": "one"},
+                {"url": "http://a/2", "html_b64": base64.b64encode(b"\xff\xfe").decode(), "content_type": "text/html"},
+                {"url": "http://a/3", "text": "plain", "fetched_at": "2026-01-31"},
+            ),
+        )
+        html, raw, text = pages_of(file)
+        assert (html.body, html.sweep, html.fetched_at) == (b"<p>x</p>", "one", 1769860800000)
+        assert (raw.body, raw.fetched_at) == (b"\xff\xfe", None)
+        assert (text.text, text.body, text.fetched_at) == ("plain", None, 1769817600000)
+
+    def test_html_text_is_not_decoded_by_its_own_meta_charset(self, tmp_path: Path) -> None:
+        page = '<html><head><meta charset="iso-8859-1"></head><body>Größe 寸法</body></html>'
+        file = write(tmp_path / "p.jsonl", rows({"url": "http://a/", "html": page}))
+        (sketch,) = Sketching(TEXT).sketches(read(str(file)))
+        assert sketch.main == sketch_plain("http://a/", "Größe 寸法", fetched_at=0).main
+
+    @pytest.mark.parametrize("packed", [gzip.compress, zstandard.compress, bytes])
+    def test_compression_is_told_by_content(self, tmp_path: Path, packed: type) -> None:
+        file = write(tmp_path / "pages", packed(rows({"url": "http://a/", "text": "x"})))
+        assert [page.url for page in pages_of(file)] == ["http://a/"]
+
+    @pytest.mark.parametrize(
+        ("row", "says"),
+        [
+            (b"{not json", "not JSON"),
+            (b"[1]", "a JSON list"),
+            (b'{"url": "http://a/"}', "no content"),
+            (b'{"html": "x"}', "url is missing"),
+            (b'{"url": 7, "html": "x"}', "url is not text"),
+            (b'{"url": "http://a/", "html_b64": "?"}', "not base64"),
+            (b'{"url": "http://a/", "text": "x", "fetched_at": "yesterday"}', "ISO 8601"),
+            (b'{"url": "http://a/", "text": "x", "status": "ok"}', "HTTP status"),
+            (b'{"url": "http://a/", "text": ["x"]}', "text is not text"),
+            (b"\xff\xfe", "not JSON"),
+        ],
+    )
+    def test_a_broken_row_is_named_and_the_next_is_read(self, tmp_path: Path, row: bytes, says: str) -> None:
+        file = write(
+            tmp_path / "p.jsonl", rows({"url": "http://a/1", "text": "x"}, row, {"url": "http://a/2", "text": "y"})
+        )
+        assert [page.url for page in pages_of(file)] == ["http://a/1", "http://a/2"]
+        (broken,) = broken_of(file)
+        assert broken.where == f"{file}:2"
+        assert says in broken.reason
+
+    def test_a_gzip_cut_short_gives_what_came_before(self, tmp_path: Path) -> None:
+        lines = rows(*({"url": f"http://a/{n}", "text": str(n) * 50} for n in range(2000)))
+        file = write(tmp_path / "p.jsonl.gz", gzip.compress(lines)[:-2000])
+        assert len(pages_of(file)) > 100
+        assert "the rest of the file cannot be read" in broken_of(file)[-1].reason
+
+
+def record(kind: str, url: str, block: bytes, media: str = "application/http; msgtype=response") -> bytes:
+    head = f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\n"
+    head += f"WARC-Date: 2026-01-31T12:00:00Z\r\nWARC-Target-URI: {url}\r\nContent-Type: {media}\r\n"
+    return head.encode() + b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(block), block)
+
+
+def response(url: str, media: str, body: bytes, status: str = "200 OK") -> bytes:
+    return record("response", url, f"HTTP/1.1 {status}\r\nContent-Type: {media}\r\n\r\n".encode() + body)
+
+
+def warc(packed: Callable[[bytes], bytes] = bytes) -> bytes:
+    records = [
+        record("warcinfo", "urn:x", b"software: test\r\n", "application/warc-fields"),
+        response("http://a/1", "text/html; charset=latin-1", HTML.format("one").encode("latin-1")),
+        response("http://a/logo.png", "image/png", b"\x89PNG"),
+        response("http://a/moved", "text/html", b"gone", "301 Moved"),
+        response("http://a/missing", "text/html", b"not here", "404 Not Found"),
+        record("resource", "http://a/2", HTML.format("two").encode(), "text/html"),
+    ]
+    return b"".join(map(packed, records))
+
+
+def with_dictionary(data: bytes) -> bytes:
+    """How Zstandard WARC files carry a dictionary: a skippable frame that holds it, then frames that use it."""
+    words = zstandard.train_dictionary(4096, [HTML.format(n).encode() * 3 + str(n * 7919).encode() for n in range(500)])
+    packed = zstandard.compress(words.as_bytes())
+    frames = zstandard.ZstdCompressor(dict_data=words)
+    half = len(data) // 2
+    return (
+        b"\x5d\x2a\x4d\x18" + len(packed).to_bytes(4, "little") + packed
+        + frames.compress(data[:half]) + frames.compress(data[half:])
+    )  # fmt: skip
+
+
+class TestWarc:
+    @pytest.fixture(params=["plain", "gzip", "zstd", "zstd-dictionary"])
+    def file(self, request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+        data = {
+            "plain": warc,
+            "gzip": lambda: warc(gzip.compress),
+            "zstd": lambda: warc(zstandard.compress),
+            "zstd-dictionary": lambda: with_dictionary(warc()),
+        }[request.param]()
+        return write(tmp_path / "crawl.warc", data)
+
+    def test_pages_are_read_and_nothing_else(self, file: Path) -> None:
+        first, second = pages_of(file)
+        assert (first.url, second.url) == ("http://a/1", "http://a/2")
+        assert first.fetched_at == 1769860800000
+        assert first.body == HTML.format("one").encode("latin-1")
+        assert broken_of(file) == []
+
+    def test_the_server_s_charset_counts(self, file: Path) -> None:
+        first, _ = Sketching(TEXT).sketches(read(str(file)))
+        assert (
+            first.main
+            == sketch_page("http://a/1", HTML.format("one").encode(), "text/html; charset=utf-8", fetched_at=0).main
+        )
+
+    def test_a_file_cut_short_gives_what_came_before(self, file: Path, tmp_path: Path) -> None:
+        cut = write(tmp_path / "cut.warc", file.read_bytes()[:-180])
+        items = list(read(str(cut)))
+        assert all(isinstance(item, RawPage | Broken) for item in items)
+        assert len(items) <= 3
+
+    def test_noise_after_the_first_bytes_is_reported(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "noise.warc", b"WARC/1.1\r\n" + bytes(range(256)) * 20)
+        assert pages_of(file) == []
+
+
+class TestFolder:
+    def test_pages_are_found_by_content_and_named_by_their_path(self, tmp_path: Path) -> None:
+        (tmp_path / "sub dir").mkdir()
+        write(tmp_path / "index.html", HTML.format("one").encode())
+        write(tmp_path / "sub dir" / "view.php", HTML.format("two").encode())
+        write(tmp_path / "sub dir" / "plain", b"no markup here")
+        write(tmp_path / "logo.png", HTML.encode())
+        write(tmp_path / ".hidden.html", HTML.encode())
+        write(tmp_path / "packed.html.gz", gzip.compress(HTML.format("three").encode()))
+        urls = [item.url for item in read(str(tmp_path), "https://example.com/docs/") if isinstance(item, RawPage)]
+        assert urls == [
+            "https://example.com/docs/index.html",
+            "https://example.com/docs/packed.html",
+            "https://example.com/docs/sub%20dir/view.php",
+        ]
+        assert pages_of(tmp_path)[0].url == (tmp_path / "index.html").as_uri()
+
+    def test_a_single_page(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "one.html", HTML.format("one").encode())
+        assert [page.url for page in pages_of(file)] == [file.as_uri()]
+
+
+class TestKinds:
+    @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n", b"a,b\n1,2\n", b"", gzip.compress(b"plain words")])
+    def test_an_unknown_kind_is_refused(self, tmp_path: Path, data: bytes) -> None:
+        with pytest.raises(WrongInput, match=r"no known kind; ingest takes WARC"):
+            kind_of(str(write(tmp_path / "thing.dat", data)))
+
+    def test_a_missing_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(WrongInput, match="No such file"):
+            kind_of(str(tmp_path / "nothing.jsonl"))
+
+    def test_an_empty_file_of_a_known_name_has_no_pages(self, tmp_path: Path) -> None:
+        assert list(read(str(write(tmp_path / "none.jsonl", b"")))) == []
+
+
+def sketched(*items: RawPage | Broken, **options: object) -> list[Sketch]:
+    return list(Sketching(TEXT, **options).sketches(items))  # type: ignore[arg-type]
+
+
+class TestSketching:
+    def test_counts_and_reports(self) -> None:
+        said: list[Broken] = []
+        run = Sketching(TEXT, rejecting=said.append)
+        items: list[RawPage | Broken] = [
+            RawPage("http://a/1", text="one", where="f:1"),
+            Broken("f:2", "not JSON"),
+            RawPage("no-url", text="two", where="f:3"),
+            RawPage("http://a/4", text="gone", status=404, where="f:4"),
+            RawPage("http://a/5", body=b"\x89PNG\r\n\x1a\n" + bytes(50), where="f:5"),
+        ]
+        assert [sketch.url for sketch in run.sketches(items)] == ["http://a/1"]
+        assert (run.pages, run.sketched, run.rejected) == (5, 1, 4)
+        assert [broken.where for broken in said] == ["f:2", "f:3", "f:4", "f:5"]
+
+    def test_a_later_row_of_a_url_is_its_later_version(self) -> None:
+        pages = [RawPage("http://a/1", text=f"text {n}") for n in range(50)]
+        times = [sketch.fetched_at for sketch in sketched(*pages)]
+        assert times == sorted(set(times))
+
+    def test_a_sweep_that_names_a_day_dates_its_pages(self) -> None:
+        first, second = sketched(
+            RawPage("http://a/1", text="x", sweep="2021-06-01"), RawPage("http://a/1", text="x", sweep="2022-06-01")
+        )
+        assert (first.fetched_at, second.fetched_at) == (day_of("2021-06-01"), day_of("2022-06-01"))
+        assert first.sweep == "2021-06-01"
+
+    def test_a_row_s_own_time_and_sweep_come_first(self) -> None:
+        given, other = sketched(
+            RawPage("http://a/1", text="x", sweep="a", fetched_at=5), RawPage("http://a/2", text="x"), sweep="b"
+        )
+        assert (given.fetched_at, given.sweep, other.sweep) == (5, "a", "b")
+
+    @pytest.mark.parametrize("label", ["2.0", "spring", "2021-06", "", "20210601", "2021-13-01"])
+    def test_other_labels_name_no_day(self, label: str) -> None:
+        assert day_of(label) is None
+
+    def test_the_profile_is_the_one_asked_for(self) -> None:
+        (sketch,) = Sketching(SHORT).sketches([RawPage("http://a/1", text="to be or not to be, that is the question")])
+        assert (sketch.profile, sketch.main.shingles) == (SHORT.code, 7)
+
+
+def test_documents_without_a_url_are_read_only_where_an_id_will_do(tmp_path: Path) -> None:
+    file = write(tmp_path / "p.jsonl", rows({"id": 7, "text": "x"}, {"id": "b", "url": "http://a/", "text": "x"}))
+
+    def named(nameless: bool) -> Iterator[tuple[str, object]]:
+        for sketch, page in Sketching(TEXT, nameless=nameless).named(read(str(file))):
+            yield sketch.url, page.id
+
+    assert list(named(nameless=True)) == [("7", 7), ("http://a/", "b")]
+    assert list(named(nameless=False)) == [("http://a/", "b")]

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.kafka_client import probe
 from kafka import (  # type: ignore[import-untyped]
     ConsumerRebalanceListener,
     KafkaConsumer,
@@ -73,6 +74,7 @@ class KafkaTransport:
         prefix: str = "",
         remembered: Callable[[], Position] | None = None,
         session_timeout: float = 10.0,
+        answer_timeout: float = ANSWER_TIMEOUT,
         partitions: int = 8,
         replication: int = 1,
     ) -> None:
@@ -81,6 +83,7 @@ class KafkaTransport:
         self._prefix = prefix
         self._remembered = remembered or dict
         self._session_timeout = session_timeout
+        self._answer_timeout = answer_timeout
         self._shape = (partitions, replication)
         self._topic = prefix + topics.SKETCHES
         self._consumer: Any = None
@@ -111,7 +114,7 @@ class KafkaTransport:
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Give the message to the producer; wait where too many are on their way."""
         if len(self._unacknowledged) >= IN_FLIGHT:
-            self.flush(ANSWER_TIMEOUT)
+            self.flush(self._answer_timeout)
         with self._translated():
             self._send(self._prefix + topic, key, value)
 
@@ -156,18 +159,19 @@ class KafkaTransport:
             return 0
         with self._translated():
             mine = list(self._consumer.assignment())
-            ends = self._consumer.end_offsets(mine, timeout_ms=int(ANSWER_TIMEOUT * 1000)) if mine else {}
+            ends = self._consumer.end_offsets(mine, timeout_ms=int(self._answer_timeout * 1000)) if mine else {}
             return sum(max(0, end - self._reached(partition)) for partition, end in ends.items())
 
     def backlog(self) -> int:
         """Return the records that lie after the store's position, over all partitions."""
         with self._translated():
+            probe(",".join(self._servers))
             asking = KafkaConsumer(**self._client_settings(), group_id=None, enable_auto_commit=False)
             try:
                 self._topic_id = self._topic_id or self._find_topic_id(asking)
                 every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
-                ends = asking.end_offsets(every, timeout_ms=int(ANSWER_TIMEOUT * 1000)) if every else {}
-                begins = asking.beginning_offsets(every, timeout_ms=int(ANSWER_TIMEOUT * 1000)) if every else {}
+                ends = asking.end_offsets(every, timeout_ms=int(self._answer_timeout * 1000)) if every else {}
+                begins = asking.beginning_offsets(every, timeout_ms=int(self._answer_timeout * 1000)) if every else {}
             finally:
                 asking.close()
         position = self._remembered()
@@ -180,7 +184,7 @@ class KafkaTransport:
         """Commit, leave the group, deliver what is on its way."""
         try:
             if self._unacknowledged:
-                self.flush(ANSWER_TIMEOUT)
+                self.flush(self._answer_timeout)
         except Unreachable as error:
             log.warning("closed with messages undelivered: %s", error)
         for client in (self._consumer, self._producer):
@@ -192,7 +196,7 @@ class KafkaTransport:
     def _joined(self) -> Any:
         """Return the consumer, made and subscribed at first."""
         if self._consumer is None:
-            ensure(self._servers, self._prefix, *self._shape)
+            ensure(self._servers, self._prefix, *self._shape, timeout=self._answer_timeout)
             consumer = KafkaConsumer(
                 **self._client_settings(),
                 group_id=self._group,
@@ -210,7 +214,7 @@ class KafkaTransport:
     def _producing(self) -> Any:
         """Return the producer, made at first."""
         if self._producer is None:
-            ensure(self._servers, self._prefix, *self._shape)
+            ensure(self._servers, self._prefix, *self._shape, timeout=self._answer_timeout)
             self._producer = KafkaProducer(
                 **self._client_settings(),
                 enable_idempotence=False,
@@ -218,7 +222,7 @@ class KafkaTransport:
                 linger_ms=LINGER,
                 delivery_timeout_ms=DELIVERY_TIMEOUT,
                 request_timeout_ms=DELIVERY_TIMEOUT // 2,
-                max_block_ms=int(ANSWER_TIMEOUT * 1000),
+                max_block_ms=int(self._answer_timeout * 1000),
                 max_request_size=LONGEST_MESSAGE,
             )
         return self._producer
@@ -226,7 +230,7 @@ class KafkaTransport:
     def _client_settings(self) -> dict[str, Any]:
         return {
             "bootstrap_servers": self._servers,
-            "bootstrap_timeout_ms": int(ANSWER_TIMEOUT * 1000),
+            "bootstrap_timeout_ms": int(self._answer_timeout * 1000),
             "reconnect_backoff_max_ms": 1000,
             "allow_auto_create_topics": False,
         }
@@ -263,7 +267,7 @@ class KafkaTransport:
     def _reached(self, partition: Any) -> int:
         if partition in self._committed:
             return self._committed[partition]
-        return int(self._consumer.position(partition, timeout_ms=int(ANSWER_TIMEOUT * 1000)) or 0)
+        return int(self._consumer.position(partition, timeout_ms=int(self._answer_timeout * 1000)) or 0)
 
     def _name(self, partition: Any) -> str:
         return f"{partition.topic}:{partition.partition}:{self._topic_id}"

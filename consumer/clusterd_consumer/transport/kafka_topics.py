@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import ClusterdError, Unreachable
+from clusterd_crawler.kafka_client import probe
 from kafka import KafkaAdminClient  # type: ignore[import-untyped]
 from kafka.errors import KafkaError, TopicAlreadyExistsError  # type: ignore[import-untyped]
 
@@ -40,10 +41,13 @@ TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
 TIMEOUT: Final = 10.0
 
 
-def ensure(servers: Sequence[str], prefix: str = "", partitions: int = 8, replication: int = 1) -> list[str]:
+def ensure(
+    servers: Sequence[str], prefix: str = "", partitions: int = 8, replication: int = 1, timeout: float = TIMEOUT
+) -> list[str]:
     """Make the topics that are missing; return their names. Those that are there are left as they are."""
+    probe(",".join(servers))
     try:
-        admin = KafkaAdminClient(bootstrap_servers=list(servers), bootstrap_timeout_ms=int(TIMEOUT * 1000))
+        admin = KafkaAdminClient(bootstrap_servers=list(servers), bootstrap_timeout_ms=int(timeout * 1000))
     except KafkaError as error:
         raise Unreachable(f"Kafka at {', '.join(servers)} does not answer: {error}") from error
     try:

@@ -1,0 +1,185 @@
+"""Kafka's own affairs: topics with their settings, brokers that die, freeze and come back, groups that change."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clusterd_consumer.transport.contract import Record
+from clusterd_consumer.transport.kafka import KafkaTransport
+from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from tests.conftest import needs_kafka
+from tests.services.kafka_broker import ROOT, KafkaBroker
+from tests.services.redis_server import free_port
+
+pytestmark = pytest.mark.kafka
+#: kafka-python 3.0.12 forgets to close the sockets of attempts to reconnect that were refused.
+leaks_sockets = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
+    """A broker of the test's own, to be mistreated."""
+    needs_kafka()
+    made = KafkaBroker(tmp_path / "kafka")
+    made.start()
+    yield made
+    made.kill()
+    gc.collect()  # so that what `leaks_sockets` is about surfaces in this test, not in a later one
+
+
+def transport(bootstrap: str, name: str, remembered: dict[str, str] | None = None) -> KafkaTransport:
+    held = {} if remembered is None else remembered
+    return KafkaTransport(
+        [bootstrap], group=name, prefix=f"{name}-", session_timeout=2, partitions=2, remembered=lambda: held
+    )
+
+
+def drain(member: KafkaTransport, wanted: int, seconds: float = 30.0) -> list[Record]:
+    records: list[Record] = []
+    deadline = time.monotonic() + seconds
+    while len(records) < wanted and time.monotonic() < deadline:
+        records += member.poll(100, 0.2)
+        member.commit({record.partition: record.next for record in records})
+    return records
+
+
+def flush_at_last(member: KafkaTransport, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            member.flush(2)
+            return
+        except Unreachable:
+            assert time.monotonic() < deadline
+
+
+def test_topics_have_partitions_retention_and_compaction(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.replace(":", "-")
+    assert len(ensure([kafka_bootstrap], name, partitions=3)) == len(TOPICS)
+    assert ensure([kafka_bootstrap], name, partitions=3) == []
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    try:
+        described = {topic["name"]: topic for topic in admin.describe_topics([name + topic for topic in TOPICS])}
+        wanted = [ConfigResource(ConfigResourceType.TOPIC, name + topic) for topic in TOPICS]
+        said = str(admin.describe_configs(wanted))
+    finally:
+        admin.close()
+    assert len(described[name + topics.SKETCHES]["partitions"]) == 3
+    assert len(described[name + topics.RULES]["partitions"]) == 1
+    assert "compact" in said
+    assert str(7 * DAY) in said
+
+
+def test_the_topics_script_runs_from_the_command_line(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.replace(":", "-")
+    command = [
+        sys.executable,
+        str(ROOT / "deploy/kafka/create_topics.py"),
+        "--kafka",
+        kafka_bootstrap,
+        "--prefix",
+        name,
+    ]
+    first = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert all(name + topic in first.stdout for topic in TOPICS)
+    assert (
+        "all topics are there" in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    )
+
+
+def test_no_broker_is_said_so() -> None:
+    member = KafkaTransport([f"127.0.0.1:{free_port()}"])
+    with pytest.raises(Unreachable, match="no Kafka at"):
+        member.poll(1, 0.1)
+    with pytest.raises(Unreachable, match="no Kafka at"):
+        member.publish(topics.ALERTS, b"k", b"v")
+    member.close()
+
+
+@leaks_sockets
+def test_a_broker_that_dies_under_load_and_comes_back_has_every_message(broker: KafkaBroker) -> None:
+    member = transport(broker.bootstrap, "dies")
+    for n in range(2000):
+        member.publish(topics.SKETCHES, b"%d" % (n % 50), b"%d" % n)
+    broker.kill()
+    for n in range(2000, 3000):
+        member.publish(topics.SKETCHES, b"%d" % (n % 50), b"%d" % n)
+    with pytest.raises(Unreachable):
+        member.flush(1)
+    broker.start()
+    flush_at_last(member, 60)
+    seen: set[int] = set()
+    deadline = time.monotonic() + 60
+    while len(seen) < 3000 and time.monotonic() < deadline:
+        seen |= {int(record.value) for record in member.poll(500, 0.5)}
+    assert seen == set(range(3000))
+    member.close()
+
+
+@leaks_sockets
+def test_a_frozen_broker_is_waited_for(broker: KafkaBroker) -> None:
+    member = transport(broker.bootstrap, "frozen")
+    member.publish(topics.SKETCHES, b"k", b"before")
+    member.flush(10)
+    broker.signal(signal.SIGSTOP)
+    member.publish(topics.SKETCHES, b"k", b"while")
+    with pytest.raises(Unreachable):
+        member.flush(2)
+    broker.signal(signal.SIGCONT)
+    flush_at_last(member, 60)
+    assert {record.value for record in drain(member, 2)} == {b"before", b"while"}
+    member.close()
+
+
+def test_a_consumer_that_was_killed_is_replaced(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
+    name = prefix.rstrip(":")
+    publisher = transport(kafka_bootstrap, name)
+    for n in range(20):
+        publisher.publish(topics.SKETCHES, b"%d" % n, b"%d" % n)
+    publisher.flush(10)
+    code = (
+        "import sys, time; from clusterd_consumer.transport.kafka import KafkaTransport\n"
+        "t = KafkaTransport([sys.argv[1]], group=sys.argv[2], prefix=sys.argv[2] + '-', session_timeout=2)\n"
+        "n = 0\n"
+        "while n < 20: n += len(t.poll(50, 1))\n"
+        "print('read', flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, kafka_bootstrap, name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as doomed:
+        assert doomed.stdout is not None
+        assert doomed.stdout.readline() == "read\n"
+        doomed.kill()
+    assert {int(record.value) for record in drain(publisher, 20)} == set(range(20))
+    publisher.close()
+
+
+def test_a_topic_made_anew_is_read_from_its_beginning(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.rstrip(":")
+    held: dict[str, str] = {}
+    first = transport(kafka_bootstrap, name, held)
+    for n in range(10):
+        first.publish(topics.SKETCHES, b"k", b"old %d" % n)
+    first.flush(10)
+    held.update({record.partition: record.next for record in drain(first, 10)})
+    first.close()
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topics.SKETCHES}"])
+    admin.close()
+    second = transport(kafka_bootstrap, name, held)
+    for n in range(20):
+        second.publish(topics.SKETCHES, b"k", b"new %d" % n)
+    second.flush(10)
+    assert [record.value for record in drain(second, 20)] == [b"new %d" % n for n in range(20)]
+    second.close()

@@ -198,7 +198,7 @@ def test_a_file_with_an_error_is_refused_whole(cli: Cli, tmp_path: Path) -> None
     assert "entry 1" in cli.err
     assert "destroy" in cli.err
     assert cli("rules", "list") == []
-    cli("rules", "import", str(tmp_path / "missing.json"), status=1)
+    cli("rules", "import", str(tmp_path / "missing.json"), status=2)
 
 
 def crawl(folder: Path, name: str = "small.tsv.gz") -> str:

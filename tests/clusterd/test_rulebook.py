@@ -422,6 +422,35 @@ def test_what_does_not_fit_into_the_time_given_waits_for_the_next_call(serve: Se
     assert sorted(seen) == hosts
 
 
+def test_learners_that_do_not_fit_make_room_and_come_back(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make(host: str) -> SidLearner:
+        made.append(host)
+        return SidLearner(host)
+
+    service = serve(make)
+    monkeypatch.setattr(service._recalls, "_limit", 100)
+    other = serve()
+    service.observe(duplicates(host="a.org") + duplicates(host="b.org") + duplicates(host="c.org"))
+    service.learn_due(now=1)
+    # The learner looked at longest ago went, and with it the lease; its rules are as they were.
+    service.observe(duplicates(4, host="a.org"))
+    assert other.learn_due(now=2) == []
+    assert [rule.support for rule in service.rules("a.org")] == [4]
+    service.observe(duplicates(5, host="c.org"))
+    service.learn_due(now=3)
+    assert [rule.support for rule in service.rules("c.org")] == [5]
+    assert made == ["a.org", "b.org", "c.org"]
+
+
+def test_a_crawl_is_not_sent_the_evidence(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.import_rules([replace(sid_rule(), evidence=(("a", "b", True),))], at=1)
+    assert [rule.evidence for rule in log.sets[0].rules] == [()]
+    assert [rule.evidence for rule in service.rules()] == [(("a", "b", True),)]
+
+
 def test_changes_at_the_same_time_are_all_kept(prefix: str, redis_url: str) -> None:
     rules = [sid_rule(key=Key(f"k{n}")) for n in range(8)]
     log = Log()

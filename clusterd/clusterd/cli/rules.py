@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
-from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
 
@@ -282,10 +282,9 @@ def read_file(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
     try:
         return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
-    except FileNotFoundError:
-        raise NotFound(f"{name}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongInput(f"{name}: cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise WrongInput(f"{name}: cannot be read: {reason}") from None
 
 
 def write_file(name: str, text: str) -> None:

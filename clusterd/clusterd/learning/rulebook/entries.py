@@ -19,8 +19,9 @@ ZLIB_LEVEL: Final = 6
 
 
 def rules_to_bytes(rules: RuleSet) -> bytes:
-    """Return a rule set as it is published on `topics.RULES`."""
-    return json.dumps(rules.to_json(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    """Return a rule set as it is published on `topics.RULES`: without evidence, which a crawl has no use for."""
+    bare = replace(rules, rules=tuple(replace(rule, evidence=()) for rule in rules.rules))
+    return json.dumps(bare.to_json(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def rules_from_bytes(data: bytes) -> RuleSet:

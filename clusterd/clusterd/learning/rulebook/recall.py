@@ -20,6 +20,8 @@ from clusterd.learning.rulebook.contract import HostRules
 
 #: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
 PAGES_LIMIT: Final = 500_000
+#: Pages that a learner counts for at least: an empty one has its weight too.
+LEAST_PAGES: Final = 50
 
 
 @dataclass(slots=True)
@@ -97,13 +99,17 @@ class Recalls:
     def shrink(self) -> list[str]:
         """Drop learners until the rest fits (one always stays); return the hosts that went."""
         gone = []
-        held = sum(len(recall.shown) for recall in self._hosts.values())
+        held = sum(map(_weight, self._hosts.values()))
         while held > self._limit and len(self._hosts) > 1:
             host, recall = self._hosts.popitem(last=False)
-            held -= len(recall.shown)
+            held -= _weight(recall)
             gone.append(host)
         return gone
 
     def hosts(self) -> list[str]:
         """Return the hosts whose learners are in memory."""
         return list(self._hosts)
+
+
+def _weight(recall: Recall) -> int:
+    return max(LEAST_PAGES, len(recall.shown))

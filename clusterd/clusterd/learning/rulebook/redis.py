@@ -30,6 +30,9 @@ from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Evidence, HostRules
 from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
 
+#: Seconds after its last page that a host's evidence is forgotten (90 days), so that hosts seen once do not pile up. Its
+#: rules stay.
+EVIDENCE_SECONDS: Final = 90 * 86_400
 #: Entries of the skip log fetched at a time, and skips applied in one call.
 PAGE: Final = 1_000
 #: Bytes of a skip's identity in the set of those seen.
@@ -67,6 +70,8 @@ class RedisRuleBook:
         for host, added in pages.items():
             pipe.rpush(self._key(host, "log"), pack(added))
             pipe.hincrby(self._key(host, "meta"), "pages", len(added))
+            for kind in ("log", "meta"):
+                pipe.expire(self._key(host, kind), EVIDENCE_SECONDS)
             pipe.hincrby(f"{self._prefix}rb:changed", host, 1)
         pipe.execute()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import signal
 import threading
 import time
@@ -40,6 +41,8 @@ LAG_INTERVAL: Final = 5.0
 #: Seconds between two rounds of retention.
 RETENTION_INTERVAL: Final = 600.0
 DAY_MS: Final = 86_400_000
+#: Seconds between two looks at the parent process.
+PARENT_INTERVAL: Final = 0.5
 #: Seconds to wait for pages when working off what is pending: the end is noticed by one empty poll.
 LAST_POLL: Final = 0.05
 #: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
@@ -221,13 +224,30 @@ def work_off(services: Services, progress: Progress | None = None) -> int:
     return worker.messages
 
 
-def run(config: Config) -> None:
-    """Run the daemon until SIGTERM or SIGINT."""
+def run(config: Config, with_parent: bool = False) -> None:
+    """Run the daemon until SIGTERM or SIGINT; ``with_parent``: or until the process that started it has ended."""
+    if with_parent:
+        Orphan(os.getppid()).start()
     with open_services(config) as services:
         if config.workers > 1:
             supervise(config, services.redis_url)
         else:
             serve(config, services.redis_url)
+
+
+class Orphan(threading.Thread):
+    """Asks this process to stop when its parent has ended: a crawl that was killed leaves no daemon behind."""
+
+    def __init__(self, parent: int) -> None:
+        super().__init__(name="orphan", daemon=True)
+        self._parent = parent
+
+    def run(self) -> None:
+        """Look at the parent now and then."""
+        while os.getppid() == self._parent:
+            time.sleep(PARENT_INTERVAL)
+        log.info("the process that started this daemon has ended")
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def serve(config: Config, redis_url: str) -> None:

@@ -18,13 +18,14 @@ HEALTHY = frozenset({"starting", "running"})
 @click.command("run")
 @click.option("--check", is_flag=True, help="Print how the daemon on this machine is; exit 1 where it is not well.")
 @click.option("--anywhere", is_flag=True, help="With --check: the daemons on other machines count too.")
+@click.option("--with-parent", is_flag=True, help="Stop when the process that started this one has ended.")
 @click.option("--group", metavar="NAME", help="Consumer group (default clusterd).")
 @click.option("--workers", metavar="N", type=int, help="Worker processes (default 1).")
 @click.option("--batch", metavar="N", type=int, help="Most pages in one call (default 256).")
 @click.option("--metrics-port", metavar="PORT", type=int, help="Serve Prometheus metrics on this port of loopback.")
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Least level that is logged (default info).")
 @click.pass_obj
-def run(invocation: Invocation, /, check: bool, anywhere: bool, **given: Any) -> int:
+def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: bool, **given: Any) -> int:
     """Run the daemon: it reads sketches from Kafka or Redis Streams, keeps the clusters, publishes alerts and rules.
 
     Several daemons of one group share the work. SIGTERM finishes and commits the batch in hand.
@@ -36,7 +37,7 @@ def run(invocation: Invocation, /, check: bool, anywhere: bool, **given: Any) ->
     from clusterd import daemon
 
     daemon.configure_logging(config)
-    daemon.run(config)
+    daemon.run(config, with_parent)
     return 0
 
 

@@ -1,0 +1,237 @@
+"""The daemon: what it hands on, how it contains faults, how it starts, tells its health, and ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from clusterd.clusters.contract import Outcome
+from clusterd.config import Config
+from clusterd.daemon import Handing, verdict
+from clusterd.services import Services, open_services, process_pending, publish_sketches
+from clusterd_consumer.transport.contract import Record
+from clusterd_consumer.worker import Batch
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.message import SkipReport, decode_verdict, encode
+from clusterd_crawler.sketch import Sketch
+
+from clusterd import health
+from tests.contract.index_world import page
+from tests.flow.daemons import Daemons, daemons, made_up_crawl, until
+from tests.services.redis_server import free_port, redis_server
+
+CLUSTERD = [sys.executable, "-m", "clusterd"]
+
+
+def outcome(url: str, **more: Any) -> Outcome:
+    told: dict[str, Any] = {
+        "url": url,
+        "fetched_at": 5,
+        "new": True,
+        "changed": False,
+        "identity": None,
+        "match": None,
+        "resemblance": 0.0,
+        "clusters": {},
+    }
+    return Outcome(**{**told, **more})
+
+
+def batch_of(*sketches: Sketch, skips: Sequence[SkipReport] = ()) -> Batch:
+    records = [Record("p", str(n), b"", b"", 0) for n, _ in enumerate(sketches)]
+    return Batch(list(sketches), records, list(skips))
+
+
+@pytest.fixture
+def services(redis_url: str, prefix: str) -> Iterator[Services]:
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        yield services
+
+
+@pytest.fixture
+def group(redis_url: str, prefix: str, tmp_path: Path) -> Iterator[Daemons]:
+    with daemons({"redis": redis_url, "redis_prefix": prefix, "claim_after": "2"}, tmp_path) as made:
+        yield made
+
+
+def test_a_verdict_names_the_match_and_the_nearest_cluster() -> None:
+    clusters = {"related": ("r", 9), "near": ("n", 3)}
+    told = verdict("crawl", outcome("http://h/a", match="http://h/b", resemblance=0.97, clusters=clusters))
+    assert (told.crawl, told.match, told.cluster, told.policy, told.size) == ("crawl", "http://h/b", "n", "near", 3)
+    alone = verdict("crawl", outcome("http://h/a"))
+    assert (alone.match, alone.cluster, alone.size) == (None, None, 1)
+    only_related = verdict("crawl", outcome("http://h/a", clusters={"related": ("r", 9)}))
+    assert (only_related.cluster, only_related.policy) == ("r", "related")
+
+
+def test_a_crawl_that_waits_gets_its_verdict(services: Services) -> None:
+    waiting = Sketch(**{**_fields(page("http://h/2", 2, range(50))), "crawl": "c7", "wants_verdict": True})
+    publish_sketches(services, [page("http://h/1", 1, range(50)), waiting])
+    process_pending(services)
+    ((_, entry),) = services.redis.xrange(topics.stream(services.config.redis_prefix, topics.VERDICTS))
+    told = decode_verdict(entry[topics.FIELD_VALUE])
+    assert entry[topics.FIELD_KEY] == b"c7"
+    assert (told.url, told.match, told.resemblance, told.size) == ("http://h/2", "http://h/1", 1.0, 2)
+
+
+def _fields(sketch: Sketch) -> dict[str, Any]:
+    return {name: getattr(sketch, name) for name in Sketch.__dataclass_fields__}
+
+
+def test_a_fault_in_the_rule_book_does_not_stop_the_stream(
+    services: Services, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def observe(self, *_: Any) -> None:
+            raise ZeroDivisionError("a host tripped the learner")
+
+        def record_skips(self, *_: Any) -> None:
+            raise Unreachable("the store is away")
+
+    services.__dict__["rulebook"] = Broken()
+    report = health.Report()
+    handing = Handing(services, services.transport(), report)
+    handing(batch_of(page("http://h/1", 1, range(9))), [outcome("http://h/1")])
+    assert report.last_error == "ZeroDivisionError: a host tripped the learner"
+    assert "the stream goes on" in caplog.text
+    with pytest.raises(Unreachable):
+        handing(batch_of(skips=[SkipReport("u", "r", "k", "v", 1)]), [])
+
+
+def test_skips_and_pages_reach_the_rule_book(services: Services) -> None:
+    services.publisher.publish(topics.SKETCHES, b"u", encode(SkipReport("http://h/a?s=1", "r1", "k", "http://h/a", 3)))
+    publish_sketches(services, [page("http://h/a", 1, range(50))])
+    process_pending(services)
+    assert [skip.url for skip in services.rulebook.book.skips()] == ["http://h/a?s=1"]
+    assert [one.url for one in services.rulebook.book.evidence("h").pages] == ["http://h/a"]
+
+
+def test_a_daemon_that_died_is_not_alive_for_long(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "ALIVE_FOR", 0.2)
+    health.beat(services.redis, services.config.redis_prefix, health.Report())
+    assert services.daemon_alive()
+    time.sleep(0.3)
+    assert not services.daemon_alive()
+    assert services.redis.scard(f"{services.config.redis_prefix}daemons") == 0
+
+
+def test_sigterm_ends_it_in_order(group: Daemons) -> None:
+    with open_services(group.config()) as services:
+        process = group.start()
+        until(services.daemon_alive, say=group.said())
+        publish_sketches(services, made_up_crawl(50, seed=20))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert not services.daemon_alive()
+        process_pending(services)
+        assert services.index.counts()["documents"] > 40
+        consumers = services.redis.xinfo_consumers(
+            topics.stream(services.config.redis_prefix, topics.SKETCHES), services.config.group
+        )
+        assert consumers == []
+
+
+def test_check_tells_the_health_and_ends_with_it(group: Daemons) -> None:
+    settings = {f"CLUSTERD_{name.upper()}": value for name, value in group.settings.items()}
+    check = [*CLUSTERD, "run", "--check", "--json"]
+    environment = {**os.environ, **settings}
+    before = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (before.returncode, before.stdout) == (1, "")
+    assert "no daemon works on" in before.stderr
+    group.start()
+    with open_services(group.config()) as services:
+        until(services.daemon_alive, say=group.said())
+    after = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert after.returncode == 0, after.stderr
+    assert json.loads(after.stdout)["state"] in {"starting", "running"}
+
+
+def test_a_store_that_cannot_be_reached_is_said_in_one_line() -> None:
+    command = [*CLUSTERD, "run", "--check", "--redis", f"redis://127.0.0.1:{free_port()}/0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "does not answer" in done.stderr
+
+
+def test_a_wrong_setting_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("btach = 3")
+    done = subprocess.run(
+        [*CLUSTERD, "run", "--config", str(file)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert "did you mean batch?" in done.stderr
+
+
+def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, prefix: str) -> None:
+    with redis_server(tmp_path / "probe") as probe:
+        url = probe
+    port = url.rsplit(":", 1)[1].split("/")[0]
+    with daemons({"redis": url, "redis_prefix": prefix}, tmp_path / "logs") as group:
+        process = group.start()
+        until(lambda: "trying again" in group.said())
+        with redis_server(tmp_path / "late", "--port", port), redis.Redis.from_url(url) as client:
+            until(lambda: bool(health.daemons(client, prefix)), say=group.said())
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+
+
+def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
+    group.settings = {**group.settings, "workers": "2"}
+    with open_services(group.config()) as services:
+
+        def pids() -> set[int]:
+            return {int(report["pid"]) for report in health.daemons(services.redis, services.config.redis_prefix)}
+
+        parent = group.start()
+        until(lambda: len(pids()) == 2, say=group.said())
+        killed = pids().pop()
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: len(pids() - {killed}) == 2, say=group.said())
+        parent.send_signal(signal.SIGTERM)
+        assert parent.wait(30) == 0
+        until(lambda: pids() <= {killed})
+
+
+def test_it_ends_with_the_process_that_started_it_where_asked(redis_url: str, prefix: str) -> None:
+    settings = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    code = (
+        "import subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-m', 'clusterd', 'run', '--with-parent'], start_new_session=True)\n"
+        "time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, **settings}, stderr=subprocess.DEVNULL)
+    with redis.Redis.from_url(redis_url) as client:
+        until(lambda: bool(health.daemons(client, prefix)))
+        parent.kill()
+        parent.wait()
+        until(lambda: not health.daemons(client, prefix))
+
+
+def test_metrics_are_served_on_loopback(group: Daemons) -> None:
+    port = free_port()
+    group.settings = {**group.settings, "metrics_port": str(port)}
+    with open_services(group.config()) as services:
+        group.start()
+        publish_sketches(services, made_up_crawl(20, seed=21))
+
+        def metrics() -> str:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                    return str(answer.read().decode())
+            except OSError:
+                return ""
+
+        until(lambda: "clusterd_messages_total 20.0" in metrics(), say=group.said())

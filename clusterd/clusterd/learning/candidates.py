@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import CandidateEdit, Decode, Drop, PathEdit, Sort
-from clusterd.learning.evidence import ColumnKey, Rows, Snapshot
+from clusterd.learning.edits import Blank, CandidateEdit, Decode, Drop, PathEdit, Replace, Sort
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4
@@ -59,7 +59,8 @@ def differences(snapshot: Snapshot) -> Counter[Difference]:
     return found
 
 
-Page = tuple[str, tuple[tuple[ColumnKey, int], ...]]
+#: Path, and query pairs with the hash and the number of their value.
+Page = tuple[str, tuple[tuple[ColumnKey, tuple[int, int]], ...]]
 
 
 class _PageReader:
@@ -76,26 +77,34 @@ class _PageReader:
         pairs = tuple((key, self._value(key, row)) for key in shape)
         return str(snapshot.evidence.paths.items[int(snapshot.path[row])]), pairs
 
-    def _value(self, key: ColumnKey, row: int) -> int:
+    def _value(self, key: ColumnKey, row: int) -> tuple[int, int]:
         column = self._snapshot.columns[key]
         at = int(np.searchsorted(column.rows, row))
-        return int(column.hashes[at]) if at < len(column.rows) and column.rows[at] == row else 0
+        return int(column.hashes[at]), int(column.values[at])
 
 
-def _plainness(page: Page) -> tuple[int, int, str, tuple[tuple[ColumnKey, int], ...]]:
-    return len(page[1]), len(page[0]), page[0], page[1]
+def _plainness(page: Page) -> tuple[object, ...]:
+    return len(page[1]), len(page[0]), page[0], [(key, value[1]) for key, value in page[1]]
 
 
 def _difference(plain: Page, page: Page) -> Iterator[Difference]:
     if plain[0] == page[0]:
         before, after = dict(plain[1]), dict(page[1])
-        names = tuple(sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)))
+        names = tuple(sorted(key for key in before.keys() | after.keys() if _hash(before, key) != _hash(after, key)))
         if names:
             yield "query", names
+            if all(key in before and key in after for key in names):
+                yield "values", names
+                if len(names) == 1:
+                    yield "value", (names[0], *sorted((before[names[0]][1], after[names[0]][1])))
         elif plain[1] != page[1]:
             yield "order", ()
     elif plain[1] == page[1]:
         yield from _path_difference(plain[0].split("/"), page[0].split("/"))
+
+
+def _hash(pairs: dict[ColumnKey, tuple[int, int]], key: ColumnKey) -> int | None:
+    return pairs[key][0] if key in pairs else None
 
 
 def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
@@ -136,12 +145,27 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
             continue
         if kind == "query":
             names.append(what)  # type: ignore[arg-type]
+        elif kind == "values":
+            found.append((Blank(what), 0))  # type: ignore[arg-type]
+        elif kind == "value":
+            found += [(edit, 0) for edit in _replacements(snapshot, *what)]  # type: ignore[arg-type]
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     for dropped in joint(names):
         found.append((Drop(dropped), 0))
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
     return found[:CANDIDATES]
+
+
+def _replacements(snapshot: Snapshot, key: ColumnKey, first: int, second: int) -> list[CandidateEdit]:
+    """Return the edit that writes the rarer of two values as the other."""
+    values = snapshot.values(key)
+    if np.count_nonzero(values == first) < np.count_nonzero(values == second):
+        first, second = second, first
+    kept, gone = snapshot.columns[key].column.text(first), snapshot.columns[key].column.text(second)
+    if kept is None or gone is None or VALUELESS in {kept, gone}:
+        return []
+    return [Replace((key,), second, gone, kept)]
 
 
 def joint(names: list[tuple[ColumnKey, ...]]) -> list[tuple[ColumnKey, ...]]:

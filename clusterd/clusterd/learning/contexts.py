@@ -22,14 +22,18 @@ from clusterd.learning.edits import CandidateEdit
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
 from clusterd.learning.trials import Outcome, judge, lower_bound
 
-#: A rule goes live above this lower bound: 25 clean trials (FIELD: below .9 small sites lose contents).
-BOUND: Final = 0.9
+#: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
+BOUND: Final = 0.87
 #: Most units of a live rule that may differ, of those tried, when there are many.
 DIFFER: Final = 0.01
 #: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
 OPEN: Final = 0.84
 #: Most probability that the clean record of a value is luck.
 LUCK: Final = 0.05
+#: Where the clean values of a key hold this share of all trials, the few that are not are left out without more ado.
+MOST: Final = 0.8
+#: What a listed value costs, in agreeing contents: of two narrowings that keep as many, the more general is taken.
+VALUE_COST: Final = 0.5
 #: Most keys that a context is narrowed by.
 NARROWINGS: Final = 3
 #: Most values that a condition lists.
@@ -195,7 +199,7 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
             return None
         conditions.append(condition)
         trials.narrow(np.isin(narrowed[0].values, narrowed[1]))
-    if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions):
+    if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return None
     outcome = trials.outcome
     if not _holds(outcome, bound, prior):
@@ -219,17 +223,22 @@ def _narrowest(trials: Trials, found: list[Attribute]) -> tuple[Attribute, Rows]
     share = outcome.agreed / (outcome.agreed + outcome.differed)
     need = max(2, ceil(log(LUCK) / log(min(share, 0.999))))
     best: tuple[Attribute, Rows] | None = None
-    most = 0
+    most = 0.0
     for attribute in found:
         good, bad = trials.records(attribute)
-        allowed = np.flatnonzero((good >= need) & (bad <= DIFFER * good))
-        kept = int(good[allowed].sum())
+        clean = (good > 0) & (bad <= DIFFER * good)
+        if int(good[clean].sum()) < MOST * (outcome.agreed + outcome.differed):
+            clean &= good >= need
+        allowed = np.flatnonzero(clean)
+        kept = float(good[allowed].sum()) - VALUE_COST * len(allowed)
         if kept > most and len(allowed) < np.count_nonzero(good + bad):
             best, most = (attribute, allowed), kept
     return best
 
 
-def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition]) -> bool:
+def _close(
+    snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int
+) -> bool:
     """Restrict the context to what its evidence has seen; false where that cannot be written."""
     path_closed = False
     for attribute in found:
@@ -237,7 +246,7 @@ def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], condition
             continue
         own = attribute.column in trials.edit.own
         good, bad = trials.records(attribute)
-        if is_open(good, bad):
+        if is_open(good, bad, prior):
             continue
         seen = np.flatnonzero(good >= (OWN_VALUE if own else 1))
         if own:
@@ -256,10 +265,10 @@ def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], condition
     return True
 
 
-def is_open(good: Rows, bad: Rows) -> bool:
+def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
     """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
     clean = np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:]))
-    return lower_bound(clean, np.count_nonzero(good[1:] + bad[1:])) >= OPEN
+    return lower_bound(clean + prior, np.count_nonzero(good[1:] + bad[1:]) + prior) >= OPEN
 
 
 def _only_seen_names(snapshot: Snapshot, trials: Trials) -> Condition:

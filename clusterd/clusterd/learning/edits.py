@@ -139,6 +139,50 @@ class Blank:
 
 
 @dataclass(frozen=True, slots=True)
+class Replace:
+    """One value of a parameter means the same as another."""
+
+    own: tuple[ColumnKey, ...]
+    number: int
+    gone: str
+    kept: str
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """The value that goes."""
+        return (Condition(Key(*self.own[0]), "is", (self.gone,)),)
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The value that stands in its place."""
+        return (Edit(Key(*self.own[0]), "set", self.kept),)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows with the value that goes."""
+        found: Flags = snapshot.values(self.own[0]) == self.number
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the values' hashes."""
+        after = snapshot.key.copy()
+        column = snapshot.columns[self.own[0]]
+        chosen = _chosen(column, rows)
+        after[column.rows[chosen]] += self._hash() - column.hashes[chosen]
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Write the one value for the other in the given rows."""
+        snapshot.key = self.keys(snapshot, rows)
+        column = snapshot.columns[self.own[0]]
+        chosen = _chosen(column, rows)
+        column.hashes[chosen] = self._hash()
+        column.values[chosen] = column.column.numbers[self.kept]
+
+    def _hash(self) -> np.uint64:
+        return np.uint64(hash_of(f"{self.own[0][0]}\x01{self.own[0][1]}\x01{self.kept}"))
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     """The order of parameters does not matter."""
 

@@ -30,7 +30,7 @@ from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Evidence, HostRules
 from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
 
-#: Seconds after its last page that a host's evidence is forgotten (90 days), so that hosts seen once do not pile up. Its
+#: Seconds after its last page that a host's evidence is forgotten (90 days): hosts seen once do not pile up. Its
 #: rules stay.
 EVIDENCE_SECONDS: Final = 90 * 86_400
 #: Entries of the skip log fetched at a time, and skips applied in one call.

@@ -1,0 +1,170 @@
+"""Candidate rules out of pairs of a cluster: joint deletions, kept names, wildcards and families, from wide to narrow.
+
+Algorithm 3 explains one pair exactly; what generalizes best is mostly wider than that, so each pair also proposes its
+differences as a set (joint drops), its agreements as a set (keep only these), and each under several contexts, from the
+whole host to one path with one value. Nothing here looks at other clusters: `selection` counts what would go wrong.
+
+Cost: linear in the URLs, at most `PAIRS` pairs a cluster, a bounded number of proposals a pair.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from clusterd.learning.generalize import ANY, Context
+from clusterd.learning.pairwise import DELETE, Change, Transformation, common_ends
+from clusterd.learning.paths import Path
+from clusterd.learning.targets import select_targets
+from clusterd.learning.tokenize import Slot, UrlParts
+
+#: Pairs that a cluster proposes from: a third each with its target, with neighbours in the alphabet, at random.
+PAIRS = 36
+#: Components of a common prefix that a context may name, and differing components that are one proposal.
+PREFIX, WILDCARDS = 4, 3
+KEEP: Slot = ("?", 0, 0, 0, 0)
+FAMILY: tuple[Slot, Change] = (("", 0, 0, 0, 0), Change("family"))
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate rule and the weight of URLs that propose it."""
+
+    context: Context
+    changes: Transformation
+    weight: float = 0.0
+
+
+def pairs_of(cluster: Sequence[UrlParts], random: Random) -> list[tuple[UrlParts, UrlParts]]:
+    """Return the pairs (source, target) of a cluster that propose: linear in its size."""
+    if len(cluster) == 2:
+        target = select_targets(cluster)[0]
+        return [(cluster[1] if target == cluster[0] else cluster[0], target)]
+    third = PAIRS // 3
+    target = select_targets(cluster)[0]
+    others = [parts for parts in cluster if parts != target]
+    sample = others if len(others) <= third else random.sample(others, third)
+    pairs = [(parts, target) for parts in sample]
+    start = random.randrange(max(1, len(others) - third))
+    near = sorted(others, key=_alphabet)[start : start + third + 1] if len(others) > 1 else []
+    pairs += zip(near, near[1:], strict=False)
+    shuffled = random.sample(others, min(len(others), third + 1))
+    return pairs + list(zip(shuffled, shuffled[1:], strict=False))
+
+
+def _alphabet(parts: UrlParts) -> tuple[Path, tuple[tuple[str, str], ...]]:
+    return parts.path, parts.query
+
+
+def transformations(source: UrlParts, target: UrlParts) -> list[Transformation]:
+    """Return what may make the two URLs one: the query's part, the path's part, both together."""
+    of_query = _query_changes(dict(source.query), dict(target.query))
+    of_path = _path_changes(source.path, target.path) if source.path != target.path else []
+    if source.path == target.path:
+        return of_query
+    both = [(*path, *query) for path in of_path for query in of_query] if of_query else of_path
+    return [*both, (FAMILY,)]
+
+
+def _query_changes(mine: dict[str, str], theirs: dict[str, str]) -> list[Transformation]:
+    if mine == theirs:
+        return []
+    names = mine.keys() | theirs.keys()
+    kept = sorted(name for name in names if mine.get(name) == theirs.get(name))
+    gone = sorted(names - set(kept))
+    drop = tuple((("?" + name, 1, 0, 0, 0), DELETE) for name in gone)
+    return [drop, ((KEEP, Change("keep", "&".join(kept))),)]
+
+
+def _path_changes(mine: Path, theirs: Path) -> list[Transformation]:
+    if len(mine) == len(theirs):
+        return _wildcards(mine, theirs)
+    if len(mine) < len(theirs):
+        mine, theirs = theirs, mine
+    low, high = common_ends(mine, theirs)
+    if low + high < len(theirs):
+        return []
+    depth, gone = len(mine), range(low, len(mine) - high)
+    from_start = tuple((("", n + 3, 0, 0, 0), DELETE) for n in gone)
+    from_end = tuple((("", 0, depth - n, 0, 0), DELETE) for n in gone)
+    return [from_start, from_end]
+
+
+def _wildcards(mine: Path, theirs: Path) -> list[Transformation]:
+    depth = len(mine)
+    places = [n for n in range(depth) if mine[n] != theirs[n]]
+    if len(places) > WILDCARDS:
+        return []
+    star = Change("set", ANY)
+    found: list[Transformation] = [
+        tuple((("", n + 3, 0, 0, 0), star) for n in places),
+        tuple((("", 0, depth - n, 0, 0), star) for n in places),
+    ]
+    if len(places) == 1:
+        n = places[0]
+        found.append(((("", 0, depth - n, 0, 0), Change("set", min(mine[n], theirs[n]))),))
+    return found
+
+
+def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Iterator[Context]:
+    """Yield contexts that both URLs satisfy (of path deletions: that the longer one does), the widest first."""
+    bases = list(_path_contexts(source.path, target.path, changes))
+    theirs = dict(target.query)
+    names = [name for name, _ in source.query if name in theirs]
+    extras: list[Context] = [()]
+    extras += [((("?" + name, 1, 0, 0, 0), ANY),) for name in names]
+    extras += [((("?" + name, 1, 0, 0, 0), value),) for name, value in source.query if theirs.get(name) == value]
+    for base in bases:
+        for extra in extras:
+            yield tuple(sorted((*base, *extra)))
+
+
+def _path_contexts(mine: Path, theirs: Path, changes: Transformation) -> Iterator[Context]:
+    if len(mine) < len(theirs):
+        mine, theirs = theirs, mine
+    deleted: Context = tuple(
+        (slot, mine[slot[1] - 3 if slot[1] else len(mine) - slot[2]])
+        for slot, change in changes
+        if not slot[0] and change.op == "delete"
+    )
+    yield deleted
+    prefix, _ = common_ends(mine, theirs)
+    shared = mine[:prefix]
+    for size in range(1, min(PREFIX, len(shared)) + 1):
+        head: Context = tuple((("", n + 3, 0, 0, 0), shared[n]) for n in range(size))
+        yield tuple(dict([*deleted, *head]).items())
+    if mine and theirs and mine[-1] == theirs[-1]:
+        yield tuple(dict([*deleted, (("", 0, 1, 0, 0), mine[-1])]).items())
+    if mine == theirs:
+        depth = len(mine)
+        yield tuple((("", n + 3, depth - n, 0, 0), mine[n]) for n in range(depth))
+
+
+def propose(
+    clusters: Iterable[Sequence[UrlParts]], random: Random, transforms: int = 80, narrow: int = 48
+) -> list[list[Proposal]]:
+    """Return the proposals of some clusters: for each of the heaviest transformations its contexts, heaviest first."""
+    weights: Counter[Transformation] = Counter()
+    pairs: dict[Transformation, list[tuple[UrlParts, UrlParts, float]]] = defaultdict(list)
+    for cluster in clusters:
+        chosen = pairs_of(cluster, random)
+        weight = len(cluster) / len(chosen)
+        for source, target in chosen:
+            for changes in transformations(source, target):
+                weights[changes] += weight
+                pairs[changes].append((source, target, weight))
+    return [_with_contexts(changes, pairs[changes], narrow) for changes, _ in weights.most_common(transforms)]
+
+
+def _with_contexts(
+    changes: Transformation, pairs: Sequence[tuple[UrlParts, UrlParts, float]], narrow: int
+) -> list[Proposal]:
+    weights: Counter[Context] = Counter()
+    step = max(1, len(pairs) // 200)
+    for source, target, weight in pairs[::step]:
+        for context in contexts(source, target, changes):
+            weights[context] += weight * step
+    ranked = sorted(weights.items(), key=lambda item: (-item[1], len(item[0]), repr(item[0])))
+    return [Proposal(context, changes, weight) for context, weight in ranked[:narrow]]

@@ -1,0 +1,120 @@
+"""Which of the proposed rules a host gets: greedily, at a precision, few of them.
+
+A rule must reach the threshold by the paper's own measure (coverage and f of section 5, on the training clusters), and what
+it adds to the rules before it must be right in a share of `ADDED` at least: merges that the measure forgives because the
+rule also covers many URLs that merge with nothing are not worth a lost page.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from clusterd.learning.columns import Columns, Trial
+from clusterd.learning.generalize import Context
+from clusterd.learning.pairwise import Transformation
+from clusterd.learning.proposals import Proposal, propose
+from clusterd.learning.tokenize import UrlParts
+
+#: Rules of a host; the paper's filter on coverage (section 5.1); merges that a rule must add.
+MAX_RULES, MIN_COVERAGE, MIN_RIGHT = 20, 10, 2
+#: Share of a rule's added merges that must be right.
+ADDED = 0.6
+#: Of two rules that add about the same the one with fewer conditions is taken: it says more about clusters not seen.
+NARROWING = 1.03
+KEEPING = 1.1
+BLINDNESS = 1.1
+#: URLs that rules are tried on (whole clusters, at random where a host has more).
+TRIED = 20_000
+#: Contexts of one transformation that pass, after which narrower ones are not tried.
+ENOUGH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A rule with its trial alone, and what it added."""
+
+    context: Context
+    changes: Transformation
+    alone: Trial
+    added: Trial
+
+
+def select(
+    clusters: Sequence[Sequence[UrlParts]], precision: float, random: Random, max_rules: int = MAX_RULES
+) -> list[Chosen]:
+    """Return the rules for one host's clusters, in the order in which they apply."""
+    tried = _sampled(clusters, random)
+    columns = Columns(
+        [parts for cluster in tried for parts in cluster],
+        [number for number, cluster in enumerate(tried) for _ in cluster],
+    )
+    passing = list(_passing(columns, propose(tried, random), precision))
+    return _greedy(columns, passing, precision, max_rules)
+
+
+def _sampled(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[Sequence[UrlParts]]:
+    """Return clusters for trial, at most `TRIED` URLs; of a giant cluster a sample."""
+    if sum(map(len, clusters)) <= TRIED:
+        return list(clusters)
+    left, chosen = TRIED, []
+    for cluster in random.sample(list(clusters), len(clusters)):
+        part = cluster if len(cluster) <= TRIED // 4 else random.sample(list(cluster), TRIED // 4)
+        if len(part) <= left:
+            chosen.append(part)
+            left -= len(part)
+        if left < 2:
+            break
+    return chosen
+
+
+def _passing(
+    columns: Columns, proposals: Iterable[Sequence[Proposal]], precision: float
+) -> Iterable[tuple[Trial, Proposal]]:
+    """Yield the proposals that are precise alone: of each transformation the widest few contexts."""
+    for contexts in proposals:
+        passed = 0
+        for proposal in contexts:
+            trial = columns.trial(proposal.context, proposal.changes)
+            if trial.covered >= MIN_COVERAGE and trial.precision >= precision and trial.right >= MIN_RIGHT:
+                yield trial, proposal
+                passed += 1
+                if passed == ENOUGH:
+                    break
+
+
+def _greedy(
+    columns: Columns, passing: Sequence[tuple[Trial, Proposal]], precision: float, max_rules: int
+) -> list[Chosen]:
+    """Take the rule that adds most, again and again; a rule's worth only falls, so most are never tried again."""
+    heap = [(-_worth(trial, proposal, precision), n) for n, (trial, proposal) in enumerate(passing)]
+    heapq.heapify(heap)
+    chosen: list[Chosen] = []
+    while heap and len(chosen) < max_rules:
+        _, n = heapq.heappop(heap)
+        alone, proposal = passing[n]
+        added = columns.trial(proposal.context, proposal.changes)
+        worth = _worth(added, proposal, precision)
+        if worth <= 0:
+            continue
+        if heap and worth < -heap[0][0]:
+            heapq.heappush(heap, (-worth, n))
+            continue
+        columns.take(proposal.context, proposal.changes)
+        chosen.append(Chosen(proposal.context, proposal.changes, alone, added))
+    return chosen
+
+
+def _worth(trial: Trial, proposal: Proposal, precision: float) -> float:
+    """Return how many URLs a rule saves net of wrong ones; 0 where it is not worth having."""
+    if trial.right < MIN_RIGHT or trial.wrong > (1 - min(precision, ADDED)) * (trial.right + trial.wrong):
+        return 0.0
+    worth = (trial.right - trial.wrong) / NARROWING ** len(proposal.context)
+    for slot, change in proposal.changes:
+        if change.op == "keep":
+            worth *= KEEPING
+        elif change.op == "set" and not slot[0]:
+            worth /= BLINDNESS
+    return worth

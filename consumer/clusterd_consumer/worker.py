@@ -13,8 +13,8 @@ The position that the store remembers lags one batch behind (3): after a crash b
 found applied (`Record.again`), and is handed on after all. When nothing arrives the position catches up.
 
 Before every attempt to apply, the store's position is compared with the one that it was last told. A store that came
-back without its last second, or from a backup, remembers less; then reading goes on from what it remembers. (The
-client reconnects only between commands, so a restart cannot hide between the look and the write.)
+back without its last second, or from a backup, remembers less; then reading goes on from what it remembers. A restart
+that falls between the look and the write is met by the write as an error (a store takes longer to come back than that).
 
 What goes wrong: a record that cannot be applied is found by applying the batch one by one, and becomes a dead letter
 (one bad page never stops a partition). A store or a log that does not answer is asked again with growing pauses, for as

@@ -54,6 +54,8 @@ ANSWER_TIMEOUT: Final = 10.0
 DELIVERY_TIMEOUT: Final = 30_000
 #: Milliseconds that a fetch waits for more than one message: adds to the latency of a quiet topic only.
 FETCH_WAIT: Final = 100
+#: Milliseconds for the last commit before leaving.
+LAST_COMMIT: Final = 2_000
 #: Milliseconds that messages wait for company.
 LINGER: Final = 5
 
@@ -187,11 +189,22 @@ class KafkaTransport:
                 self.flush(self._answer_timeout)
         except Unreachable as error:
             log.warning("closed with messages undelivered: %s", error)
+        self._commit_at_last()
         for client in (self._consumer, self._producer):
             if client is not None:
                 _close(client)
         self._consumer = self._producer = None
         self._placed.clear()
+
+    def _commit_at_last(self) -> None:
+        """Let the latest offsets arrive before the group is left: only lag tools would miss them."""
+        if self._consumer is None or not self._committed:
+            return
+        offsets = {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._committed.items()}
+        try:
+            self._consumer.commit(offsets, timeout_ms=LAST_COMMIT)
+        except KafkaError as error:
+            log.info("left without a last commit: %s", error)
 
     def _joined(self) -> Any:
         """Return the consumer, made and subscribed at first."""

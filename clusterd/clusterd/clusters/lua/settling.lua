@@ -1,0 +1,53 @@
+-- What waits for `settle`, and freeing. One settler at a time: the lease BASE:lock holds its token.
+--
+--   BASE:g       list of ghosts: contents that departed and have not been dismissed, as id * 256 + profile (register.lua)
+--   BASE:tasks   list of searches: policy (1 byte), former neighbours of a dismissed content (4 bytes each)
+--   BASE:mv      a part that moves: policy (1), element (4), contents still to move (4 each)
+--   BASE:rl      the same part, to be looked at once more for edges that came while it moved: policy (1), contents
+--   BASE:trash   list of contents whose stored sketches are to be discarded
+--   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted
+
+local function free(id)
+  local block = floor(id / PER)
+  NODES.dirty[id], NODES.cache[id] = nil, nil
+  if call('STRLEN', NODES.key .. block) > 0 then
+    call('SETRANGE', NODES.key .. block, (id % PER) * NODES.size, string.rep('\0', NODES.size))
+  end
+  -- Ids begin with 1, so the first block is full with one record less.
+  if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and PER - 1 or PER) then return end
+  call('DEL', NODES.key .. block)
+  call('HDEL', BASE .. ':b', block)
+  for p = 0, tonumber(call('HGET', BASE .. ':m', 'graded') or 0) - 1 do call('DEL', BASE .. ':c' .. p .. ':' .. block) end
+end
+
+local function unlist(t, hash, id)
+  local _, key, bytes = under(t, hash)
+  cut(t, key, bytes, hash, pack('<I4', id))
+end
+
+-- Free a text that no version shows, unless it is the content's own node.
+local function free_text(texts, id)
+  local n = get(NODES, id)
+  if n[REP] == id then return end
+  edit(NODES, n[TPREV])[TNEXT] = n[TNEXT]
+  if n[TNEXT] ~= 0 then edit(NODES, n[TNEXT])[TPREV] = n[TPREV] end
+  unlist(texts, string.sub(n[TEXT], 1, 4), id)
+  free(id)
+end
+
+-- Free a content that no version shows and that is out of the graph.
+local function free_content(texts, sketches, id)
+  local n = get(NODES, id)
+  if n[CREFS] > 0 or not has(n, DISMISSED) or has(n, PENDING) then return end
+  unlist(texts, string.sub(n[TEXT], 1, 4), id)
+  unlist(sketches, string.sub(n[SKEY], 1, 4), id)
+  free(id)
+  call('RPUSH', BASE .. ':trash', id)
+  call('HINCRBY', BASE .. ':m', 'contents', -1)
+end
+
+local function held(token)
+  if call('GET', BASE .. ':lock') ~= token then return false end
+  call('PEXPIRE', BASE .. ':lock', 30000)
+  return true
+end

@@ -1,0 +1,310 @@
+"""The index on one Redis or on a Redis Cluster, safe with many writers.
+
+A batch takes three calls: `register` (home shard: versions, texts, contents), `propose` (every shard: sketches,
+postings, candidates), `link` (home shard: verified edges, clusters, position). Between them other workers may do what
+they like; what keeps the partition right:
+
+- Write first, then look up: of two contents posted at once at least one is proposed the other.
+- A content is pending from `register` to `link`. After a crash the log delivers again, and who meets a pending content
+  posts and links it again; every step may be repeated.
+- Candidates are verified here, by the stored sketches, whatever the postings said. A content that departed meanwhile is
+  linked no more, and never lives again.
+- A ghost is dismissed only when it is not pending, so nobody posts it after it was withdrawn.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import mmh3
+from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.redis_lists import Posting, RedisLists
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.redis_connection import CLUSTER_SCHEME, connect, translated
+from clusterd_consumer.redis_scripts import Calls
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
+from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.changes import changes
+from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Version
+from clusterd.clusters.identity import sketch_key, text_key
+from clusterd.clusters.redis_edges import packed_edges
+from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home, pairs
+from clusterd.clusters.redis_questions import Questions
+from clusterd.clusters.redis_settling import Settler
+
+#: register.lua, VERSION: text, sketch, URL hash, bytes, words, time, shingles, tokens, crawl, sweep, status, profile.
+VERSION: Final = struct.Struct("<8s8s8s8s8s8sIIIIIB")
+#: register.lua's answer: URL id, node, content, twin, flags.
+ANSWER: Final = struct.Struct("<5I")
+NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE = 1, 2, 4, 8, 16, 32, 64
+STANDING: Final = struct.Struct("<II")
+PLACE: Final = struct.Struct("<IIB")
+#: Hash slots that a Redis Cluster's postings and sketches are spread over.
+SHARDS: Final = 16
+#: URLs whose superseded versions are looked through in one call.
+CHUNK: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What register.lua said of a version."""
+
+    page: int
+    node: int
+    content: int
+    twin: int
+    flags: int
+    left: bytes
+
+
+class RedisIndex:
+    """The index on Redis."""
+
+    def __init__(
+        self,
+        redis_url: str,
+        prefix: str = "clusterd:",
+        policies: Sequence[Policy] = DEFAULT_POLICIES,
+        scheme: Scheme = DEFAULT,
+    ) -> None:
+        self._client = connect(redis_url)
+        self._calls = Calls(self._client)
+        self._home = Home(self._calls, prefix)
+        self._scheme = scheme
+        shards = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
+        self._lists = RedisLists(self._calls, prefix, shards, scheme)
+        self._policies: list[Policy] = []
+        for policy in policies:
+            self.add_policy(policy)
+        self._questions = Questions(self._home, self._lists, scheme)
+        self._settler = Settler(self._home, self._lists, scheme)
+
+    def _founded(self, shards: int) -> int:
+        """Agree with whoever opened this index first on its shards and its scheme; return the number of shards."""
+        scheme = json.dumps(asdict(self._scheme), sort_keys=True)
+        self._home.command("HSETNX", "m", "shards", shards)
+        self._home.command("HSETNX", "m", "scheme", scheme)
+        known, founded = self._home.command("HMGET", "m", "scheme", "shards")
+        if known.decode() != scheme:
+            raise WrongInput(f"this store was made with the scheme {known.decode()}; open it with that one")
+        return int(founded)
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
+        """Apply a batch and, with it, remember how far the log was read."""
+        registered = self._register(sketches)
+        verdicts = self._post(sketches, registered)
+        places = self._link(registered, verdicts, position or {})
+        return [
+            self._outcome(sketch, known, best, url, place)
+            for sketch, known, best, (url, place) in zip(
+                sketches, registered, map(_best, verdicts), places, strict=True
+            )
+        ]
+
+    def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
+        arguments: list[Any] = []
+        for sketch in sketches:
+            arguments += (self._version(sketch), sketch.url, host_of(sketch.url))
+        while True:
+            graded = self._graded()
+            reply = self._home.run(REGISTER, len(graded), *arguments)
+            if reply[0] == len(graded):
+                return [_registered(one) for one in reply[1:]]
+            self._reload()
+
+    def _version(self, sketch: Sketch) -> bytes:
+        main = sketch.main
+        return VERSION.pack(
+            main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
+            sketch_key(sketch),
+            mmh3.hash_bytes(sketch.url)[:8],
+            sketch.content.to_bytes(8, "little"),
+            sketch.bag.to_bytes(8, "little"),
+            sketch.fetched_at.to_bytes(8, "big"),
+            main.shingles,
+            main.tokens,
+            self._home.label(sketch.crawl),
+            self._home.label(sketch.sweep),
+            sketch.status,
+            sketch.profile,
+        )
+
+    def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> list[dict[int, Verdict]]:
+        """Post what is new, and verify what that proposed; return the verdicts of each sketch."""
+        postings: dict[int, tuple[Posting, int]] = {}
+        for place, (sketch, known) in enumerate(zip(sketches, registered, strict=True)):
+            if known.flags & (POST | STORE) and known.content not in postings:
+                stored, keys = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
+                posting = Posting(known.content, stored, keys if known.flags & POST else keys[:0])
+                postings[known.content] = (posting, place)
+        verdicts: list[dict[int, Verdict]] = [{} for _ in sketches]
+        if not postings:
+            return verdicts
+        proposed, stored_of = self._lists.propose([posting for posting, _ in postings.values()])
+        for (posting, place), numbers in zip(postings.values(), proposed, strict=True):
+            candidates = [n for n in numbers if n != posting.number and stored_of.get(n)]
+            bits = mantissa(PROFILES[sketches[place].profile])
+            judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits)
+            verdicts[place] = dict(zip(candidates, judged, strict=True))
+        return verdicts
+
+    def _link(
+        self, registered: Sequence[Registered], verdicts: Sequence[dict[int, Verdict]], position: Mapping[str, str]
+    ) -> list[tuple[bytes, bytes]]:
+        """Link what was verified, write the position; return for each page the URL of its match and its places."""
+        while True:
+            graded = self._graded()
+            arguments: list[Any] = [len(graded), len(position)]
+            arguments += (word for pair in position.items() for word in pair)
+            for known, judged in zip(registered, verdicts, strict=True):
+                best = _best(judged)
+                match, flags = (known.twin, 0) if known.twin else (best[0], 2) if best else (0, 0)
+                flags += 1 if known.flags & (POST | STORE) else 0
+                arguments.append(struct.pack("<5I", known.page, known.node, known.content, match, flags))
+                arguments.append(packed_edges(graded, judged))
+            reply = self._home.run(LINK, *arguments)
+            if reply[0] == len(graded):
+                return list(zip(reply[1::2], reply[2::2], strict=True))
+            self._reload()
+
+    def _outcome(
+        self, sketch: Sketch, known: Registered, best: tuple[int, Verdict] | None, url: bytes, place: bytes
+    ) -> Outcome:
+        flags = known.flags
+        after, merged = self._standing(list(PLACE.iter_unpack(place)))
+        before, _ = self._standing([(size, name, 0) for size, name in STANDING.iter_unpack(known.left)])
+        resemblance = 1.0 if known.twin else best[1].resemblance if best else 0.0
+        return Outcome(
+            url=sketch.url,
+            fetched_at=sketch.fetched_at,
+            new=bool(flags & NEW),
+            changed=bool(flags & CHANGED),
+            identity="text" if flags & TEXT_EQUAL else "sketch" if flags & SKETCH_EQUAL else None,
+            match=url.decode() if url else None,
+            resemblance=resemblance if url else 0.0,
+            clusters=after if flags & CURRENT else {},
+            changes=changes(before, after, merged) if flags & NEW and flags & CURRENT else (),
+        )
+
+    def _standing(self, places: Sequence[tuple[int, int, int]]) -> tuple[dict[str, tuple[str, int]], dict[str, bool]]:
+        """Turn sizes and names under identical text and each graded policy into a standing; say what merged."""
+        standing: dict[str, tuple[str, int]] = {}
+        merged: dict[str, bool] = {}
+        slot = 0
+        for policy in self._policies if places else ():
+            if not policy.identical:
+                slot += 1
+            size, name, both = places[0 if policy.identical else slot] if slot < len(places) else (0, 0, 0)
+            if size > 1:
+                standing[policy.name] = (f"{policy.name}-{name}", size)
+                merged[policy.name] = bool(both)
+        return standing, merged
+
+    def position(self) -> dict[str, str]:
+        """Return how far the log had been read when the state was written."""
+        found = pairs(self._home.command("HGETALL", "q"))
+        return {partition.decode(): offset.decode() for partition, offset in found.items()}
+
+    def settle(self, steps: int | None = None) -> int:
+        """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
+        return self._settler.settle(steps, self._reload())
+
+    def expire(self, before: int) -> int:
+        """Forget superseded versions fetched before a time and free what only they held; return how many."""
+        numbers = sorted(int(number) for number in self._home.command("SMEMBERS", "x"))
+        limit = max(before, 0).to_bytes(8, "big")
+        gone = 0
+        for start in range(0, len(numbers), CHUNK):
+            chunk = numbers[start : start + CHUNK]
+            gone += self._home.run(FORGET, limit, struct.pack(f"<{len(chunk)}I", *chunk))
+        self._settler.discard()
+        return gone
+
+    # -- policies --------------------------------------------------------------------------------------------------
+
+    def policies(self) -> list[Policy]:
+        """Return the policies in use."""
+        return self._reload()
+
+    def add_policy(self, policy: Policy) -> None:
+        """Add a policy and build its clusters from the stored sketches (with `settle`)."""
+        text = json.dumps(asdict(policy))
+        self._take(self._home.run(ADD_POLICY, policy.name, text, 0 if policy.identical else 1))
+        if policy not in self._policies:
+            raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
+
+    def _reload(self) -> list[Policy]:
+        return self._take(self._home.command("LRANGE", "policies", 0, -1))
+
+    def _take(self, texts: Sequence[bytes]) -> list[Policy]:
+        self._policies = [Policy(**json.loads(text)) for text in texts]
+        return list(self._policies)
+
+    def _graded(self) -> list[Policy]:
+        return [policy for policy in self._policies if not policy.identical]
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:
+        """Yield the clusters, largest first; with ``host`` those with a member there."""
+        return self._questions.clusters(self._reload(), policy, min_size, host)
+
+    def cluster_of(self, url: str, policy: str) -> Cluster | None:
+        """Return the cluster of a URL's current version; None for an unknown URL."""
+        return self._questions.cluster_of(self._reload(), url, policy)
+
+    def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
+        """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        return self._questions.similar(self._reload(), query, profile, limit, stream)
+
+    def versions(self, url: str) -> list[Version]:
+        """Return all known versions of a URL, oldest first."""
+        return self._questions.versions(url)
+
+    def pages(self, host: str | None = None) -> Iterator[Version]:
+        """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
+        return self._questions.pages(host)
+
+    def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
+        """Return the stored main sketch of a version, its values cut (compare with others from here, or `coarse`)."""
+        return self._questions.sketch(url, fetched_at)
+
+    def hosts(self) -> list[str]:
+        """Return the hosts of which pages are known."""
+        return sorted(host.decode() for host in self._home.command("HKEYS", "hosts"))
+
+    def counts(self) -> dict[str, int]:
+        """Return how much is known; ``store_bytes`` is what the Redis servers use in all."""
+        documents, versions, contents = self._home.counters("v", "versions", "contents")
+        return {
+            "documents": documents,
+            "versions": versions,
+            "contents": contents,
+            "settling": self._settler.waiting(),
+            "store_bytes": self._calls.used_memory(),
+        }
+
+    def close(self) -> None:
+        """Free connections."""
+        with translated():
+            self._client.close()
+
+
+def _registered(answer: bytes) -> Registered:
+    page, node, content, twin, flags = ANSWER.unpack_from(answer)
+    return Registered(page, node, content, twin, flags, answer[ANSWER.size :])
+
+
+def _best(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:
+    """Return the content that resembles most, where any does."""
+    best = max(verdicts.items(), key=lambda item: (item[1].resemblance, -item[0]), default=None)
+    return best if best and best[1].resemblance else None

@@ -1,0 +1,153 @@
+"""What waits on Redis: ghosts to dismiss, clusters to part, a new policy to build, sketches to discard.
+
+One settler works at a time, under a lease; the pages of other workers go on meanwhile. A step is one of:
+
+1. continue a move (a part of a cluster on its way to a fresh element, `lua/move.lua`),
+2. search whether the former neighbours of a dismissed ghost still hold together (`splitting`), and start the moves,
+3. withdraw a ghost from its lists and dismiss it (`lua/dismiss.lua`),
+4. look contents up again for a policy that was added after them.
+
+Each leaves its mark in the store before the next begins, so a settler that dies is followed by another.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from clusterd_consumer.postings.posted import keys_of
+from clusterd_consumer.postings.redis_lists import Posting, RedisLists
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.verdict import judge_many
+from clusterd_crawler.sketch import PROFILES
+
+from clusterd.clusters.contract import Policy
+from clusterd.clusters.redis_edges import packed_edges
+from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, RELINK, Home
+from clusterd.clusters.splitting import Search
+
+#: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
+LEASE: Final = 30_000
+#: Contents moved, and contents looked up again, in one step.
+MOVES: Final = 500
+BUILT: Final = 64
+#: Ghosts withdrawn in one call.
+GHOSTS: Final = 32
+
+
+class LeaseLost(Exception):
+    """Another settler took over."""
+
+
+class Settler:
+    """Does what waits, step by step."""
+
+    def __init__(self, home: Home, lists: RedisLists, scheme: Scheme) -> None:
+        self._home = home
+        self._lists = lists
+        self._scheme = scheme
+        self._token = os.urandom(8).hex()
+
+    def waiting(self) -> int:
+        """Return how many ghosts, searches, moves and unbuilt stretches wait."""
+        moving = self._home.command("EXISTS", "mv") or self._home.command("EXISTS", "rl")
+        build, to = self._home.counters("build", "buildto")
+        unbuilt = -(-max(0, to - build + 1) // BUILT) if build else 0
+        return int(self._home.command("LLEN", "g") + self._home.command("LLEN", "tasks") + moving + unbuilt)
+
+    def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
+        """Do up to ``steps`` steps, unless another settler is at it; return how many wait."""
+        if self.waiting() and self._home.command("SET", "lock", self._token, "NX", "PX", LEASE):
+            try:
+                done = 0
+                while (steps is None or done < steps) and self._step(policies):
+                    done += 1
+            except LeaseLost:
+                pass
+            finally:
+                if self._home.command("GET", "lock") == self._token.encode():
+                    self._home.command("DEL", "lock")
+        self.discard()
+        return self.waiting()
+
+    def _step(self, policies: Sequence[Policy]) -> bool:
+        """Do one step; return whether anything could be done."""
+        return self._move() or self._search() or self._dismiss() or self._build(policies)
+
+    def _move(self) -> bool:
+        if not (self._home.command("EXISTS", "mv") or self._home.command("EXISTS", "rl")):
+            return False
+        self._held(self._home.run(MOVE, self._token, MOVES))
+        return True
+
+    def _search(self) -> bool:
+        task = self._home.command("LINDEX", "tasks", 0)
+        if task is None:
+            return False
+        policy = task[0]
+        search = Search(np.frombuffer(task, "<u4", offset=1).tolist())
+        while not search.done:
+            wanted = search.wanted()
+            replies = self._home.run(NEAR, struct.pack(f"<{len(wanted)}I", *wanted))
+            search.feed({node: _joined(edges, policy) for node, edges in zip(wanted, replies, strict=True)})
+        for side in search.apart:
+            self._home.command("SET", "mv", struct.pack(f"<BI{len(side)}I", policy, 0, *sorted(side)))
+            while self._move():
+                pass
+        self._home.command("LPOP", "tasks")
+        return True
+
+    def _dismiss(self) -> bool:
+        """Dismiss a few ghosts; stop where one leaves a search, which comes first."""
+        entries = [int(entry) for entry in self._home.command("LRANGE", "g", 0, GHOSTS - 1)]
+        stored = self._lists.sketches({entry >> 8 for entry in entries})
+        keys = {e >> 8: keys_of(stored[e >> 8], e & 255, self._scheme) for e in entries if stored[e >> 8]}
+        if keys:
+            self._lists.withdraw(keys)
+        dismissed = False
+        for entry in entries:
+            dismissed |= self._held(self._home.run(DISMISS, self._token, entry)) == 1
+            if self._home.command("LLEN", "tasks"):
+                break
+        return dismissed
+
+    def _build(self, policies: Sequence[Policy]) -> bool:
+        """Look a stretch of contents up again; their edges take up the bits of new policies."""
+        start, to = self._home.counters("build", "buildto")
+        if not start or start > to:
+            return False
+        graded = [policy for policy in policies if not policy.identical]
+        if len(graded) != self._home.counters("graded")[0]:
+            return False  # a policy was added a moment ago: the next call knows it
+        found = self._home.run(CONTENTS, start, min(to, start + BUILT - 1))
+        profiles = dict(struct.iter_unpack("<IB", found))
+        stored = {number: one for number, one in self._lists.sketches(profiles).items() if one}
+        postings = [Posting(n, b"", keys_of(one, profiles[n], self._scheme)) for n, one in stored.items()]
+        arguments: list[object] = [len(graded), start + BUILT]
+        proposed, candidates = self._lists.propose(postings) if postings else ([], {})
+        for posting, numbers in zip(postings, proposed, strict=True):
+            near = [number for number in numbers if candidates.get(number)]
+            bits = mantissa(PROFILES[profiles[posting.number]])
+            judged = judge_many(stored[posting.number], [candidates[number] for number in near], bits)
+            arguments += (posting.number, packed_edges(graded, dict(zip(near, judged, strict=True))))
+        self._home.run(RELINK, *arguments)
+        return True
+
+    def discard(self) -> None:
+        """Free the stored sketches of contents that were forgotten."""
+        while numbers := [int(number) for number in self._home.command("LRANGE", "trash", 0, 255)]:
+            self._lists.discard(numbers)
+            for number in numbers:
+                self._home.command("LREM", "trash", 1, number)
+
+    def _held(self, reply: int) -> int:
+        if reply == -1:
+            raise LeaseLost
+        return reply
+
+
+def _joined(edges: bytes, policy: int) -> list[int]:
+    return [number for number, bits in struct.iter_unpack("<IH", edges) if bits >> policy & 1]

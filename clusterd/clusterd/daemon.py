@@ -9,6 +9,7 @@ host, say) is logged and counted; the partition goes on.
 from __future__ import annotations
 
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -38,6 +39,8 @@ log = logging.getLogger(__name__)
 UPKEEP_INTERVAL: Final = 0.2
 LEARN_INTERVAL: Final = 1.0
 LAG_INTERVAL: Final = 5.0
+#: Seconds of a round of upkeep after which no further host's rules are learned.
+LEARN_SECONDS: Final = 2.0
 #: Seconds between two rounds of retention.
 RETENTION_INTERVAL: Final = 600.0
 DAY_MS: Final = 86_400_000
@@ -170,9 +173,9 @@ class Upkeep:
         return True
 
 
-def learn(services: Services) -> int:
-    """Learn what is due; return how many rule sets were published, once they have arrived."""
-    published = services.rulebook.learn_due(now_ms())
+def learn(services: Services, seconds: float = LEARN_SECONDS) -> int:
+    """Learn what is due, beginning no host after ``seconds``; return how many rule sets were published and arrived."""
+    published = services.rulebook.learn_due(now_ms(), seconds)
     services.publisher.flush(FLUSH_TIMEOUT)
     return len(published)
 
@@ -217,7 +220,7 @@ def work_off(services: Services, progress: Progress | None = None) -> int:
                 progress(worker.messages, left)
         while services.index.settle(services.config.settle_steps):
             pass
-        learn(services)
+        learn(services, math.inf)
     finally:
         worker.leave()
         handing.close()

@@ -1,0 +1,167 @@
+"""What the add-on costs a crawl: CPU a page and pauses of the event loop, with it and without, in turns.
+
+A real Scrapy process crawls documentation pages over loopback: those under /usr/share/doc where there are enough, else
+pages of the same size and markup made here. Its own CPU is counted, from the opening of the spider to its end (not the
+start of the process, not the site, not the daemon). The add-on publishes to a real Redis, and a process answers every
+page with a verdict as the daemon does.
+
+Usage: python -m benchmarks.crawl_overhead [PAGES]
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from clusterd_crawler import topics
+from clusterd_crawler.message import Verdict, decode, encode_verdict
+from clusterd_crawler.redis_client import connect
+from clusterd_crawler.sketch import Sketch
+
+from tests.services.redis_server import redis_server
+
+PAGES = 1500
+TURNS = 3
+DOCUMENTS = Path("/usr/share/doc")
+#: Sizes of the pages taken, in bytes of HTML.
+SIZES = (2_000, 200_000)
+
+
+def documents(count: int) -> list[bytes]:
+    """Return real documentation pages, or made ones."""
+    paths = sorted(DOCUMENTS.rglob("*.html"))
+    real = [path.read_bytes() for path in paths if path.is_file() and SIZES[0] < path.stat().st_size < SIZES[1]]
+    if len(real) < count:
+        return [made(n) for n in range(count)]
+    return random.Random(1).sample(real, count)
+
+
+def made(number: int) -> bytes:
+    """Return a page of 7.7 KB of text in 20 KB of HTML, the mean of documentation packages."""
+    chance = random.Random(number)
+    words = ["".join(chance.choices("abcdefghijklmnoprstuw", k=chance.randint(2, 10))) for _ in range(500)]
+    parts = [f"<html><head><title>Page {number}</title></head><body><nav><ul>"]
+    parts += [f'<li><a href="/{n}"><span class="menu">{words[n]}</span></a></li>' for n in range(60)]
+    parts.append("</ul></nav><main>")
+    for section in range(12):
+        parts.append(f'<h2 id="s{section}">{" ".join(chance.choices(words, k=4))}</h2>')
+        parts.append(f"<p>{' '.join(chance.choices(words, k=70))}</p>")
+        parts.append(f'<pre class="code"><span>{" ".join(chance.choices(words, k=20))}</span></pre>')
+    return "".join([*parts, "</main></body></html>"]).encode()
+
+
+def serve(pages: list[bytes], port: Any) -> None:
+    """Serve ``/N`` (a process of its own)."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            body = pages[int(self.path[1:])]
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    port.send(server.server_address[1])
+    server.serve_forever()
+
+
+def answer(url: str, prefix: str) -> None:
+    """Answer every page with a verdict (a process of its own)."""
+    client, stream, last = connect(url), topics.stream(prefix, topics.SKETCHES), b"0-0"
+    while True:
+        for _, entries in client.xread({stream: last}, count=64, block=1000):
+            pipe = client.pipeline(transaction=False)
+            for offset, fields in entries:
+                last = offset
+                page = decode(fields[topics.FIELD_VALUE])
+                if isinstance(page, Sketch):
+                    verdict = encode_verdict(Verdict(page.url, page.fetched_at, page.crawl))
+                    pipe.xadd(
+                        topics.stream(prefix, topics.VERDICTS), {topics.FIELD_KEY: b"k", topics.FIELD_VALUE: verdict}
+                    )
+            pipe.execute()
+
+
+@contextmanager
+def process(target: Any, *arguments: Any) -> Iterator[None]:
+    """Run a function in a process of its own for a while."""
+    started = multiprocessing.get_context("spawn").Process(target=target, args=arguments, daemon=True)
+    started.start()
+    try:
+        yield
+    finally:
+        started.terminate()
+        started.join()
+
+
+def crawl(site: str, count: int, settings: dict[str, Any]) -> dict[str, float]:
+    """Crawl once; return what `benchmarks.crawl_overhead_spider` measured."""
+    command = [sys.executable, "-m", "benchmarks.crawl_overhead_spider", site, str(count), json.dumps(settings)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def run(count: int = PAGES) -> list[dict[str, Any]]:
+    """Measure in turns; medians."""
+    ours, theirs = multiprocessing.Pipe()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redis_server(Path(folder)) as url,
+        process(serve, documents(count), theirs),
+        process(answer, url, "bench:"),
+    ):
+        site = f"http://127.0.0.1:{ours.recv()}"
+        switched_on = {
+            "ADDONS": {"clusterd_crawler.Addon": 500},
+            "CLUSTERD_REDIS": url,
+            "CLUSTERD_REDIS_PREFIX": "bench:",
+            "CLUSTERD_SPOOL": f"{folder}/spool",
+        }
+        turns = [(crawl(site, count, {}), crawl(site, count, switched_on)) for _ in range(TURNS)]
+    return rows([turn[0] for turn in turns], [turn[1] for turn in turns])
+
+
+def rows(without: list[dict[str, float]], with_it: list[dict[str, float]]) -> list[dict[str, Any]]:
+    """Return the table's rows: the add-on beside the bare crawl."""
+
+    def row(subject: str, field: str, unit: str) -> dict[str, Any]:
+        on, off = (statistics.median(found[field] for found in turns) for turns in (with_it, without))
+        return {
+            "work": f"crawl: {subject}",
+            "subject": "clusterd",
+            "value": round(on, 3),
+            "unit": unit,
+            "peer": f"Scrapy alone {off:.3f}",
+            "ratio": round(on / off, 3),
+        }
+
+    return [
+        row("CPU a page", "cpu_ms", "ms"),
+        row("CPU a page in the loop's thread", "loop_cpu_ms", "ms"),
+        row("longest pause of the event loop", "longest_ms", "ms"),
+        row("99.9th percentile of its pauses", "pause_999_ms", "ms"),
+        row("pages a second", "rate", "1/s"),
+    ]
+
+
+if __name__ == "__main__":
+    for line in run(*map(int, sys.argv[1:])):
+        print(json.dumps(line))

@@ -1,0 +1,47 @@
+"""No setting but the add-on itself: a store and a daemon of the crawl's own, which the next crawl finds again."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crawler.crawling import crawl
+from tests.crawler.site import Site, running
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with running() as made:
+        yield made
+
+
+def is_free(lock: Path) -> bool:
+    """Whether nobody holds a lock file."""
+    with lock.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
+    steps = [f"{site.url}/page/1", {"pause": 2}, *(f"{site.url}/near/{n}" for n in range(3)), {"pause": 3}]
+    done = crawl(tmp_path, steps, {})
+    data = tmp_path / ".clusterd"
+    assert done.stat("sketched") == done.stat("published") == 4
+    assert done.stat("near_duplicates") >= 1
+    near = [heard for heard in done.heard if "near" in heard]
+    assert all("/near/" in heard["near"] and heard["cluster"] for heard in near)
+    assert is_free(data / "redis.users.lock")
+    assert is_free(data / "redis.server.lock")
+
+    started = time.monotonic()
+    again = crawl(tmp_path, [f"{site.url}/near/9", {"pause": 3}], {})
+    assert time.monotonic() - started < 30
+    near = [heard for heard in again.heard if "near" in heard]
+    assert [heard["match"].rsplit("/", 1)[0] for heard in near] == [f"{site.url}/near"]

@@ -19,13 +19,15 @@ from clusterd_crawler.sketch import Profile
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
+from clusterd.queries.alike import similar
+from clusterd.queries.documents import Document
 from clusterd.queries.lost import Search
 from clusterd.queries.timeline import sweep_of
 
 #: Resemblance from which a page that appeared on another host counts as the one that moved (paper: r = .5).
 SAME: Final = 0.5
 #: Pages of other hosts that are looked at for one lost page.
-LOOKED_AT: Final = 5
+LOOKED_AT: Final = 20
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 DAY: Final = 86_400_000
 
@@ -97,7 +99,7 @@ def _went_elsewhere(search: Search, version: Version, start: str) -> bool:
     sketch = search.index.sketch(version.url, version.fetched_at)
     if sketch is None:
         return False
-    for hit in search.index.similar(sketch, search.profile.code, LOOKED_AT):
+    for hit in similar(search.index, Document(version.url, sketch), search.profile, LOOKED_AT):
         if host_of(hit.url) == search.host or hit.resemblance < SAME:
             continue
         known = search.index.versions(hit.url)

@@ -40,7 +40,8 @@ READ: Final = 48
 SAME_NAME: Final = 0.03
 SAME_DEPTH: Final = 0.01
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
-#: where `PASSAGES` shingles are shared (long pages of which little is left); any for a namesake that shares something.
+#: where `PASSAGES` shingles are shared (long pages of which little is left), both three deviations beyond chance; any
+#: for a namesake that shares something.
 NEAR: Final = 0.05
 PLAIN: Final = 0.2
 PHRASES: Final = 3.0
@@ -75,14 +76,16 @@ class Match:
     text: float
     shared: float
     score: float
+    #: What chance adds to or takes from ``shared``: one standard deviation.
+    doubt: float = 0.0
 
     @property
     def near(self) -> bool:
         """Whether the pages share more than a phrase of the site."""
         if self.score > self.text:
             return self.shared > NAMESAKE
-        least = NEAR_WITH_PASSAGES if self.shared >= PASSAGES else NEAR if self.shared >= PHRASES else PLAIN
-        return self.text >= least
+        certain = self.shared - 3 * self.doubt
+        return self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN)
 
 
 class Nearest:
@@ -155,11 +158,11 @@ class Nearest:
         end = min(last(query.sketch, self._profile), last(page.sketch, self._profile))
         own, other = own[: np.searchsorted(own, end, "right")], other[: np.searchsorted(other, end, "right")]
         weights = weights[: len(own)]
-        both = float(weights[np.isin(own, other, assume_unique=True)].sum())
-        both = max(0.0, both - float(self._by_chance(own, weights) @ np.bincount(octave(other), minlength=OCTAVES)))
+        chance = float(self._by_chance(own, weights) @ np.bincount(octave(other), minlength=OCTAVES))
+        both = max(0.0, float(weights[np.isin(own, other, assume_unique=True)].sum()) - chance)
         union = float(weights.sum() + self._weights(other).sum()) - both
         text = both / union if union else 0.0
-        return Match(page, text, both, text + address_bonus(page.url, query.url))
+        return Match(page, text, both, text + address_bonus(page.url, query.url), chance**0.5)
 
 
 def values(sketch: StreamSketch) -> Values:

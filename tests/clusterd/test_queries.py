@@ -1,0 +1,333 @@
+"""The questions, asked of an index in memory: what is found, what is not, and in which order."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from clusterd.clusters.memory import MemoryIndex
+from clusterd.queries import plot
+from clusterd.queries.documents import is_html
+from clusterd.queries.nearest import Nearest, Page, page_name
+from clusterd.queries.timeline import in_order
+from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, Profile, sketch_text
+
+from clusterd import queries
+
+DAY = 86_400_000
+TEMPLATE = "this manual is part of the project its pages are free to copy and may be changed under the same terms "
+
+
+def words(seed: object, count: int = 300) -> str:
+    source = random.Random(f"{seed}")
+    return " ".join("".join(source.choices("abcdefghijklmnop", k=5)) for _ in range(count))
+
+
+def edited(text: str, every: int, seed: object = "edit", first: int = 0) -> str:
+    """The text with one word in ``every`` replaced."""
+    return " ".join(f"{seed}{n}" if n % every == first else word for n, word in enumerate(text.split()))
+
+
+class Site:
+    """An index with pages of labelled sweeps."""
+
+    def __init__(self, profile: Profile = TEXT) -> None:
+        self.index = MemoryIndex()
+        self.profile = profile
+
+    def add(self, url: str, text: str, sweep: str = "", at: int = 0, status: int = 200) -> None:
+        page = sketch_plain(url, text, profile=self.profile, fetched_at=at, sweep=sweep, status=status)
+        self.index.apply([page])
+        while self.index.settle():
+            pass
+
+    def lost(self, *urls: str, **options: Any) -> dict[str, queries.Found]:
+        found = queries.find_lost(self.index, self.profile, list(urls) or None, **options)
+        return {one.url: one for one in found}
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def url(path: str, host: str = "docs.example") -> str:
+    return f"http://{host}/{path}"
+
+
+class TestFindLost:
+    def test_a_page_is_found_by_best_match_far_below_any_threshold(self, site: Site) -> None:
+        """The page moved, was renamed, and one word in fourteen is new: one 10-word shingle in three survives."""
+        for number in range(20):
+            site.add(url(f"old/page{number}"), TEMPLATE + words(number), "1", DAY)
+            long_edit = edited(words(number), 14) if number == 7 else words(number)
+            site.add(url(f"new/chapter{number}"), TEMPLATE + long_edit + " " + words(f"add{number}", 60), "2", 2 * DAY)
+        found = site.lost()
+        assert [one.match for one in found.values()] == [u.replace("old/page", "new/chapter") for u in found]
+        rewritten = found[url("old/page7")]
+        assert rewritten.resemblance < 0.3
+        assert rewritten.margin > 0.02
+        assert (rewritten.from_sweep, rewritten.to_sweep) == ("1", "2")
+
+    def test_a_template_is_no_match(self, site: Site) -> None:
+        for number in range(30):
+            site.add(url(f"a{number}"), TEMPLATE + words(number, 100), "1", DAY)
+            site.add(url(f"b{number}"), TEMPLATE + words(1000 + number, 100), "2", 2 * DAY)
+        found = site.lost()
+        assert len(found) == 30
+        assert {one.match for one in found.values()} == {None}
+
+    def test_short_pages_need_no_other_profile(self, site: Site) -> None:
+        for number in range(60):
+            site.add(url(f"linux/{number}"), words(number, 45), "1", DAY)
+            site.add(url(f"common/{number}x"), edited(words(number, 45), 25), "2", 2 * DAY)
+        found = site.lost()
+        right = sum(one.match == u.replace("linux", "common") + "x" for u, one in found.items())
+        assert right >= 59
+
+    def test_of_pages_with_equal_text_the_one_that_kept_its_name_is_the_match(self, site: Site) -> None:
+        site.add(url("osx/tool"), words(1), "1", DAY)
+        for path in ("alias/other", "common/tool", "very/deep/tool"):
+            site.add(url(path), words(1), "2", 2 * DAY)
+        assert site.lost()[url("osx/tool")].match == url("common/tool")
+
+    def test_a_page_that_stayed_is_no_match_unless_it_took_the_content_over(self, site: Site) -> None:
+        site.add(url("gone"), words(1), "1", DAY)
+        site.add(url("like"), edited(words(1), 40), "1", DAY)
+        site.add(url("like"), edited(words(1), 40), "2", 2 * DAY)
+        assert site.lost()[url("gone")].match is None
+        site.add(url("merged"), words(2), "1", DAY)
+        site.add(url("merged"), words(2) + " " + words(1), "2", 2 * DAY)
+        found = site.lost()[url("gone")]
+        assert found.match == url("merged")
+        assert found.query_in_match > 0.9
+
+    def test_another_copy_that_stayed_is_a_match(self, site: Site) -> None:
+        site.add(url("gone"), words(1), "1", DAY)
+        for sweep in (1, 2):
+            site.add(url("mirror"), words(1), str(sweep), sweep * DAY)
+        assert site.lost()[url("gone")].match == url("mirror")
+
+    def test_a_chain_of_moves_is_followed(self, site: Site) -> None:
+        text = words(1, 120)
+        for sweep, path in enumerate(("one", "two", "three", "four"), start=1):
+            site.add(url(path), text, str(sweep), sweep * DAY)
+            site.add(url("home"), words("home"), str(sweep), sweep * DAY)
+            text = edited(text, 24, f"round{sweep}", 8 * sweep - 8)
+        found = site.lost(url("one"))[url("one")]
+        assert found.match == url("four")
+        assert found.via == (("2", url("two")), ("3", url("three")))
+
+    def test_sweeps_are_chosen(self, site: Site) -> None:
+        for sweep, path in (("1", "one"), ("2", "two"), ("3", "three")):
+            site.add(url(path), words(1), sweep, int(sweep) * DAY)
+        assert site.lost(url("one"), to_sweep="2")[url("one")].match == url("two")
+        assert site.lost(url("one"))[url("one")].match == url("three")
+        assert set(site.lost(from_sweep="2")) == {url("two")}
+
+    def test_a_page_that_answers_with_an_error_is_lost(self, site: Site) -> None:
+        site.add(url("here"), words(1), "1", DAY)
+        site.add(url("here"), "not found", "2", 2 * DAY, status=404)
+        site.add(url("there"), words(1), "2", 2 * DAY)
+        assert site.lost(url("here"))[url("here")].match == url("there")
+
+    def test_what_cannot_be_asked(self, site: Site) -> None:
+        site.add(url("here"), words(1), "1", DAY)
+        site.add(url("here"), words(1), "2", 2 * DAY)
+        assert site.lost(url("here")) == {}
+        with pytest.raises(NotFound, match=r"no sweep of docs\.example has seen"):
+            site.lost(url("never"))
+        with pytest.raises(WrongInput, match=r"no sweep '9'; its sweeps are: 1, 2"):
+            site.lost(to_sweep="9")
+
+
+class TestSweeps:
+    @pytest.mark.parametrize(
+        ("first", "ordered"),
+        [
+            ({"2.4": 1, "2.0": 2, "2.10": 0}, ["2.0", "2.4", "2.10"]),
+            ({"2022-06-01": 1, "2021-06-01": 2}, ["2021-06-01", "2022-06-01"]),
+            ({"spring": 2, "autumn": 1}, ["autumn", "spring"]),
+            ({}, []),
+        ],
+    )
+    def test_order(self, first: dict[str, int], ordered: list[str]) -> None:
+        assert in_order(first) == ordered
+
+
+class TestNearest:
+    def test_nothing_is_near_nothing(self) -> None:
+        query = Page("http://a/", sketch_text(words(1), TEXT))
+        assert Nearest([], TEXT).matches(query) == []
+        assert Nearest([Page("http://b/", EMPTY)], TEXT).matches(query) == []
+        assert Nearest([query], TEXT).matches(Page("http://c/", EMPTY)) == []
+
+    def test_sampled_sketches_are_read_up_to_the_lower_end(self) -> None:
+        """A chapter of 500 words in its book of 20,000: by count alone the sketches would hardly meet."""
+        book = [words(f"chapter{number}", 500) for number in range(40)]
+        shelf = [
+            Page(f"http://a/{n}", sketch_text(" ".join(words(f"{n}-{c}", 500) for c in range(10)), COMPACT))
+            for n in range(20)
+        ]
+        shelf.append(Page("http://a/book", sketch_text(" ".join(book), COMPACT)))
+        (best, *_) = Nearest(shelf, COMPACT).matches(Page("http://b/", sketch_text(" ".join(book[:20]), COMPACT)))
+        assert best.page.url == "http://a/book"
+        assert 0.3 < best.text < 0.7
+
+    @pytest.mark.parametrize(
+        ("address", "name"),
+        [
+            ("http://a/x/tool.html", "tool.html"),
+            ("http://a/x/index.html", "x/index.html"),
+            ("http://a/x/?page=2", "x?page=2"),
+            ("http://a/", ""),
+        ],
+    )
+    def test_page_names(self, address: str, name: str) -> None:
+        assert page_name(address) == name
+
+
+class TestChanges:
+    def test_every_page_is_counted_once(self, site: Site) -> None:
+        for number in range(5):
+            site.add(url(f"same{number}"), words(number), "1", DAY)
+            site.add(url(f"same{number}"), words(number), "2", 2 * DAY)
+        site.add(url("revised"), words("r", 400), "1", DAY)
+        news = " and a few words more at its end to tell the news of today"
+        site.add(url("revised"), words("r", 400) + news, "2", 2 * DAY)
+        site.add(url("old"), words("m"), "1", DAY)
+        site.add(url("new"), words("m"), "2", 2 * DAY)
+        site.add(url("leaving"), words("x"), "1", DAY)
+        site.add(url("arrived", "other.example"), words("x"), "2", 2 * DAY)
+        site.add(url("vanished"), words("v"), "1", DAY)
+        site.add(url("appeared"), words("n"), "2", 2 * DAY)
+        (period,) = queries.changes(site.index, TEXT, "docs.example")
+        assert (period.unchanged, period.revised, period.moved_within, period.moved_across) == (5, 1, 1, 1)
+        assert (period.moved, period.vanished, period.appeared) == (2, 1, 1)
+        assert period.resemblance_quantiles["0.5"] == pytest.approx(391 / 403, abs=0.02)
+        assert period.lifetime_quantiles["0.5"] == 0
+
+    def test_days_serve_where_no_sweep_is_named_and_lifetimes_add_up(self, site: Site) -> None:
+        for day in (1, 2, 3):
+            site.add(url("stays"), words(1), at=day * DAY)
+            if day < 3:
+                site.add(url("goes"), words(2), at=day * DAY)
+        first, second = queries.changes(site.index, TEXT)
+        assert (first.from_sweep, first.to_sweep) == ("1970-01-02", "1970-01-03")
+        assert (first.vanished, second.vanished, second.lifetime_quantiles["0.5"]) == (0, 1, 1.0)
+
+    @pytest.mark.parametrize(("name", "begins"), [("p.png", b"\x89PNG"), ("p.svg", b"<?xml")])
+    def test_the_plot_is_a_picture(self, site: Site, tmp_path: Path, name: str, begins: bytes) -> None:
+        for sweep in (1, 2, 3):
+            site.add(url("a"), words("a") + " news" * sweep * 15, str(sweep), sweep * DAY)
+        plot.plot(list(queries.changes(site.index, TEXT)), tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(begins)
+
+    def test_the_plot_has_two_formats(self) -> None:
+        with pytest.raises(WrongInput, match=r"\.png or \.svg"):
+            plot.check(Path("changes.pdf"))
+
+
+class TestAlike:
+    @pytest.fixture
+    def shelf(self, site: Site) -> Site:
+        site.add(url("whole"), words(1, 400))
+        site.add(url("half", "copies.example"), words(1, 200) + " " + words("rest", 300))
+        site.add(url("twin"), words(1, 400))
+        site.add(url("else"), words(9))
+        return site
+
+    def test_similar_to_a_text_never_seen(self, shelf: Site) -> None:
+        hits = queries.similar(shelf.index, queries.document("text:" + words(1, 400), shelf.index, TEXT), TEXT)
+        assert [hit.url for hit in hits] == [url("twin"), url("whole"), url("half", "copies.example")]
+        assert hits[0].resemblance == 1.0
+        assert hits[2].query_in_match == pytest.approx(191 / 391, abs=0.08)
+
+    def test_similar_to_a_page_leaves_the_page_out(self, shelf: Site) -> None:
+        asked = queries.document(url("whole"), shelf.index, TEXT)
+        assert url("twin") in [hit.url for hit in queries.similar(shelf.index, asked, TEXT)]
+        assert url("whole") not in [hit.url for hit in queries.similar(shelf.index, asked, TEXT)]
+
+    def test_holders_are_ordered_by_how_much_they_carry(self, shelf: Site) -> None:
+        part = queries.document("text:" + words(1, 200), shelf.index, TEXT)
+        found = list(queries.holders(shelf.index, part, TEXT))
+        assert {one.url for one in found} == {url("whole"), url("twin"), url("half", "copies.example")}
+        assert min(one.query_in_match for one in found) > 0.9
+        assert [one.query_in_match for one in found] == sorted((one.query_in_match for one in found), reverse=True)
+        assert {one.host for one in found} == {"docs.example", "copies.example"}
+
+    def test_compare_exact_and_estimated(self) -> None:
+        a = queries.document("text:a rose is a rose is a rose", None, TEXT)
+        b = queries.document("text:a rose is a flower which is a rose", None, TEXT)
+        compared = [queries.compare(a, b, TEXT, w) for w in (1, 2, 3)]
+        assert [one.estimated.resemblance for one in compared] == [0.6, 0.5, pytest.approx(3 / 7)]
+        assert [one.exact for one in compared] == [one.estimated for one in compared]
+
+    def test_compare_a_page_of_the_store_with_a_text(self, shelf: Site) -> None:
+        page = queries.document(url("half", "copies.example"), shelf.index, TEXT)
+        compared = queries.compare(page, queries.document("text:" + words(1, 200), None, TEXT), TEXT)
+        assert compared.exact is None
+        assert compared.estimated.b_in_a == pytest.approx(1, abs=0.02)
+        with pytest.raises(WrongInput, match="is not kept"):
+            queries.compare(page, page, TEXT, 4)
+
+
+class TestDocuments:
+    def test_html_and_text_are_told_apart_by_content(self, tmp_path: Path) -> None:
+        html = b"<html><body><nav><a href=/>home</a></nav><main><p>" + words(1).encode() + b"</p></main></body></html>"
+        for name, data in (("page.txt", html), ("page.html", words(1).encode()), ("page.gz", gzip.compress(html))):
+            (tmp_path / name).write_bytes(data)
+        found = [queries.document(str(file), None, TEXT) for file in sorted(tmp_path.iterdir())]
+        assert len({one.sketch.values for one in found}) == 1
+        assert found[0].tokens == tuple(words(1).split())
+
+    @pytest.mark.parametrize(
+        ("data", "html"),
+        [
+            (b"<!DOCTYPE html><html>", True),
+            ("<p>Größe</p>".encode("utf-16"), True),
+            (b"if a < b and c > d", False),
+            (b"<note> not a page", False),
+            (b"", False),
+        ],
+    )
+    def test_is_html(self, data: bytes, html: bool) -> None:
+        assert is_html(data) is html
+
+    def test_standard_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two three")))
+        assert queries.document("-", None, TEXT).tokens == ("one", "two", "three")
+
+    def test_what_is_not_there(self, site: Site, tmp_path: Path) -> None:
+        with pytest.raises(NotFound, match="clusterd ingest"):
+            queries.document(url("never"), site.index, TEXT)
+        with pytest.raises(WrongInput, match="No such file"):
+            queries.document(str(tmp_path / "nothing"), site.index, TEXT)
+
+
+class TestGroup:
+    def test_results_are_folded_in_their_order(self, site: Site) -> None:
+        site.add(url("a"), words(1))
+        site.add(url("b"), words(2))
+        site.add(url("c"), words(1))
+        given = [url("unknown"), url("c"), url("b"), url("a"), url("c")]
+        groups = queries.group(site.index, given, "near")
+        assert [(one.representative, one.members) for one in groups] == [
+            (url("unknown"), (url("unknown"),)),
+            (url("c"), (url("c"), url("a"))),
+            (url("b"), (url("b"),)),
+        ]
+
+    def test_alternatives(self, site: Site) -> None:
+        site.add(url("a"), words(1))
+        site.add(url("c"), words(1))
+        assert queries.alternatives(site.index, "HTTP://docs.example:80/a", "near").members == (url("a"), url("c"))
+        with pytest.raises(NotFound, match="no page"):
+            queries.alternatives(site.index, url("x"), "near")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.live_sites.process import free_port, running, wait_for
 
-CHANGES = 12
-FILES = 8
+CHANGES = 6
+FILES = 4
 ENVIRONMENT = os.environ | {"HGPLAIN": "1", "HGUSER": "someone", "HGRCPATH": ""}
 
 

@@ -52,6 +52,9 @@ def main(start: str, out: str, data: str, limit: str) -> None:
         "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
         "DOWNLOAD_DELAY": 0,
         "TELNETCONSOLE_ENABLED": False,
+        # hgweb links revcount=2^n without end.
+        "DEPTH_LIMIT": 6,
+        "RETRY_ENABLED": False,
         # Breadth first, as crawls of whole sites go.
         "DEPTH_PRIORITY": 1,
         "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",

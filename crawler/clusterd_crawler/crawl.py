@@ -25,7 +25,7 @@ from clusterd_crawler.connections import Connections
 from clusterd_crawler.decisions import Decisions
 from clusterd_crawler.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.errors import ClusterdError, WrongInput
-from clusterd_crawler.event_loop import EventLoop
+from clusterd_crawler.event_loop import EventLoop, Worker
 from clusterd_crawler.kept import Kept, KeptOut
 from clusterd_crawler.message import Failure, SkipReport, Verdict
 from clusterd_crawler.publish.publisher import Counts, Publisher
@@ -70,6 +70,7 @@ class Crawl:
         self._stats = crawler.stats
         self._settings = settings
         self._loop = EventLoop()
+        self._worker = Worker(self._loop, "clusterd-sketcher")
         self._connections = Connections(settings, project)
         self.id = settings.crawl_id or f"{self._spider.name}-{uuid.uuid4().hex[:12]}"
         self._decisions = Decisions(KnownPages.from_settings(settings))
@@ -98,7 +99,7 @@ class Crawl:
         self._subscriber = Subscriber(
             self._connections.feed(),
             lambda rules: self._loop.call(self._changes.arrived, rules),
-            lambda verdict: self._loop.call(self._answered, verdict),
+            lambda verdicts: self._loop.call(self._answered, verdicts),
             self.id,
         )
         if self._daemon is not None:
@@ -120,6 +121,7 @@ class Crawl:
         if self._daemon is not None:
             await run_in_thread(self._daemon.stop)
         await run_in_thread(self._kept.close)
+        self._worker.close()
         self._count()
 
     def idle(self) -> None:
@@ -218,7 +220,7 @@ class Crawl:
         page = (url, at)
         self._verdicts.ask(page)
         try:
-            seen = await run_in_thread(self._reporter.sketch, url, at, response, explored)
+            seen = await self._worker.run(self._reporter.sketch, url, at, response, explored)
         except ClusterdError as error:
             self._verdicts.forget(page)
             self._stats.inc_value("clusterd/rejected")
@@ -240,17 +242,18 @@ class Crawl:
 
     # What the daemon says.
 
-    def _answered(self, verdict: Verdict) -> None:
-        self._verdicts.arrived(verdict)
-        if is_near(verdict):
-            self._stats.inc_value("clusterd/near_duplicates")
-            self._announce(
-                signals.near_duplicate,
-                response_url=verdict.url,
-                cluster=verdict.cluster,
-                match=verdict.match,
-                resemblance=verdict.resemblance,
-            )
+    def _answered(self, verdicts: list[Verdict]) -> None:
+        for verdict in verdicts:
+            self._verdicts.arrived(verdict)
+            if is_near(verdict):
+                self._stats.inc_value("clusterd/near_duplicates")
+                self._announce(
+                    signals.near_duplicate,
+                    response_url=verdict.url,
+                    cluster=verdict.cluster,
+                    match=verdict.match,
+                    resemblance=verdict.resemblance,
+                )
 
     def _announce(self, signal: object, **arguments: Any) -> None:
         self._loop.start(self._send(signal, arguments))

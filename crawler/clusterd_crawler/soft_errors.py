@@ -18,6 +18,11 @@ _SAYS_SO: Final = re.compile(
     r"|\bnão encontrad[ao]\b|\bpagina non trovata\b|\bне найден[ао]?\b|找不到|ページが見つかりません|찾을 수 없",
     re.IGNORECASE,
 )
+#: One of these is in every title that matches, in lower case: looked for first, as most titles hold none.
+_WORDS: Final = (
+    *("40", "41", "429", "50", "found", "exist", "no longer", "unavailable", "denied", "maintenance", "introuvable"),
+    *("gefunden", "encontrad", "trovata", "найден", "找不到", "見つかりません", "찾을 수 없"),
+)
 
 
 def is_soft_error(body: bytes) -> bool:
@@ -26,5 +31,9 @@ def is_soft_error(body: bytes) -> bool:
     >>> is_soft_error(b"<title>404 Not Found</title>"), is_soft_error(b"<title>HTTP in 404 pages</title>")
     (True, False)
     """
-    found = _TITLE.search(body[:HEAD_BYTES])
-    return found is not None and _SAYS_SO.search(found[1].decode("utf-8", "replace")) is not None
+    start = body[:HEAD_BYTES].lower().find(b"<title")
+    found = _TITLE.match(body, start, HEAD_BYTES) if start >= 0 else None
+    if found is None:
+        return False
+    title = found[1].decode("utf-8", "replace").lower()
+    return any(word in title for word in _WORDS) and _SAYS_SO.search(title) is not None

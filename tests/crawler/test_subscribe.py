@@ -26,7 +26,7 @@ class Heard:
 
 @contextmanager
 def subscribed(url: str, prefix: str, heard: Heard, crawl: str = "c1") -> Iterator[Subscriber]:
-    made = Subscriber(lambda: RedisFeed(url, prefix), heard.rules.append, heard.verdicts.append, crawl)
+    made = Subscriber(lambda: RedisFeed(url, prefix), heard.rules.append, heard.verdicts.extend, crawl)
     try:
         yield made
     finally:

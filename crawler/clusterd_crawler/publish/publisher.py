@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 #: Messages sent together (about 0.5 MB).
 BATCH: Final = 256
+#: Seconds from one batch to the next while there is less than a full one: messages that come one by one share a call.
+LINGER_SECONDS: Final = 0.02
 #: Seconds between two attempts to reach a log that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
 #: Seconds that the keeper gets at the end, for the disk.
@@ -126,8 +128,11 @@ class Publisher:
         while self._may_go_on():
             try:
                 log = log or self._connect()
+                started = time.monotonic()
                 self._send_some(log)
                 wait = RETRY_SECONDS[0]
+                if len(self._queue) < BATCH and not self._closing:
+                    time.sleep(max(0.0, started + LINGER_SECONDS - time.monotonic()))
             except Unreachable as error:
                 self._lost(error)
                 _close(log)

@@ -25,20 +25,24 @@ class RedisLog:
         self._url = url
         self._stream = stream
         self._limit = limit
+        #: Entries of the stream after the last batch.
+        self._length = 0
         self._client = connect(url)
 
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries only ask whether the server answers."""
         with translated(self._url):
-            length = int(self._client.xlen(self._stream))
-            if length + len(entries) > self._limit:
-                raise Unreachable(f"the stream {self._stream} is full: {length} entries that no daemon has read")
+            if not entries or self._length + len(entries) > self._limit:
+                self._length = int(self._client.xlen(self._stream))
+            if self._length + len(entries) > self._limit:
+                raise Unreachable(f"the stream {self._stream} is full: {self._length} entries that no daemon has read")
             if not entries:
                 return
             with self._client.pipeline(transaction=False) as pipe:
                 for key, value in entries:
                     pipe.xadd(self._stream, {topics.FIELD_KEY: key, topics.FIELD_VALUE: value})
-                pipe.execute()
+                pipe.xlen(self._stream)
+                self._length = int(pipe.execute()[-1])
 
     def close(self) -> None:
         """See the contract."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from clusterd_crawler import topics
@@ -22,23 +22,25 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that one poll waits, so that closing takes no longer.
 POLL_SECONDS: Final = 0.25
+#: Seconds from one batch of news to the next: those that come one by one share a call.
+LINGER_SECONDS: Final = 0.01
 #: Seconds between two attempts to reach a feed that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
 
 
 class Subscriber:
-    """See the module. ``on_rules`` and ``on_verdict`` are called in the subscriber's thread or in that of `meet`."""
+    """See the module. ``on_rules`` and ``on_verdicts`` are called in the subscriber's thread or in that of `meet`."""
 
     def __init__(
         self,
         connect: Callable[[], Feed],
         on_rules: Callable[[RuleSet], None],
-        on_verdict: Callable[[Verdict], None],
+        on_verdicts: Callable[[list[Verdict]], None],
         crawl: str,
     ) -> None:
         self._connect = connect
         self._on_rules = on_rules
-        self._on_verdict = on_verdict
+        self._on_verdicts = on_verdicts
         self._crawl = crawl
         self._lock = threading.Lock()
         self._met: set[str] = set()
@@ -70,9 +72,9 @@ class Subscriber:
         while not self._closing.is_set():
             try:
                 feed = self._feed or self._join()
-                for news in feed.poll(POLL_SECONDS):
-                    self._take(news)
+                self._take(feed.poll(POLL_SECONDS))
                 wait = RETRY_SECONDS[0]
+                self._closing.wait(LINGER_SECONDS)
             except Unreachable as error:
                 logger.debug("The daemon's messages cannot be read: %s", error)
                 self._leave()
@@ -111,22 +113,24 @@ class Subscriber:
         except Unreachable as error:
             logger.debug("Rules cannot be read now, but will be after the next connection: %s", error)
 
-    def _take(self, news: News) -> None:
-        if news.topic == topics.VERDICTS:
-            self._read_verdict(news.value)
-            return
-        host = news.key.decode("utf-8", "replace")
-        if host in self._met:
-            self._read_rules(host, news.value)
+    def _take(self, several: Sequence[News]) -> None:
+        verdicts = [verdict for news in several if news.topic == topics.VERDICTS for verdict in self._verdict(news)]
+        if verdicts:
+            self._on_verdicts(verdicts)
+        for news in several:
+            host = news.key.decode("utf-8", "replace")
+            if news.topic == topics.RULES and host in self._met:
+                self._read_rules(host, news.value)
 
-    def _read_verdict(self, raw: bytes) -> None:
+    def _verdict(self, news: News) -> Iterator[Verdict]:
+        """Yield the verdict where it is one on this crawl."""
         try:
-            verdict = decode_verdict(raw)
+            verdict = decode_verdict(news.value)
         except MessageError as error:
             self._refuse("verdict", error)
             return
         if verdict.crawl == self._crawl:
-            self._on_verdict(verdict)
+            yield verdict
 
     def _read_rules(self, host: str, raw: bytes) -> None:
         """Hand on a rule set; an empty message (a deleted key of the compacted topic) leaves the host without rules."""

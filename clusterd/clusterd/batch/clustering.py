@@ -11,7 +11,7 @@ lies within one of this with None; all three are equal where no list passed its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -38,19 +38,12 @@ def cluster(
     run: int = RUN,
 ) -> dict[str, list[Cluster]]:
     """Return the clusters of the current versions under each policy, alone standing pages too, largest first."""
-    collection = Collection(scheme, folder)
-    collection.add(sketches)
-    collection.close()
-    graded = [policy for policy in policies if not policy.identical]
-    unions = _join(collection, graded, common, folder, run)
-    found: dict[str, list[Cluster]] = {}
-    for policy in policies:
-        names: list[object] = list(collection.texts)
-        if not policy.identical:
-            union = unions[graded.index(policy)]
-            names = [union.find(number) for number in collection.numbers]
-        found[policy.name] = _clusters(collection, policy.name, names)
-    return found
+    with Collection(scheme, folder) as collection:
+        collection.add(sketches)
+        collection.number()
+        graded = [policy for policy in policies if not policy.identical]
+        unions = iter(_join(collection, graded, common, folder, run))
+        return {policy.name: _clusters(collection, policy, unions) for policy in policies}
 
 
 def _join(
@@ -72,6 +65,12 @@ def _join(
     return unions
 
 
-def _clusters(collection: Collection, policy: str, names: Sequence[object]) -> list[Cluster]:
-    clusters = [gathered(f"{policy}-{number}", policy, urls) for number, urls in enumerate(collection.grouped(names))]
+def _clusters(collection: Collection, policy: Policy, unions: Iterator[Union]) -> list[Cluster]:
+    """Return the clusters of a policy, by the next of the unions where it is not by identical text."""
+    names: list[object] = list(collection.texts)
+    if not policy.identical:
+        union = next(unions)
+        names = [union.find(number) for number in collection.numbers]
+    groups = enumerate(collection.grouped(names))
+    clusters = [gathered(f"{policy.name}-{number}", policy.name, urls) for number, urls in groups]
     return sorted(clusters, key=lambda cluster: (-cluster.size, cluster.representative))

@@ -10,6 +10,7 @@ import mmap
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.scheme import Scheme
@@ -48,8 +49,16 @@ class Collection:
                     self._places[key] = (self._size, len(stored), sketch.profile)
                     self._size += self._file.write(stored)
 
-    def close(self) -> None:
-        """Number the contents that current versions show."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if isinstance(self._bytes, mmap.mmap):
+            self._bytes.close()
+        self._file.close()
+
+    def number(self) -> None:
+        """Number the contents that current versions show; no version is taken after this."""
         self._file.flush()
         if self._size:
             self._bytes = mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)

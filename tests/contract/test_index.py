@@ -1,0 +1,311 @@
+"""The index contract: the same cases in memory, on a Redis, and on a Redis Cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
+from clusterd.clusters.memory import MemoryIndex
+from clusterd.clusters.opening import open_index
+from clusterd.clusters.redis_index import RedisIndex
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import COMPACT, SHORT, TEXT
+
+from tests.contract.index_world import World, expected, page, partition, settled, stream
+
+Opened = Callable[..., Index]
+
+
+@pytest.fixture(params=["memory", "redis", "cluster"])
+def opened(request: pytest.FixtureRequest, prefix: str) -> Iterator[Opened]:
+    """Return a function that opens the index under test, the same one each time where it is a store."""
+    made: list[Index] = []
+    url = {"memory": None, "redis": "redis_url", "cluster": "redis_cluster_url"}[request.param]
+    given = request.getfixturevalue(url) if url else None
+
+    def opening(policies: tuple[Policy, ...] = DEFAULT_POLICIES, scheme: Scheme = DEFAULT) -> Index:
+        made.append(open_index(given, prefix, policies, scheme))
+        return made[-1]
+
+    yield opening
+    for index in made:
+        index.close()
+
+
+@pytest.fixture
+def index(opened: Opened) -> Index:
+    return opened()
+
+
+A, B, C, D = (f"http://h.example/{letter}" for letter in "abcd")
+BASE = range(100)
+
+
+def test_identical_text_is_one_cluster_under_every_policy(index: Index) -> None:
+    (first,) = index.apply([page(A, 1, BASE)])
+    (second,) = index.apply([page(B, 2, BASE)])
+    assert first.new
+    assert first.identity is None
+    assert first.match is None
+    assert first.clusters == {}
+    assert second.identity == "text"
+    assert second.match == A
+    assert second.resemblance == 1.0
+    for policy in DEFAULT_POLICIES:
+        found = index.cluster_of(A, policy.name)
+        assert found is not None
+        assert found.members == (A, B)
+        assert found.representative == A
+        assert second.clusters[policy.name] == (found.cluster, 2)
+    assert {change.event for change in second.changes} == {"joined"}
+
+
+def test_equal_sketch_of_another_text_hangs_on_it_and_is_not_identical(index: Index) -> None:
+    index.apply([page(A, 1, BASE)])
+    (outcome,) = index.apply([page(B, 1, BASE, order="turned")])
+    assert outcome.identity == "sketch"
+    assert outcome.match == A
+    assert set(outcome.clusters) == {"near", "related", "contained"}
+    assert partition(index)["identical"] == {frozenset({A}), frozenset({B})}
+    assert index.counts()["contents"] == 1
+
+
+def test_near_related_and_contained(index: Index) -> None:
+    near = page(B, 1, range(2, 102))
+    related = page(C, 1, range(30, 130))
+    part = page(D, 1, range(10))
+    index.apply([page(A, 1, BASE), near, related, part])
+    settled(index)
+    found = partition(index)
+    assert found["near"] == {frozenset({A, B}), frozenset({C}), frozenset({D})}
+    assert found["related"] == {frozenset({A, B, C}), frozenset({D})}
+    assert frozenset({A, B, D}) in found["contained"]
+
+
+def test_the_best_match_is_told_with_its_resemblance(index: Index) -> None:
+    index.apply([page(A, 1, range(50, 150)), page(B, 1, range(5, 105))])
+    (outcome,) = index.apply([page(C, 1, BASE)])
+    assert outcome.match == B
+    assert outcome.resemblance == pytest.approx(95 / 105, abs=0.01)
+    assert outcome.identity is None
+
+
+def test_a_repeated_delivery_changes_nothing(index: Index) -> None:
+    batch = [page(A, 1, BASE), page(B, 2, BASE), page(C, 3, range(1, 101))]
+    index.apply(batch)
+    before, counts = partition(index), index.counts()
+    again = index.apply(batch)
+    assert not any(outcome.new or outcome.changed or outcome.changes for outcome in again)
+    assert again[0].clusters == index.apply(batch)[0].clusters != {}
+    assert partition(index) == before
+    for counter in ("documents", "versions", "contents", "settling"):
+        assert index.counts()[counter] == counts[counter]
+
+
+def test_a_changed_page_leaves_and_joins(index: Index) -> None:
+    index.apply([page(A, 1, BASE), page(B, 1, BASE), page(C, 1, range(500, 600))])
+    (outcome,) = index.apply([page(B, 2, range(500, 600))])
+    assert outcome.new
+    assert outcome.changed
+    assert outcome.identity == "text"
+    assert outcome.match == C
+    left = [change for change in outcome.changes if change.event == "left"]
+    assert {change.policy for change in left} == {policy.name for policy in DEFAULT_POLICIES}
+    assert all(change.size == 1 for change in left)
+    settled(index)
+    assert partition(index)["near"] == {frozenset({A}), frozenset({B, C})}
+    assert [version.current for version in index.versions(B)] == [False, True]
+
+
+def test_the_latest_fetch_is_current_whatever_comes_last(index: Index) -> None:
+    index.apply([page(A, 5, BASE), page(B, 1, range(500, 600))])
+    (late,) = index.apply([page(A, 3, range(500, 600))])
+    assert late.new
+    assert not late.changed
+    assert late.clusters == {}
+    assert partition(index)["near"] == {frozenset({A}), frozenset({B})}
+    assert [version.fetched_at for version in index.versions(A)] == [3, 5]
+
+
+def test_versions_of_one_moment_are_ordered_by_their_text(index: Index) -> None:
+    versions = [page(A, 5, range(n, n + 50)) for n in (0, 200, 400)]
+    index.apply(versions)
+    latest = max(versions, key=lambda version: version.main.text)
+    assert index.versions(A)[-1].text == latest.main.text
+
+
+def test_a_cluster_that_a_departed_page_held_together_falls_apart(index: Index) -> None:
+    bridge = [*range(100), *range(1000, 1100)]
+    index.apply([page(A, 1, BASE), page(B, 1, bridge), page(C, 1, range(1000, 1100))])
+    assert partition(index)["contained"] == {frozenset({A, B, C})}
+    index.apply([page(B, 2, range(7000, 7100))])
+    settled(index)
+    assert partition(index)["contained"] == {frozenset({A}), frozenset({B}), frozenset({C})}
+    index.apply([page(D, 1, bridge)])
+    assert frozenset({A, C, D}) in partition(index)["contained"]
+    found = index.cluster_of(A, "contained")
+    assert found is not None
+    assert found.members == (A, C, D)
+
+
+def test_neighbours_that_depart_together_leave_nothing_joined(index: Index) -> None:
+    chain = [range(start, start + 100) for start in range(0, 200, 40)]
+    urls = [f"http://h.example/{n}" for n in range(len(chain))]
+    policies = {"related"}
+    index.apply([page(url, 1, text) for url, text in zip(urls, chain, strict=True)])
+    index.apply([page(urls[n], 2, range(9000 + 200 * n, 9100 + 200 * n)) for n in (1, 2, 3)])
+    settled(index)
+    current = [page(urls[0], 1, chain[0]), page(urls[4], 1, chain[4])]
+    current += [page(urls[n], 2, range(9000 + 200 * n, 9100 + 200 * n)) for n in (1, 2, 3)]
+    assert {p: partition(index)[p] for p in policies} == {p: expected(current)[p] for p in policies}
+
+
+def test_a_page_that_returns_to_its_old_text_returns_to_its_cluster(index: Index) -> None:
+    index.apply([page(A, 1, BASE), page(B, 1, range(2, 102))])
+    for at in range(2, 10):
+        index.apply([page(B, at, BASE if at % 2 else range(500, 600))])
+    settled(index)
+    assert partition(index)["near"] == {frozenset({A, B})}
+    assert partition(index)["identical"] == {frozenset({A, B})}
+
+
+def test_profiles_do_not_compare(index: Index) -> None:
+    index.apply([page(A, 1, BASE), page(B, 1, BASE, profile=COMPACT), page(C, 1, BASE, profile=SHORT)])
+    assert all(len(clusters) == 3 for clusters in partition(index).values())
+
+
+def test_a_page_without_a_token_stands_alone(index: Index) -> None:
+    index.apply([page(A, 1, []), page(B, 1, []), page(A, 2, [])])
+    settled(index)
+    assert all(clusters == {frozenset({A}), frozenset({B})} for clusters in partition(index).values())
+    assert index.similar(stream([]), TEXT.code) == []
+
+
+def test_expiry_forgets_what_was_superseded_and_only_that(index: Index) -> None:
+    for at in range(1, 6):
+        index.apply([page(A, at, range(at * 1000, at * 1000 + 100)), page(B, at, range(at * 1000, at * 1000 + 100))])
+    settled(index)
+    assert index.expire(4) == 6
+    settled(index)
+    assert [version.fetched_at for version in index.versions(A)] == [4, 5]
+    assert index.counts()["versions"] == 4
+    assert index.counts()["contents"] == 2
+    assert index.sketch(A, 4) is not None
+    assert index.sketch(A, 2) is None
+    assert index.expire(10**12) == 2
+    assert index.expire(10**12) == 0
+    assert partition(index)["near"] == {frozenset({A, B})}
+
+
+def test_a_policy_added_later_is_built_from_the_stored_sketches(opened: Opened) -> None:
+    crawl = World(7).crawl(60)
+    index = opened(DEFAULT_POLICIES[:2])
+    index.apply(crawl)
+    extra = (*DEFAULT_POLICIES[2:], Policy("loose", resemblance=0.2))
+    for policy in extra:
+        index.add_policy(policy)
+    assert index.settle(0) > 0
+    settled(index)
+    assert index.policies() == [*DEFAULT_POLICIES, extra[-1]]
+    assert partition(index, index.policies()) == expected(crawl, index.policies())
+    with pytest.raises(WrongInput, match="loose"):
+        index.add_policy(Policy("loose", resemblance=0.3))
+    with pytest.raises(WrongInput, match="unheard"):
+        list(index.clusters("unheard"))
+
+
+def test_similar_finds_copies_parts_and_wholes_of_a_text_never_seen(index: Index) -> None:
+    index.apply([page(A, 1, BASE), page(B, 1, BASE), page(C, 1, range(40)), page(D, 1, range(300))])
+    hits = index.similar(stream(range(3, 100)), TEXT.code)
+    assert [hit.url for hit in hits[:2]] == [A, B]
+    assert hits[0].resemblance == pytest.approx(0.97, abs=0.01)
+    assert hits[0].query_in_match == 1.0
+    assert hits[0].cluster == hits[1].cluster is not None
+    measured = {hit.url: hit for hit in hits}
+    assert measured[C].match_in_query == pytest.approx(37 / 40, abs=0.02)
+    assert measured[D].query_in_match == pytest.approx(1.0, abs=0.05)
+    assert [hit.url for hit in index.similar(stream(range(3, 100)), TEXT.code, limit=1)] == [A]
+
+
+def test_what_is_known_of_pages(index: Index) -> None:
+    other = "http://other.example/x"
+    index.apply([page(A, 1, BASE, sweep="spring"), page(A, 2, range(5), sweep="autumn"), page(other, 1, BASE)])
+    assert index.hosts() == ["h.example", "other.example"]
+    first, second = index.pages("h.example")
+    assert (first.sweep, second.sweep, second.current) == ("spring", "autumn", True)
+    assert first.bag == page(A, 1, BASE).bag
+    assert first.content == page(A, 1, BASE).content
+    assert first.status == 200
+    assert [version.url for version in index.pages()] == [A, A, other]
+    assert index.versions(B) == []
+    assert index.cluster_of(B, "near") is None
+    assert index.sketch(B) is None
+    known = index.sketch(A)
+    assert known is not None
+    assert known.complete
+    assert known.shingles == 5
+    assert known.text == page(A, 2, range(5)).main.text
+    assert [cluster.members for cluster in index.clusters("near", host="other.example")] == []
+    index.apply([page(B, 1, BASE)])
+    assert [cluster.members for cluster in index.clusters("near", host="other.example")] == [(B, other)]
+
+
+def test_the_position_is_kept_with_the_state(opened: Opened) -> None:
+    index = opened()
+    index.apply([page(A, 1, BASE)], {"0": "12", "1": "7"})
+    index.apply([page(B, 1, BASE)], {"1": "8"})
+    assert index.position() == {"0": "12", "1": "8"}
+    if not isinstance(index, MemoryIndex):
+        assert opened().position() == {"0": "12", "1": "8"}
+
+
+def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefix: str) -> None:
+    RedisIndex(redis_url, prefix).close()
+    with pytest.raises(WrongInput, match="scheme"):
+        RedisIndex(redis_url, prefix, scheme=Scheme(prefix=4))
+
+
+@pytest.mark.parametrize("scheme", [Scheme(), Scheme(candidates="super"), Scheme(prefix=3, modulus=0)])
+def test_the_partition_is_the_batch_s_under_every_scheme(opened: Opened, scheme: Scheme) -> None:
+    crawl = World(11, urls=30, length=600).crawl(90)
+    index = opened(scheme=scheme)
+    for start in range(0, len(crawl), 16):
+        index.apply(crawl[start : start + 16])
+    settled(index)
+    assert partition(index) == expected(crawl, scheme=scheme)
+
+
+def test_common_shingles_are_bounded_and_the_stream_lies_between_both_batches(opened: Opened) -> None:
+    scheme = Scheme(bound=8, latest=3)
+    shared = range(5)
+    crawl = [page(f"http://h.example/{n}", 1, [*shared, *range(100 + n, 110 + n)]) for n in range(120)]
+    index = opened(scheme=scheme)
+    for start in range(0, len(crawl), 10):
+        index.apply(crawl[start : start + 10])
+    settled(index)
+    found = partition(index)
+    capped, uncapped = expected(crawl, common=scheme.bound, scheme=scheme), expected(crawl, scheme=scheme)
+    for policy in found:
+        assert _within(capped[policy], found[policy])
+        assert _within(found[policy], uncapped[policy])
+
+
+def test_a_giant_cluster_still_grows_and_shrinks(opened: Opened) -> None:
+    scheme = Scheme(bound=8, latest=3)
+    urls = [f"http://h.example/{n}" for n in range(150)]
+    texts = [[*range(200), 1000 + n] for n in range(150)]
+    index = opened(scheme=scheme)
+    index.apply([page(url, 1, text) for url, text in zip(urls, texts, strict=True)])
+    assert partition(index)["near"] == {frozenset(urls)}
+    index.apply([page(url, 2, range(5000 + 100 * n, 5050 + 100 * n)) for n, url in enumerate(urls[:60])])
+    settled(index)
+    assert frozenset(urls[60:]) in partition(index)["near"]
+    assert len(partition(index)["near"]) == 61
+
+
+def _within(finer: set[frozenset[str]], coarser: set[frozenset[str]]) -> bool:
+    """Whether every cluster of the one lies in a cluster of the other."""
+    home = {url: cluster for cluster in coarser for url in cluster}
+    return all(len({home[url] for url in cluster}) == 1 for cluster in finer)

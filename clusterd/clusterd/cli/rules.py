@@ -99,9 +99,15 @@ def pin(invocation: Invocation, rule: str) -> None:
 @click.option("--format", "file_format", type=FORMATS, default="clusterd", show_default=True, help="Of the file.")
 @click.option("--host", metavar="H", help="Only the rules of this host.")
 @click.option("--universal", metavar="FILE", help="Entries for every domain, to repeat for each host (dud only).")
+@click.option("--loose", is_flag=True, help="Export rules without their condition on other parameters (dud only).")
 @click.pass_obj
 def export_rules(
-    invocation: Invocation, file: str, file_format: Literal["clusterd", "dud"], host: str | None, universal: str | None
+    invocation: Invocation,
+    file: str,
+    file_format: Literal["clusterd", "dud"],
+    host: str | None,
+    universal: str | None,
+    loose: bool,
 ) -> None:
     """Write the rules in force to FILE (- for standard output); dud is duplicate-url-discarder's format.
 
@@ -111,7 +117,7 @@ def export_rules(
 
     with caught_up(invocation) as (_, book):
         given = list(book.rules(host or ""))
-    text, done = write_rules(given, file_format, read_file(universal) if universal else "")
+    text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
         sys.stdout.write(text)
         for named, reason in (*done.refused.items(), *done.notes.items()):

@@ -18,14 +18,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Final
 
+from clusterd_crawler.rule_tests import compile_condition
 from clusterd_crawler.rules import Condition, Edit, Rule
+from clusterd_crawler.urls import Url
 
 #: Most includes that one rule may take.
 INCLUDES_LIMIT: Final = 64
+#: Most conditions "absent, or one of these" of a rule: each doubles its entries.
+WITHIN_LIMIT: Final = 4
 #: Entries are numbered from here down, so that the first rule is applied first.
 FIRST_ORDER: Final = 100
 PRIORITY: Final = 500
@@ -55,12 +59,16 @@ class _Context:
     start: dict[int, Condition] = field(default_factory=dict)
     end: dict[int, Condition] = field(default_factory=dict)
     depth: int = 0
-    query: list[Condition] = field(default_factory=list)
+    #: The values of the whole path, where they are given.
+    whole: Sequence[str] = ()
+    query: dict[str, Condition] = field(default_factory=dict)
 
 
-def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = ()) -> Exported:
+def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = (), *, loose: bool = False) -> Exported:
     """Return the entries of the rules, in their order.
 
+    ``loose``: a rule that holds only where there are no other parameters is exported without that condition, with a
+    note, where it would be refused otherwise.
     ``universal``: entries without a domain that are in use beside them. The discarder applies those only to domains
     that have no entry of their own, so they are repeated for every host.
     """
@@ -69,7 +77,7 @@ def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = ()) -> E
     refused: dict[str, str] = {}
     for rule in given:
         try:
-            said.append((rule, list(_entries(rule))))
+            said.append((rule, list(_entries(rule, loose))))
         except Inexpressible as reason:
             refused[rule.id] = str(reason)
     notes = {rule.id: note for rule, entries in said if (note := _note(rule, entries, [r for r, _ in said]))}
@@ -81,48 +89,98 @@ def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = ()) -> E
     return Exported(entries, refused, notes)
 
 
-def _entries(rule: Rule) -> Iterator[dict[str, Any]]:
+def _entries(rule: Rule, loose: bool) -> Iterator[dict[str, Any]]:
     if rule.kind != "url":
         raise Inexpressible("a name rule is no function of the URL")
     if "@" in rule.host or rule.host.startswith("["):
         raise Inexpressible(f"the host {rule.host} cannot stand in a pattern")
-    context = _sorted(rule)
-    pattern = _spanning(rule, context) if rule.spans else _pattern(rule, context)
-    for processor, args in _processors(rule, context, pattern):
-        entry: dict[str, Any] = {"order": 0, "processor": processor, "urlPattern": dict(pattern)}
-        if args:
-            entry["args"] = args
-        yield entry
+    for conditions in _variants(rule.context, loose):
+        context = _sorted(rule, conditions)
+        pattern = _spanning(rule, context) if rule.spans else _pattern(rule, context)
+        for processor, args in _processors(rule, context, pattern):
+            entry: dict[str, Any] = {"order": 0, "processor": processor, "urlPattern": dict(pattern)}
+            if args:
+                entry["args"] = args
+            yield entry
 
 
-def _sorted(rule: Rule) -> _Context:
+def _variants(context: Iterable[Condition], loose: bool) -> Iterator[list[Condition]]:
+    """Write out "absent, or one of these" as two contexts of which one holds; together they are the context."""
+    choices: list[tuple[Condition, ...]] = []
+    for condition in context:
+        if condition.test == "within":
+            choices.append((replace(condition, test="absent", values=()), replace(condition, test="in")))
+        elif condition.test != "only":
+            choices.append((condition,))
+        elif not loose:
+            raise Inexpressible(f"a condition on what other parameters there are: {condition}")
+    if sum(len(choice) > 1 for choice in choices) > WITHIN_LIMIT:
+        raise Inexpressible(f"more than {WITHIN_LIMIT} conditions of the kind: absent, or one of several values")
+    for chosen in product(*choices):
+        yield list(chosen)
+
+
+def _sorted(rule: Rule, conditions: Iterable[Condition]) -> _Context:
     context = _Context()
-    for condition in rule.context:
+    on_path = [c for c in conditions if not c.key.name and (c.key.start > 2 or not c.key.start)]
+    for condition in conditions:
         key = condition.key
         if key.deep or key.deep_end:
             raise Inexpressible(f"a condition on a part of a component: {condition}")
-        if condition.test == "depth":
-            context.depth = int(condition.values[0])
-        elif key.name:
-            context.query.append(_query_condition(condition))
+        if key.name:
+            _put_query(context, condition)
         elif key.start in {1, 2}:
             _head(condition, rule, context)
-        elif key.start and key.end:
-            context.start[key.start - 3] = condition
-            context.depth = key.start - 3 + key.end
-        elif key.start:
-            context.start[key.start - 3] = condition
-        elif key.end:
-            context.end[key.end] = condition
-        else:
-            raise Inexpressible(f"a condition on the path as a whole: {condition}")
+    whole = [c for c in on_path if not c.key.start and not c.key.end and c.test != "depth"]
+    if whole:
+        context.whole = _whole(whole, on_path)
+        return context
+    for condition in on_path:
+        _put_path(context, condition)
     for index in [index for index, condition in context.start.items() if condition.test == "absent"]:
         context.depth = index
         del context.start[index]
-    if context.depth:
-        context.start.update({context.depth - end: condition for end, condition in context.end.items()})
-        context.end = {}
+    for end, condition in (*context.end.items(),) if context.depth else ():
+        _put_once(context.start, context.depth - end, condition)
+        del context.end[end]
     return context
+
+
+def _whole(given: Sequence[Condition], on_path: Iterable[Condition]) -> list[str]:
+    """Return those of the given paths for which all conditions on the path hold."""
+    first = given[0]
+    if first.test not in {"is", "in"} or any("*" in path or "|" in path or ";" in path for path in first.values):
+        raise Inexpressible(f"a condition on the path as a whole: {first}")
+    checks = [compile_condition(condition) for condition in on_path]
+    paths = [path for path in first.values if all(check(Url("", "", path.split("/"), [])) for check in checks)]
+    if not paths:
+        raise Inexpressible("conditions on the path that never hold together")
+    return paths
+
+
+def _put_path(context: _Context, condition: Condition) -> None:
+    key = condition.key
+    if condition.test == "depth" or (key.start and key.end):
+        depth = int(condition.values[0]) if condition.test == "depth" else key.start - 3 + key.end
+        if context.depth not in {0, depth}:
+            raise Inexpressible("conditions on the path that never hold together")
+        context.depth = depth
+    if condition.test != "depth":
+        _put_once(context.start, key.start - 3, condition) if key.start else _put_once(context.end, key.end, condition)
+
+
+def _put_once(conditions: dict[int, Condition], place: int, condition: Condition) -> None:
+    if conditions.setdefault(place, condition) != condition:
+        raise Inexpressible(f"two conditions on one component: {conditions[place]} and {condition}")
+
+
+def _put_query(context: _Context, condition: Condition) -> None:
+    name = condition.key.name
+    known = context.query.setdefault(name, _query_condition(condition))
+    if known.test == "any" and condition.test in {"is", "in", "like"}:
+        context.query[name] = condition
+    elif known != condition and not (condition.test == "any" and known.test != "absent"):
+        raise Inexpressible(f"two conditions on one parameter: {known} and {condition}")
 
 
 def _query_condition(condition: Condition) -> Condition:
@@ -151,7 +209,7 @@ def _head(condition: Condition, rule: Rule, context: _Context) -> None:
 
 
 def _spanning(rule: Rule, context: _Context) -> dict[str, Any]:
-    if context.start or context.end or context.depth or context.query or context.scheme:
+    if any((context.start, context.end, context.depth, context.whole, context.query, context.scheme)):
         raise Inexpressible("a condition that holds on all subdomains")
     return {"include": [rule.host]}
 
@@ -161,12 +219,12 @@ def _pattern(rule: Rule, context: _Context) -> dict[str, Any]:
     query = "&".join(_pairs(context))
     include = [f"{home}{path}{'?' + query if query else ''}" for path in _paths(context)]
     exclude = [f"www.{rule.host}/"]
-    exclude += [f"{rule.host}/?{c.key.name}=*" for c in context.query if c.test == "absent"]
+    exclude += [f"{rule.host}/?{c.key.name}=*" for c in context.query.values() if c.test == "absent"]
     return {"include": include, "exclude": exclude}
 
 
 def _pairs(context: _Context) -> Iterator[str]:
-    for condition in context.query:
+    for condition in context.query.values():
         if condition.test == "any":
             yield f"{condition.key.name}=*"
         elif condition.test != "absent":
@@ -175,6 +233,8 @@ def _pairs(context: _Context) -> Iterator[str]:
 
 def _paths(context: _Context) -> list[str]:
     """Return the path patterns that together hold exactly where the conditions on the path do."""
+    if context.whole:
+        return _bounded([f"/{path}|" for path in context.whole])
     head, least = _run(context.start, 0)
     tail, least_end = _run(context.end, 1)
     if context.depth:
@@ -191,6 +251,10 @@ def _paths(context: _Context) -> list[str]:
             for first, last in product(product(*head), product(*tail))
             for path in _between(first, last[::-1], least_end - len(tail))
         ]
+    return _bounded(paths)
+
+
+def _bounded(paths: list[str]) -> list[str]:
     if len(paths) > INCLUDES_LIMIT:
         raise Inexpressible(f"{len(paths)} paths; at most {INCLUDES_LIMIT} are written out")
     return paths
@@ -297,10 +361,10 @@ def _slash(rule: Rule, context: _Context) -> tuple[str, list[str]]:
 
 def _family(context: _Context, pattern: dict[str, Any]) -> list[str]:
     include = pattern["include"]
-    single = all(condition.test == "is" for condition in context.query if condition.test != "absent")
+    single = all(condition.test == "is" for condition in context.query.values() if condition.test != "absent")
     if len(include) != 1 or "*" in include[0] or not include[0].partition("?")[0].endswith("|") or not single:
         raise Inexpressible("a family of pages that differ in more than their query")
-    return [condition.key.name for condition in context.query if condition.test == "is"]
+    return [condition.key.name for condition in context.query.values() if condition.test == "is"]
 
 
 def _note(rule: Rule, entries: list[dict[str, Any]], others: Iterable[Rule]) -> str:
@@ -314,6 +378,7 @@ def _note(rule: Rule, entries: list[dict[str, Any]], others: Iterable[Rule]) -> 
         notes.append(f"it looks at the URL as linked, not at what rule {waits[0]} leaves of it")
     if len({bool(edit.key.name) for edit in rule.transformation if edit.op == "delete"}) == 2:
         notes.append("of a repeated parameter it drops all")
+    notes += [f"it holds with other parameters too, not {c}" for c in rule.context if c.test == "only"]
     if rule.spans:
         notes.append("it leaves out hosts with a port")
     return "; ".join(notes)

@@ -26,13 +26,16 @@ MARK: Final = "clusterd-rules"
 VERSION: Final = 1
 
 
-def write_rules(rules: Iterable[Rule], file_format: Format, universal: str = "") -> tuple[str, Exported]:
+def write_rules(
+    rules: Iterable[Rule], file_format: Format, universal: str = "", *, loose: bool = False
+) -> tuple[str, Exported]:
     """Return the text of a rule file, and what of the rules is not in it.
 
-    ``universal``: the text of a discarder's file whose entries for every domain are to be repeated for these hosts.
+    ``universal``: the text of a discarder's file whose entries for every domain are to be repeated for these hosts;
+    ``loose``: as `discarder_export.export` says.
     """
     if file_format == "dud":
-        done = export(rules, _universal(universal) if universal else ())
+        done = export(rules, _universal(universal) if universal else (), loose=loose)
         return _text(done.entries), done
     written = [rule_to_json(rule) for rule in rules]
     return _text({MARK: VERSION, "rules": written}), Exported(written, {}, {})

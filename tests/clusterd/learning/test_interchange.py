@@ -122,6 +122,14 @@ SAID = {
     "drop without another": make([on("?mode", "absent")], drop("?sid")),
     "drop at an empty value": make([on("?sid", "is", "")], drop("?sid")),
     "drop on http": make([on("k(1,-)", "is", "http")], drop("?sid")),
+    "drop on a whole path": make([on("k(-,-)", "is", "a/b")], drop("?sid")),
+    "drop on whole paths that end so": make(
+        [on("k(-,-)", "in", "a/b", "b", "a/", "x/y/b"), on("k(-,1)", "is", "b"), on("k(3,-)", "in", "a", "b")],
+        drop("?sid"),
+    ),
+    "drop without another or at its value": make([on("?mode", "within", "m")], drop("?sid")),
+    "drop within values of two": make([on("?mode", "within", "m", "n"), on("?id", "within", "1")], drop("?sid")),
+    "drop at a value that is there": make([on("?sid", "any"), on("?sid", "in", "1", "8")], drop("?sid")),
     "keep two parameters": make([on("k(3,-)", "is", "a")], keep("id", "mode")),
     "keep nothing": make([on("k(3,-)", "is", "a")], keep()),
     "drop a folder": make([on("k(3,-)", "is", "a"), on("k(4,-)", "is", "b")], drop("k(4,-)")),
@@ -201,6 +209,11 @@ UNSAID = {
     "a conversion": make([], [Edit(Key("name"), "lower")]),
     "the order of parameters": make([], [Edit(Key(), "sort")]),
     "a part of a component": make([on("k(3,-)", "like", "x-*")], [Edit(Key(start=3, deep=3), "delete")]),
+    "other parameters": make([on("", "only", "sid", "id")], drop("?sid")),
+    "a path that never is": make([on("k(-,-)", "is", "a/b"), on("k(3,-)", "is", "b")], drop("?sid")),
+    "two conditions on a component": make([on("k(3,-)", "like", "a*"), on("k(3,-)", "in", "ab", "b")], drop("?sid")),
+    "two conditions on a parameter": make([on("?id", "in", "1", "2"), on("?id", "in", "2", "3")], drop("?sid")),
+    "five choices": make([on(f"?{name}", "within", "1") for name in "abcde"], drop("?sid")),
     "a host": make([], [Edit(Key(start=2), "set", "example.com")], "example.com", spans=True),
     "a repeated parameter": make([], drop("?sid#2")),
     "a parameter of the path": make([], [Edit(Key(";jsessionid"), "delete")]),
@@ -221,6 +234,15 @@ def test_what_cannot_be_expressed_is_named_with_its_reason(rule: Rule) -> None:
     assert list(done.refused) == [rule.id]
     assert len(done.refused[rule.id]) > 10
     assert [entry["args"] for entry in json.loads(text)] == [["ok"]]
+
+
+def test_a_condition_on_other_parameters_is_left_out_only_when_asked_for(tmp_path: Path) -> None:
+    rule = make([on("k(-,-)", "is", "1"), on("", "only", "sid", "id")], drop("?sid"))
+    assert "other parameters" in write_rules([rule], "dud")[1].refused[rule.id]
+    text, done = write_rules([rule], "dud", loose=True)
+    assert done.refused == {}
+    assert "only ?sid, ?id" in done.notes[rule.id]
+    assert theirs(text, tmp_path)(f"http://{HOST}/1?sid=1&x=2") == f"http://{HOST}/1?x=2"
 
 
 def test_a_difference_of_case_is_noted() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import ANY, Context, GeneralRule
-from clusterd.learning.pairwise import CONVERSIONS, Change
+from clusterd.learning.pairwise import CONVERSIONS, Change, Transformation
 from clusterd.learning.tokenize import Slot, Tokens, UrlParts, join, split_url, tokenize
 
 _CONVERT = dict(CONVERSIONS)
@@ -48,18 +48,18 @@ def transform(rule: GeneralRule, url: str | UrlParts, tokenizer: DeepTokenizer |
         tokens = tokenizer.cut(tokens)
     if not matches(rule.context, tokens):
         return None
-    changed = changed_tokens(rule, tokens)
+    changed = changed_tokens(rule.changes, tokens)
     return join(changed) if changed is not None else None
 
 
-def changed_tokens(rule: GeneralRule, tokens: Tokens) -> Tokens | None:
+def changed_tokens(changes: Transformation, tokens: Tokens) -> Tokens | None:
     """Apply a transformation; deletions first, so that an addition may take a deleted key's place."""
     depth = components_of(tokens)
     changed = dict(tokens)
-    for slot, change in rule.changes:
+    for slot, change in changes:
         if change.op == "delete":
             changed.pop(located(slot, depth), None)
-    for slot, change in rule.changes:
+    for slot, change in changes:
         if change.op == "delete":
             continue
         at = located(slot, depth)

@@ -18,10 +18,12 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 
+from clusterd.learning.apply_paper import changed_tokens, matches
+from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import ABSENT, ANY, Context
 from clusterd.learning.pairwise import Transformation
 from clusterd.learning.paths import Path, edited_path, path_matches
-from clusterd.learning.tokenize import UrlParts
+from clusterd.learning.tokenize import UrlParts, join, tokenize
 
 Hashes = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
@@ -52,8 +54,11 @@ def _hash(text: str) -> int:
 class Columns:
     """The URLs of a host as the rules chosen so far leave them, with the cluster of each."""
 
-    def __init__(self, urls: Sequence[UrlParts], clusters: Sequence[int]) -> None:
+    def __init__(
+        self, urls: Sequence[UrlParts], clusters: Sequence[int], tokenizer: DeepTokenizer | None = None
+    ) -> None:
         self.size = len(urls)
+        self.tokenizer = tokenizer or DeepTokenizer({})
         self.clusters: Numbers = np.asarray(clusters, dtype=np.int64)
         self.paths: list[Path] = []
         self._numbers: dict[Path, int] = {}
@@ -62,6 +67,7 @@ class Columns:
         self.columns: dict[str, Numbers] = {}
         self.hashes: dict[str, Hashes] = {}
         self.rest: Hashes = np.zeros(self.size, dtype=np.uint64)
+        self._others: dict[int, list[tuple[str, str]]] = {}
         self._fill(urls)
         self.total = self._sum()
 
@@ -79,14 +85,19 @@ class Columns:
         self.columns = {name: np.full(self.size, -1, dtype=np.int64) for name in names}
         self.hashes = {name: np.zeros(self.size, dtype=np.uint64) for name in names}
         for row, parts in enumerate(urls):
-            for name, value in parts.query:
-                hashed = _hash(f"{name}={value}")
-                if name in names and self.columns[name][row] < 0:
-                    known = self.values[name]
-                    self.columns[name][row] = known.setdefault(value, len(known))
-                    self.hashes[name][row] = hashed
-                else:
-                    self.rest[row] += np.uint64(hashed)
+            self._set_query(row, parts)
+
+    def _set_query(self, row: int, parts: UrlParts) -> None:
+        for name, value in parts.query:
+            hashed = _hash(f"{name}={value}")
+            column = self.columns.get(name)
+            if column is not None and column[row] < 0:
+                known = self.values[name]
+                column[row] = known.setdefault(value, len(known))
+                self.hashes[name][row] = hashed
+            else:
+                self.rest[row] = np.uint64((int(self.rest[row]) + hashed) % 2**64)
+                self._others.setdefault(row, []).append((name, value))
 
     def _sum(self) -> Hashes:
         total = self._path_hashes()[self.path] + self.rest
@@ -102,12 +113,14 @@ class Columns:
     def mask(self, context: Context) -> Mask:
         """Return the rows that satisfy a context."""
         rows: Mask = np.ones(self.size, dtype=np.bool_)
-        of_path = tuple((slot, test) for slot, test in context if not slot[0] and slot[1:3] not in {(1, 0), (2, 0)})
+        of_path = tuple(
+            (slot, test) for slot, test in context if not slot[0] and not slot[3] and slot[1:3] not in {(1, 0), (2, 0)}
+        )
         if of_path:
             fits = np.fromiter((path_matches(of_path, path) for path in self.paths), np.bool_, len(self.paths))
             rows &= fits[self.path]
         for slot, test in context:
-            if slot[0]:
+            if slot[0] and not slot[3]:
                 rows &= self._query_mask(slot[0][1:], test)
         return rows
 
@@ -142,9 +155,8 @@ class Columns:
             if name in self.hashes:
                 total = total - self.hashes[name]
         if of_path:
-            moved = np.fromiter(
-                (self._number(edited_path(tuple(of_path), known)) for known in list(self.paths)), np.int64
-            )
+            edited = tuple(of_path)
+            moved = np.fromiter((self._number(edited_path(edited, known)) for known in list(self.paths)), np.int64)
             hashes = self._path_hashes()
             path = moved[path]
             total = total - hashes[self.path] + hashes[path]
@@ -153,35 +165,102 @@ class Columns:
     def trial(self, context: Context, changes: Transformation) -> Trial:
         """Say what a rule would do to the rows as they are."""
         rows = self.mask(context)
+        if _is_plain(context, changes):
+            changed = self.edited(changes)[0] if rows.sum() > 1 else self.total
+        else:
+            rows, changed, _ = self._rewritten(context, changes, rows)
         covered = int(rows.sum())
         if covered < 2:
             return Trial(covered, 0, 0, 0)
-        changed, _, _ = self.edited(changes)
         after = np.where(rows, changed, self.total)
         if covered * 4 < self.size:
             near = rows | np.isin(self.total, changed[rows])
-            after, before, clusters, rows = after[near], self.total[near], self.clusters[near], rows[near]
-        else:
-            before, clusters = self.total, self.clusters
-        return _judge(before, after, clusters, rows)
+            return _judge(self.total[near], after[near], self.clusters[near], rows[near])
+        return _judge(self.total, after, self.clusters, rows)
 
     def take(self, context: Context, changes: Transformation) -> None:
         """Apply a rule for good."""
         rows = self.mask(context)
-        if any(change.op == "family" for _, change in changes):
+        if not _is_plain(context, changes):
+            _, _, parts = self._rewritten(context, changes, rows)
+            for row, changed in parts.items():
+                self._set_row(row, changed)
+        elif any(change.op == "family" for _, change in changes):
             number = self._number(("*", repr((context, changes))))
             self.path = np.where(rows, number, self.path)
-            gone, keeps_rest = set(self.columns), False
+            self._clear(rows, set(self.columns), rest=True)
         else:
             _, path, gone = self.edited(changes)
             self.path = np.where(rows, path, self.path)
-            keeps_rest = all(change.op != "keep" for _, change in changes)
-        for name in gone & set(self.columns):
+            self._clear(rows, gone, rest=any(change.op == "keep" for _, change in changes))
+        self.total = self._sum()
+
+    def _clear(self, rows: Mask, names: set[str], *, rest: bool) -> None:
+        for name in names & set(self.columns):
             self.columns[name] = np.where(rows, -1, self.columns[name])
             self.hashes[name] = np.where(rows, np.uint64(0), self.hashes[name])
-        if not keeps_rest:
+        if rest:
             self.rest = np.where(rows, np.uint64(0), self.rest)
-        self.total = self._sum()
+            self._others = {row: pairs for row, pairs in self._others.items() if not rows[row]}
+
+    # Transformations that read values (references, conversions, literals, deep tokens): URL by URL
+
+    def _rewritten(
+        self, context: Context, changes: Transformation, rows: Mask
+    ) -> tuple[Mask, Hashes, dict[int, UrlParts]]:
+        """Return the rows that a rule applies to, their hashes after it, and what they become."""
+        texts = {name: list(known) for name, known in self.values.items()}
+        after = self.total.copy()
+        found: dict[int, UrlParts] = {}
+        covered: Mask = np.zeros(self.size, dtype=np.bool_)
+        of_rows = tuple((slot, test) for slot, test in context if slot[0] or slot[1:3] not in {(1, 0), (2, 0)})
+        for row in np.flatnonzero(rows):
+            tokens = self.tokenizer.cut(tokenize(self._parts(int(row), texts)))
+            changed = changed_tokens(changes, tokens) if matches(of_rows, tokens) else None
+            if changed is None:
+                continue
+            covered[row] = True
+            parts = found[int(row)] = join(changed)
+            pairs = sum(_hash(f"{name}={value}") for name, value in parts.query)
+            after[row] = np.uint64((_hash("/".join(parts.path)) + pairs) % 2**64)
+        return covered, after, found
+
+    def _parts(self, row: int, texts: dict[str, list[str]]) -> UrlParts:
+        query = [(name, texts[name][column[row]]) for name, column in self.columns.items() if column[row] >= 0]
+        return UrlParts("", "", self.paths[self.path[row]], (*query, *self._others.get(row, ())))
+
+    def _set_row(self, row: int, parts: UrlParts) -> None:
+        self.path[row] = self._number(parts.path)
+        for name in self.columns:
+            self.columns[name][row] = -1
+            self.hashes[name][row] = 0
+        self.rest[row] = 0
+        self._others.pop(row, None)
+        self._set_query(row, parts)
+
+
+def _is_plain(context: Context, changes: Transformation) -> bool:
+    """Whether a rule only drops query keys and edits whole components: what columns do at once."""
+    return (
+        not any(slot[3] for slot, _ in context)
+        and all(
+            change.op in {"keep", "family", "delete"} or (change.op == "set" and not slot[0])
+            for slot, change in changes
+            if not slot[3]
+        )
+        and not any(slot[3] for slot, _ in changes)
+        and not _adds_path(context, changes)
+    )
+
+
+def _adds_path(context: Context, changes: Transformation) -> bool:
+    """Whether a transformation writes a component that the context does not say is there."""
+    known = {slot for slot, test in context if test is not None}
+    return any(
+        change.op == "set" and change.value != ANY and slot[1] and slot[2] and slot not in known
+        for slot, change in changes
+        if not slot[0]
+    )
 
 
 def _judge(before: Hashes, after: Hashes, clusters: Numbers, rows: Mask) -> Trial:

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from clusterd.learning.generalize import ANY, Context
+from clusterd.learning.deep_tokens import DeepTokenizer
+from clusterd.learning.generalize import ANY, Context, GeneralRule, generalize
 from clusterd.learning.pairwise import DELETE, Change, Transformation, common_ends
 from clusterd.learning.paths import Path
-from clusterd.learning.targets import select_targets
-from clusterd.learning.tokenize import Slot, UrlParts
+from clusterd.learning.targets import generate_all_rules, select_targets
+from clusterd.learning.tokenize import Slot, UrlParts, tokenize, whole
 
 #: Pairs that a cluster proposes from: a third each with its target, with neighbours in the alphabet, at random.
 PAIRS = 36
@@ -168,3 +169,25 @@ def _with_contexts(
             weights[context] += weight * step
     ranked = sorted(weights.items(), key=lambda item: (-item[1], len(item[0]), repr(item[0])))
     return [Proposal(context, changes, weight) for context, weight in ranked[:narrow]]
+
+
+def propose_paper(
+    clusters: Iterable[Sequence[UrlParts]], tokenizer: DeepTokenizer, random: Random, most: int = 60
+) -> list[list[Proposal]]:
+    """Return what algorithms 3 to 5 learn and joint drops cannot say: references, conversions, literals, deep tokens."""
+    rules = generate_all_rules(clusters, lambda parts: tokenizer.cut(tokenize(parts)), random)
+    general = [rule for rule in generalize(rules) if any(_reads(slot, change) for slot, change in rule.changes)]
+    return [_widened(rule) for rule in general[:most]]
+
+
+def _reads(slot: Slot, change: Change) -> bool:
+    return slot[3] > 0 or change.op not in {"delete", "keep", "family"}
+
+
+def _widened(rule: GeneralRule) -> list[Proposal]:
+    """Return a rule with only the conditions on what it touches, then as the tree made it."""
+    touched = {whole(slot) for slot, _ in rule.changes}
+    touched |= {whole(change.source) for _, change in rule.changes if change.source is not None}
+    narrow = tuple((slot, test) for slot, test in rule.context if slot[0] or slot[1] > 2)
+    wide = tuple((slot, test) for slot, test in narrow if whole(slot) in touched and test is not None)
+    return [Proposal(context, rule.changes, rule.pairs) for context in dict.fromkeys((wide, narrow))]

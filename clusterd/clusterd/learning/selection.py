@@ -8,15 +8,16 @@ rule also covers many URLs that merge with nothing are not worth a lost page.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
 from clusterd.learning.columns import Columns, Trial
+from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import Context
 from clusterd.learning.pairwise import Transformation
-from clusterd.learning.proposals import Proposal, propose
-from clusterd.learning.tokenize import UrlParts
+from clusterd.learning.proposals import Proposal, propose, propose_paper
+from clusterd.learning.tokenize import UrlParts, tokenize
 
 #: Rules of a host; the paper's filter on coverage (section 5.1); merges that a rule must add.
 MAX_RULES, MIN_COVERAGE, MIN_RIGHT = 20, 10, 2
@@ -24,8 +25,10 @@ MAX_RULES, MIN_COVERAGE, MIN_RIGHT = 20, 10, 2
 ADDED = 0.6
 #: Of two rules that add about the same the one with fewer conditions is taken: it says more about clusters not seen.
 NARROWING = 1.03
+#: A rule that names what stays also drops keys not met yet, one that names what goes does not: of two alike it is taken.
 KEEPING = 1.1
-BLINDNESS = 1.1
+#: A component that any value replaces, and one that does so everywhere: what differs there was never asked.
+BLIND, EVERYWHERE = 0.9, 0.7
 #: URLs that rules are tried on (whole clusters, at random where a host has more).
 TRIED = 20_000
 #: Contexts of one transformation that pass, after which narrower ones are not tried.
@@ -42,17 +45,42 @@ class Chosen:
     added: Trial
 
 
-def select(
-    clusters: Sequence[Sequence[UrlParts]], precision: float, random: Random, max_rules: int = MAX_RULES
-) -> list[Chosen]:
-    """Return the rules for one host's clusters, in the order in which they apply."""
-    tried = _sampled(clusters, random)
-    columns = Columns(
-        [parts for cluster in tried for parts in cluster],
-        [number for number, cluster in enumerate(tried) for _ in cluster],
-    )
-    passing = list(_passing(columns, propose(tried, random), precision))
-    return _greedy(columns, passing, precision, max_rules)
+class Evidence:
+    """One host's clusters, what they propose, and what each proposal does to them; rules at any precision."""
+
+    def __init__(self, clusters: Sequence[Sequence[UrlParts]], random: Random) -> None:
+        self.clusters = _sampled(clusters, random)
+        distinct = list(dict.fromkeys(parts for cluster in self.clusters for parts in cluster))
+        self.tokenizer = DeepTokenizer.learn(map(tokenize, distinct))
+        self.proposals = propose(self.clusters, random) + propose_paper(self.clusters, self.tokenizer, random)
+        self.columns = self._columns()
+        self._trials: dict[tuple[Context, Transformation], Trial] = {}
+
+    def _columns(self) -> Columns:
+        urls = [parts for cluster in self.clusters for parts in cluster]
+        return Columns(urls, [number for number, cluster in enumerate(self.clusters) for _ in cluster], self.tokenizer)
+
+    def select(self, precision: float, max_rules: int = MAX_RULES) -> list[Chosen]:
+        """Return the rules that reach a precision, in the order in which they apply."""
+        return _greedy(self._columns(), list(self._passing(precision)), precision, max_rules)
+
+    def _passing(self, precision: float) -> Iterator[tuple[Trial, Proposal]]:
+        """Yield the proposals that are precise alone: of each transformation the widest few contexts."""
+        for contexts in self.proposals:
+            passed = 0
+            for proposal in contexts:
+                trial = self._trial(proposal)
+                if trial.covered >= MIN_COVERAGE and trial.precision >= precision and trial.right >= MIN_RIGHT:
+                    yield trial, proposal
+                    passed += 1
+                    if passed == ENOUGH:
+                        break
+
+    def _trial(self, proposal: Proposal) -> Trial:
+        key = (proposal.context, proposal.changes)
+        if key not in self._trials:
+            self._trials[key] = self.columns.trial(*key)
+        return self._trials[key]
 
 
 def _sampled(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[Sequence[UrlParts]]:
@@ -68,21 +96,6 @@ def _sampled(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[Seq
         if left < 2:
             break
     return chosen
-
-
-def _passing(
-    columns: Columns, proposals: Iterable[Sequence[Proposal]], precision: float
-) -> Iterable[tuple[Trial, Proposal]]:
-    """Yield the proposals that are precise alone: of each transformation the widest few contexts."""
-    for contexts in proposals:
-        passed = 0
-        for proposal in contexts:
-            trial = columns.trial(proposal.context, proposal.changes)
-            if trial.covered >= MIN_COVERAGE and trial.precision >= precision and trial.right >= MIN_RIGHT:
-                yield trial, proposal
-                passed += 1
-                if passed == ENOUGH:
-                    break
 
 
 def _greedy(
@@ -111,10 +124,18 @@ def _worth(trial: Trial, proposal: Proposal, precision: float) -> float:
     """Return how many URLs a rule saves net of wrong ones; 0 where it is not worth having."""
     if trial.right < MIN_RIGHT or trial.wrong > (1 - min(precision, ADDED)) * (trial.right + trial.wrong):
         return 0.0
-    worth = (trial.right - trial.wrong) / NARROWING ** len(proposal.context)
-    for slot, change in proposal.changes:
-        if change.op == "keep":
-            worth *= KEEPING
-        elif change.op == "set" and not slot[0]:
-            worth /= BLINDNESS
-    return worth
+    return (trial.right - trial.wrong) * _prior(proposal)
+
+
+def _prior(proposal: Proposal) -> float:
+    """Return how far a rule is trusted beyond its evidence; only ratios near 1 are decided by it."""
+    prior = NARROWING ** -len(proposal.context)
+    keeps = any(change.op == "keep" for _, change in proposal.changes)
+    blind = sum(change.op == "set" and not slot[0] for slot, change in proposal.changes)
+    if keeps and proposal.context:
+        prior *= KEEPING
+    if blind:
+        prior *= BLIND**blind * (1.0 if any(not slot[0] for slot, _ in proposal.context) else EVERYWHERE)
+    elif keeps and not proposal.context:
+        prior *= EVERYWHERE
+    return prior

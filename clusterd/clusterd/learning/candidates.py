@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import Blank, CandidateEdit, Decode, Drop, PathEdit, Replace, Sort
+from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, PathEdit, Replace, Sort
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 
 #: Fewest contents that propose an edit before it is judged.
@@ -101,6 +101,10 @@ def _difference(plain: Page, page: Page) -> Iterator[Difference]:
             yield "order", ()
     elif plain[1] == page[1]:
         yield from _path_difference(plain[0].split("/"), page[0].split("/"))
+    elif not plain[1]:
+        folder, _, last = plain[0].rpartition("/")
+        if last and page[0] == (folder and folder + "/"):
+            yield "index and query", (last, *sorted(key for key, _ in page[1]))
 
 
 def _hash(pairs: dict[ColumnKey, tuple[int, int]], key: ColumnKey) -> int | None:
@@ -145,6 +149,8 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
             continue
         if kind == "query":
             names.append(what)  # type: ignore[arg-type]
+        elif kind == "index and query":
+            found.append((Both(_index(str(what[0])), Drop(what[1:])), 0))  # type: ignore[arg-type]
         elif kind == "values":
             found.append((Blank(what), 0))  # type: ignore[arg-type]
         elif kind == "value":

@@ -1,7 +1,7 @@
 """Where an edit holds: the context of a rule, found from what agrees and what differs.
 
 An edit is first judged wherever it applies. Where pages differ, its context is narrowed to the values of one key after
-the other (path, folder, a parameter) whose own record is clean and too long to be luck under the record of the whole:
+the other (path, folder, a parameter) whose own record is better and too long to be luck under the record of the whole:
 with a share s of agreement overall, n clean trials in a row are luck with probability s^n, and that has to be below
 `LUCK`. At last the context is closed: it is restricted to the values seen in agreeing pages, for every key, unless
 they are so many that the next may be expected to agree too (`OPEN`), in which case any value is accepted. `days=1,3,14` agreeing says
@@ -23,9 +23,13 @@ from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape,
 from clusterd.learning.trials import Outcome, judge, lower_bound
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
-BOUND: Final = 0.87
-#: Most units of a live rule that may differ, of those tried, when there are many.
+BOUND: Final = .9
+#: The bound for a parameter that takes any value, as an identifier does: 52 clean trials.
+OPEN_BOUND: Final = 0.95
+#: Most units of a live rule that may differ, of those tried, when there are many; one may where they are few …
 DIFFER: Final = 0.01
+#: … if the bound is this all the same: 42 trials.
+ONE_DIFFERS: Final = 0.9
 #: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
 OPEN: Final = 0.84
 #: Most probability that the clean record of a value is luck.
@@ -34,6 +38,13 @@ LUCK: Final = 0.05
 MOST: Final = 0.8
 #: What a listed value costs, in agreeing contents: of two narrowings that keep as many, the more general is taken.
 VALUE_COST: Final = 0.5
+#: Fewest agreements for each value of a key that a context is narrowed by: which of a thousand topics misbehave says
+#: nothing about the next topic.
+EACH: Final = 2
+#: Narrowings that are tried out before one is chosen.
+TRIED: Final = 6
+#: Shares of agreement that values are picked out by: clean, nearly so, and on the way there with another key.
+CUTS: Final = (1 - DIFFER, 0.9, 0.6)
 #: Most keys that a context is narrowed by.
 NARROWINGS: Final = 3
 #: Most values that a condition lists.
@@ -57,6 +68,11 @@ class Attribute:
     end: int = 0
     texts: list[str] = field(default_factory=list)
 
+    @property
+    def key(self) -> Key:
+        """The key as rules write it."""
+        return Key(*self.column) if self.column is not None else Key(start=self.start, end=self.end)
+
     def condition(self, snapshot: Snapshot, numbers: Rows) -> Condition | None:
         """Return the condition that the value is one of these, or None where it cannot be written."""
         absent = bool(len(numbers)) and int(numbers[0]) == 0
@@ -66,10 +82,9 @@ class Attribute:
         if self.column is not None:
             column = snapshot.columns[self.column].column
             found = [column.text(number) for number in present]
-            key = Key(self.column[0], self.column[1])
         else:
             found = [self.texts[number] for number in present]
-            key = Key(start=self.start, end=self.end)
+        key = self.key
         texts = tuple(sorted(text for text in found if text is not None and text != VALUELESS))
         if len(texts) < len(found):
             return None
@@ -152,6 +167,10 @@ class Trials:
         self.rows = self.rows & wanted
         self.outcome = self._judged(self.rows[self._at])
 
+    def preview(self, wanted: Flags) -> Outcome:
+        """Return the outcome that narrowing would have."""
+        return self._judged((self.rows & wanted)[self._at])
+
     def records(self, attribute: Attribute) -> tuple[Rows, Rows]:
         """Return, for every value of a key, its agreeing contents and what differs, of the rows edited."""
         size = int(attribute.values.max(initial=0)) + 1
@@ -175,7 +194,7 @@ class Trials:
             return None
         good, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
         for value in present.tolist():
-            found = self._judged(edited & (values == value))
+            found = self._judged(edited & ((values == value) | (values == 0)))
             good[value], bad[value] = found.agreed, found.differed
         return good, bad
 
@@ -188,7 +207,8 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
     trials = Trials(snapshot, edit)
     if not trials.outcome.agreed or trials.outcome.agreed + prior < FEWEST:
         return None
-    found = list(attributes(snapshot, edit, trials.rows))
+    needed = {condition.key for condition in edit.needs}
+    found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
     conditions: list[Condition] = []
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):
@@ -202,38 +222,61 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return None
     outcome = trials.outcome
-    if not _holds(outcome, bound, prior):
+    if not _holds(outcome, max(bound, OPEN_BOUND) if _takes_any_value(trials, found) else bound, prior):
         return None
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
     return Proposal(edit, trials.rows, conditions, outcome, reached)
 
 
+def _takes_any_value(trials: Trials, found: list[Attribute]) -> bool:
+    """Whether a parameter that is edited takes ever new values: mostly it is then what the content hangs on."""
+    return any(is_open(*trials.records(known)) for known in found if known.column in trials.edit.own)
+
+
 def _holds(outcome: Outcome, bound: float, prior: int) -> bool:
     units = outcome.agreed + outcome.differed + prior
-    return (
-        outcome.agreed > 0
-        and lower_bound(outcome.agreed + prior, units) >= bound
-        and outcome.differed <= DIFFER * units
-    )
+    if not outcome.agreed or outcome.differed > max(1, DIFFER * units):
+        return False
+    return lower_bound(outcome.agreed + prior, units) >= (max(bound, ONE_DIFFERS) if outcome.differed else bound)
 
 
 def _narrowest(trials: Trials, found: list[Attribute]) -> tuple[Attribute, Rows] | None:
-    """Return the key, and its values with a record that is clean beyond luck, that keep most agreeing contents."""
-    outcome = trials.outcome
-    share = outcome.agreed / (outcome.agreed + outcome.differed)
-    need = max(2, ceil(log(LUCK) / log(min(share, 0.999))))
+    """Return the key, and those of its values, that leave the best outcome."""
     best: tuple[Attribute, Rows] | None = None
-    most = 0.0
-    for attribute in found:
-        good, bad = trials.records(attribute)
-        clean = (good > 0) & (bad <= DIFFER * good)
-        if int(good[clean].sum()) < MOST * (outcome.agreed + outcome.differed):
-            clean &= good >= need
-        allowed = np.flatnonzero(clean)
-        kept = float(good[allowed].sum()) - VALUE_COST * len(allowed)
-        if kept > most and len(allowed) < np.count_nonzero(good + bad):
-            best, most = (attribute, allowed), kept
+    highest = _worth(trials.outcome)
+    offers = [offer for number, attribute in enumerate(found) for offer in _offers(trials, attribute, number)]
+    for _, _, attribute, allowed in sorted(offers, key=lambda offer: offer[:2])[:TRIED]:
+        worth = _worth(trials.preview(np.isin(attribute.values, allowed)))
+        if worth > highest:
+            best, highest = (attribute, allowed), worth
     return best
+
+
+def _worth(outcome: Outcome) -> float:
+    """Agreements less differences, at the rate at which the bound would have them."""
+    return outcome.agreed - outcome.differed / (1 - BOUND)
+
+
+def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[tuple[float, int, Attribute, Rows]]:
+    """Yield sets of values with a better record than the whole, by what they promise to keep.
+
+    Values with a clean record are picked out only where it is beyond luck, or where they hold nearly all trials.
+    """
+    outcome = trials.outcome
+    tried = outcome.agreed + outcome.differed
+    share = outcome.agreed / tried
+    need = max(2, ceil(log(LUCK) / log(min(share, 0.999))))
+    good, bad = trials.records(attribute)
+    values = np.count_nonzero(good + bad)
+    for cut in CUTS:
+        chosen = (good > 0) & (bad <= (1 - cut) * (good + bad))
+        if int(good[chosen].sum()) < MOST * tried:
+            chosen &= good >= need
+        allowed = np.flatnonzero(chosen)
+        if cut <= share or not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):
+            continue
+        promised = good[allowed].sum() - bad[allowed].sum() / (1 - BOUND) - VALUE_COST * len(allowed)
+        yield -float(promised), number, attribute, allowed
 
 
 def _close(

@@ -5,7 +5,8 @@ og:url is the URL, or one of its anchors is the value of one of the URL's parame
 content. Coincidences are counted by kind of name, form of the URL, and form of the bearing page; a form is the path
 with the names of the query keys, or for a URL without a query its depth and the ending of its last component. Taken all
 together names lie (on one blog a third of them); by form the true ones separate cleanly. Believed is what was right
-`RIGHT` times, for different contents, at a share of `TRUE`.
+`RIGHT` times, for different contents, at a share of `TRUE`; with a kind of name that all forms of bearers together make
+believed, every form is that was right so far.
 
 Cost: a few look-ups a name when a page is observed; tables are bounded by `TABLE`.
 """
@@ -142,15 +143,12 @@ class NameEvidence:
         for (kind, key, form), records in together.items():
             right = set().union(*(record.right for _, record in records))
             wrong = sum(record.wrong for _, record in records)
-            context = form.conditions(key)
-            if believed(len(right), wrong):
-                pairs = [pair for _, record in records for pair in record.pairs]
-                yield _rule(host, kind, context, (), len(right), wrong, identity, at, pairs)
-                continue
+            together_believed = believed(len(right), wrong)
             for bearer, record in records:
-                if believed(len(record.right), record.wrong):
-                    carrier = bearer.conditions()
-                    counts = (len(record.right), record.wrong)
+                alone = believed(len(record.right), record.wrong)
+                if alone or (together_believed and record.right and not record.wrong):
+                    counts = (len(record.right), record.wrong) if alone else (len(right), wrong)
+                    context, carrier = form.conditions(key), bearer.conditions()
                     yield _rule(host, kind, context, carrier, *counts, identity, at, record.pairs)
 
 

@@ -5,8 +5,8 @@ edit brings together is judged against the content of a page that holds the key 
 that most of its pages show; a page of another content disagrees.
 
 The unit of agreement is a *content*, not a page: an error or log-in page under a thousand unrelated URLs is one unit,
-so it says next to nothing about their parameters. A content that stands in one group only is no such page, and counts
-up to `REPEATED` times there. Disagreements are counted in every group.
+so it says next to nothing about their parameters. A content that stands in few groups is no such page, and counts up to
+`REPEATED` times. Disagreements are counted in every group.
 
 Cost: a sort of the rows in question.
 """
@@ -134,16 +134,13 @@ def _reference(group: Rows, shown: Rows, changed: Flags) -> Rows:
 
 
 def _units(group: Rows, shown: Rows, good: Flags) -> int:
-    """Count agreements: those of a content in one group up to `REPEATED`, a content in several groups as one."""
+    """Count agreements: those of a content up to `REPEATED`; as one where it stands in more groups than that."""
     if not good.any():
         return 0
-    content, index, pages = np.unique(shown[good], return_inverse=True, return_counts=True)
-    groups = group[good]
-    lowest = np.full(len(content), np.iinfo(np.int64).max)
-    highest = np.full(len(content), -1)
-    np.minimum.at(lowest, index, groups)
-    np.maximum.at(highest, index, groups)
-    return int(np.where(lowest == highest, np.minimum(pages - 1, REPEATED), 1).sum())
+    stands = np.unique(np.stack([shown[good], group[good]]), axis=1)[0]
+    content, groups = np.unique(stands, return_counts=True)
+    pages = np.unique(shown[good], return_counts=True)[1]
+    return int(np.where(groups <= REPEATED, np.minimum(pages - groups, REPEATED), 1).sum())
 
 
 def _distinct_contents(group: Rows, shown: Rows) -> Rows:

@@ -32,6 +32,8 @@ TITLE: Final = 262144
 DENSE: Final = 524288  #: may be judged by its share of links
 DIALOG: Final = 1048576
 TERM: Final = 2097152
+FOREIGN: Final = 4194304  #: its content is not HTML
+CHOICE: Final = 8388608  #: holds options only
 
 _WORDS_OF: Final = {
     INLINE: "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb s samp small "
@@ -58,6 +60,8 @@ _WORDS_OF: Final = {
     DENSE: "center div dl ol section table ul",
     DIALOG: "dialog",
     TERM: "dt dd",
+    FOREIGN: "svg",
+    CHOICE: "select",
 }
 
 

@@ -54,7 +54,7 @@ typedef struct {
     uint8_t *out;
     size_t length, room;
     open_t stack[MAX_DEPTH];
-    int depth, odd, hidden, chrome, scopes, in_main, link_depth;
+    int depth, odd, hidden, chrome, scopes, foreign, in_main, link_depth;
     size_t letters, chrome_letters, link_letters, links, formatting, reopened, title_letters;
     span_t title;
     spans_t cut, dense;
@@ -226,6 +226,7 @@ static void pop(walk_t *w) {
     w->hidden -= o->hidden;
     w->chrome -= o->chrome;
     w->scopes -= (o->bits & SCOPE) != 0;
+    w->foreign -= (o->bits & FOREIGN) != 0;
     if (w->link_depth > w->depth) {
         irregular(w);
         w->link_depth = -1;
@@ -269,6 +270,7 @@ static void close_element(walk_t *w, slice_t name) {
 static void end_element(walk_t *w, const tag_t *tag) {
     uint32_t bits = tag->bits;
     if (!(bits & INLINE)) line_break(w);
+    if (w->foreign && bits & ~(uint32_t)(INLINE | LINK) && !(bits & FOREIGN)) irregular(w);
     if (bits & (VOID | RAW | ESCAPABLE)) return;
     if (!(bits & (CONTAINER | IMPLIED)) && w->formatting) w->formatting--;
     open_t *t = top(w);
@@ -307,7 +309,9 @@ static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *
 static void check_nesting(walk_t *w, const tag_t *tag) {
     open_t *t = top(w);
     uint32_t bits = tag->bits;
+    if (bits & (CELL | ROW) && !(t && t->bits & (TABLE | CELL | ROW))) irregular(w);
     if (!t) return;
+    if ((t->bits & CHOICE && !(bits & IMPLIED)) || (t->odd && !(t->bits & IMPLIED || bits & INLINE))) irregular(w);
     if (t->bits & TABLE) {
         if (bits & (CELL | ROW))
             t->cell = (bits & CELL) != 0;
@@ -356,12 +360,14 @@ static void push(walk_t *w, const tag_t *tag) {
     w->chrome += chrome;
     w->in_main |= main;
     w->scopes += (tag->bits & SCOPE) != 0;
+    w->foreign += (tag->bits & FOREIGN) != 0;
 }
 
 static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *p) {
     uint32_t bits = tag->bits;
     if (!(bits & INLINE)) line_break(w);
     if (tag->seen) declare_names(w, tag);
+    if (w->foreign && bits && !(bits & LINK)) irregular(w);
     if (bits & (RAW | ESCAPABLE)) return pass_unparsed(w, tag, p);
     if (bits & VOID) return p;
     check_nesting(w, tag);

@@ -115,6 +115,7 @@ class Walk:
     hidden: int = 0
     chrome: int = 0
     scopes: int = 0
+    foreign: int = 0
     in_main: bool = False
     letters: int = 0
     chrome_letters: int = 0
@@ -220,6 +221,8 @@ class Walk:
         if not bits & chrome.INLINE:
             self._break()
         self._declare(name, bits, attributes)
+        if self.foreign and bits and not bits & chrome.LINK:
+            self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
         if bits & (chrome.RAW | chrome.ESCAPABLE):
             return self._unparsed(name, bits, end)
         if bits & chrome.VOID:
@@ -252,9 +255,15 @@ class Walk:
 
     def _check_nesting(self, name: bytes, bits: int) -> None:
         """Note an element whose parent the standard would close, or that it would move out of a table."""
-        if not self.stack:
+        top = self.stack[-1] if self.stack else None
+        if bits & (chrome.CELL | chrome.ROW) and not (top and top.bits & (chrome.TABLE | chrome.CELL | chrome.ROW)):
+            self._irregular()
+        if not top:
             return
-        top = self.stack[-1]
+        if (top.bits & chrome.CHOICE and not bits & chrome.IMPLIED) or (
+            top.odd and not (top.bits & chrome.IMPLIED or bits & chrome.INLINE)
+        ):
+            self._irregular()
         if top.bits & chrome.TABLE:
             if bits & (chrome.CELL | chrome.ROW):
                 top.cell = bool(bits & chrome.CELL)
@@ -296,11 +305,14 @@ class Walk:
         self.chrome += is_chrome
         self.in_main = self.in_main or main
         self.scopes += bool(bits & chrome.SCOPE)
+        self.foreign += bool(bits & chrome.FOREIGN)
 
     def _end(self, name: bytes) -> None:
         bits = TAGS.get(name, 0)
         if not bits & chrome.INLINE:
             self._break()
+        if self.foreign and bits & ~(chrome.INLINE | chrome.LINK) and not bits & chrome.FOREIGN:
+            self._irregular()
         if bits & (chrome.VOID | chrome.RAW | chrome.ESCAPABLE):
             return
         if not bits & (chrome.CONTAINER | chrome.IMPLIED) and self.formatting:
@@ -335,6 +347,7 @@ class Walk:
         self.hidden -= opened.hidden
         self.chrome -= opened.chrome
         self.scopes -= bool(opened.bits & chrome.SCOPE)
+        self.foreign -= bool(opened.bits & chrome.FOREIGN)
         if self.link_depth > len(self.stack):
             self._irregular()
             self.link_depth = -1

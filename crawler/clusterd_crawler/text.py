@@ -1,12 +1,13 @@
 """HTML bytes of any charset → marked text: what is shown, with marks around what is not main text.
 
 1. The charset is what the byte order mark, the HTTP header or the page says, in that order (w3lib); where none does,
-   UTF-8 if the bytes are valid UTF-8, ISO-2022-JP if they hold its escapes, else windows-1252. What a wrong charset
+   ISO-2022-JP if the bytes hold its escapes, UTF-8 if they are valid UTF-8, else windows-1252. What a wrong charset
    leaves undecodable is replaced, never refused. A page that says otherwise but is valid UTF-8 beyond ASCII, while its
    own charset cannot decode it, is UTF-8.
 2. lexbor (selectolax) parses it as a browser does, and `markup.walk` reads the well nested markup that lexbor writes.
    Where the walk of the page's own markup finds nothing that a parser would nest otherwise, that result is the same
-   (tests compare the two), and the parse is saved: it costs four times as much as everything else together. Markup
+   (tests compare the two; a stray end tag, which a parser drops, still ends a word, and chrome left open inside a list
+   item may reach beyond it), and the parse is saved: with the writing it would cost more than all else together. Markup
    whose parse could take unbounded time or memory (formatting elements reopened in thousands of blocks, extreme depth)
    is walked as it stands.
 
@@ -42,7 +43,6 @@ _MARKUP_TYPES: Final = re.compile(
 _TEXT_TYPES: Final = re.compile(r"text/|application/(json|javascript|x-javascript)\b", re.IGNORECASE)
 #: Charsets in which ASCII bytes are ASCII (as Python names them).
 _ASCII_BASED: Final = re.compile(r"(utf-8|cp|iso8859|gb|euc|big5|koi8|shift_jis|mac|tis|latin|ascii)")
-_ISO_2022_JP: Final = re.compile(rb"\x1b\$[@B]")
 
 
 class NotText(WrongInput):
@@ -69,6 +69,8 @@ def utf8(body: bytes, content_type: str | None) -> bytes:
     if bom:
         return _encoded(to_unicode(body[len(bom_bytes or b"") :], bom))
     charset = http_content_type_encoding(content_type) or html_body_declared_encoding(body[:_LOOKED_AT])
+    if charset is None and b"\x1b$" in body:
+        charset = "iso2022_jp"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
         return body
     try:
@@ -90,7 +92,7 @@ def _encoded(text: str) -> bytes:
 def _decode_wrong(body: bytes, charset: str | None) -> str:
     """Decode a body that is not what it says, or that says nothing and is no UTF-8."""
     if charset is None:
-        return to_unicode(body, "iso2022_jp" if _ISO_2022_JP.search(body) else "cp1252")
+        return to_unicode(body, "cp1252")
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
@@ -98,7 +100,7 @@ def _decode_wrong(body: bytes, charset: str | None) -> str:
 
 
 def marked_text(html: str | bytes) -> tuple[bytes, list[markup.Declared]]:
-    """Return the marked text of HTML (bytes are UTF-8), in UTF-8, and what the page declares about itself (`markup`)."""
+    """Return the marked text of HTML (bytes are UTF-8), in UTF-8, and what the page declares (`markup`)."""
     data = html if isinstance(html, bytes) else _encoded(html)
     marked, flags, declared = _walk(data, well_nested=False)
     if flags & markup.IRREGULAR and not flags & markup.EXTREME:

@@ -49,7 +49,7 @@ def composed(text: str) -> str:
 def fold_block(first: int) -> bytes:
     """Return what 256 code points fold to, for the compiled core, 8 bytes each (the layout is in ``fold.h``).
 
-    Only *simple* ones have an entry: those that fold alike whatever stands beside them, because what they become neither
+    Only *simple* ones have an entry: they fold alike whatever stands beside them, because what they become neither
     combines nor is reordered with what precedes it. All that may is in the class MARK.
     """
     return b"".join(map(_folded_entry, range(first, first + 256)))

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from clusterd_consumer.resemblance import Estimate, estimate, exact, from_reading
+from clusterd_crawler.sketch import (
+    COMPACT,
+    EMPTY,
+    SHORT,
+    TEXT,
+    Profile,
+    StreamSketch,
+    sample,
+    sketch_text,
+    sketch_tokens,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+V = Profile(90, "v", 10, "v", 20)
+MOD = Profile(91, "mod", 10, "mod", 25)
+MIN = Profile(93, "min", 10, "min", 20)
+
+A = ["a", "rose", "is", "a", "rose", "is", "a", "rose"]
+B = ["a", "rose", "is", "a", "flower", "which", "is", "a", "rose"]
+
+
+@pytest.mark.parametrize(("w", "resemblance"), [(1, 3 / 5), (2, 3 / 6), (3, 3 / 7)])
+def test_the_seminars_roses(w: int, resemblance: float) -> None:
+    # .6, .5 and .4285 for w = 1, 2, 3
+    assert exact(A, B, w).resemblance == pytest.approx(resemblance)
+    every = Profile(94, "every", w, "mod", 1)
+    assert estimate(sketch_tokens(A, every), sketch_tokens(B, every), every) == exact(A, B, w)
+    least = Profile(95, "least", w, "min", 50)
+    assert estimate(sketch_tokens(A, least), sketch_tokens(B, least), least) == exact(A, B, w)
+
+
+@pytest.mark.parametrize("profile", [TEXT, COMPACT, SHORT])
+@settings(deadline=None, max_examples=100)
+@given(a=st.lists(st.sampled_from("abcd"), max_size=60), b=st.lists(st.sampled_from("abcd"), max_size=60))
+def test_complete_sketches_are_exact(profile: Profile, a: list[str], b: list[str]) -> None:
+    found = estimate(sketch_tokens(a, profile), sketch_tokens(b, profile), profile)
+    assert found == exact(a, b, profile.w)
+
+
+def test_a_document_resembles_itself_and_nothing_resembles_an_empty_one() -> None:
+    long = sketch_text(" ".join(map(str, range(5000))), TEXT)
+    assert estimate(long, long, TEXT) == Estimate(1, 1, 1)
+    assert estimate(EMPTY, long, TEXT) == estimate(EMPTY, EMPTY, TEXT) == Estimate(0, 0, 0)
+
+
+def documents(
+    rng: np.random.Generator, common: int, only_a: int, only_b: int, profile: Profile
+) -> tuple[StreamSketch, StreamSketch]:
+    """Two documents with so many shingles, under a random permutation."""
+    values = rng.permutation(np.unique(rng.integers(0, 1 << 40, common + only_a + only_b + 9, dtype=np.uint64)))
+    a = np.sort(values[: common + only_a])
+    b = np.sort(np.concatenate([values[:common], values[common + only_a : common + only_a + only_b]]))
+    return tuple(StreamSketch(sample(v, profile).astype("<u8").tobytes(), len(v), len(v) + 9, 1) for v in (a, b))
+
+
+#: Common shingles, of A alone, of B alone: equal sizes, unequal ones, one sketch complete, one inside the other.
+SIZES = [(300, 100, 100), (300, 100, 1000), (15, 2, 60), (900, 50, 50), (200, 0, 400), (100, 300, 300), (12, 8, 90)]
+
+
+@pytest.mark.parametrize("profile", [MIN, V, MOD], ids=lambda profile: profile.kind)
+@pytest.mark.parametrize(("common", "only_a", "only_b"), SIZES)
+def test_estimates_are_unbiased(profile: Profile, common: int, only_a: int, only_b: int) -> None:
+    rng = np.random.default_rng(abs(hash((profile.size, common, only_a, only_b))) % 1000)
+    told: list[list[float]] = [[], [], []]
+    for _ in range(1500):
+        a, b = documents(rng, common, only_a, only_b, profile)
+        found = estimate(a, b, profile)
+        # A ratio is told where there is a sample of what it is the share of.
+        for column, value, sampled in zip(
+            told,
+            (found.resemblance, found.a_in_b, found.b_in_a),
+            (a.values or b.values, a.values, b.values),
+            strict=True,
+        ):
+            if sampled:
+                column.append(value)
+    truth = [common / (common + only_a + only_b), common / (common + only_a), common / (common + only_b)]
+    for i, column in enumerate(told):
+        if i == 1 and _paucity(profile, common + only_a, common + only_b):
+            continue  # the paper's "paucity of samples": below the threshold the small document may have no value
+        assert abs(np.mean(column) - truth[i]) <= 4.5 * np.std(column) / math.sqrt(len(column)) + 1e-9
+
+
+def _paucity(profile: Profile, a: int, b: int) -> bool:
+    """Whether A has so few values where both are known that none at all is likely now and then."""
+    return profile.kind != "mod" and profile.size * a / max(a, b) < 9
+
+
+def test_reading_beyond_the_least_s_of_the_union_is_more_exact_than_the_papers_estimator() -> None:
+    rng = np.random.default_rng(8)
+    ours, papers = [], []
+    for _ in range(1500):
+        a, b = documents(rng, 300, 150, 150, MIN)
+        ours.append(estimate(a, b, MIN).resemblance)
+        f_a, f_b = (set(np.frombuffer(s.values, "<u8").tolist()) for s in (a, b))
+        papers.append(len(set(sorted(f_a | f_b)[: MIN.size]) & f_a & f_b) / MIN.size)
+    assert np.mean(papers) == pytest.approx(0.5, abs=0.015)
+    assert np.var(ours) < 0.9 * np.var(papers)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.booleans(), st.booleans())
+def test_estimates_lie_between_zero_and_one(x: int, p: int, q: int, by_a: bool, by_b: bool) -> None:
+    if (by_a and x + p == 0) or (by_b and x + q == 0) or (by_a and by_b and x == 0):
+        return
+    found = from_reading(x, p, q, by_a, by_b)
+    assert all(0 <= value <= 1 for value in (found.resemblance, found.a_in_b, found.b_in_a))
+
+
+@pytest.mark.parametrize("profile", [TEXT, COMPACT, V, MOD])
+def test_estimates_do_not_depend_on_the_order_of_the_pair(profile: Profile) -> None:
+    a = sketch_tokens([str(n) for n in range(3000)], profile)
+    b = sketch_tokens([str(n) for n in range(1000, 9000)], profile)
+    one, other = estimate(a, b, profile), estimate(b, a, profile)
+    assert (one.resemblance, one.a_in_b, one.b_in_a) == (other.resemblance, other.b_in_a, other.a_in_b)
+    assert one.resemblance == pytest.approx(2 / 9, abs=0.15)
+    assert one.a_in_b == pytest.approx(2 / 3, abs=0.3)

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import unicodedata
+
+import mmh3
+import numpy as np
+import pytest
+from clusterd_crawler import compiled, sketch, token_classes
+from clusterd_crawler.sketch import TEXT, Profile
+from clusterd_crawler.tokens import composed, fold, hash_tokens, token_hash, tokens
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+EVERY = Profile(99, "every", 1, "mod", 1)
+
+SCRIPTS = {
+    "latin": "Ｆｕｌｌ width, naïve ﬁancée; STRASSE straße — “quotes”… ½ ² İstanbul",
+    "greek": "Ελληνικά ΟΔΥΣΣΕΎΣ ὈΔΥΣΣΕΎΣ σοφός",
+    "cyrillic": "Съешь же ещё этих мягких французских булок",
+    "arabic": "اللغة العربية نَصٌّ مُشَكَّل می‌خواهم",
+    "hebrew": "עברית שָׁלוֹם עולם",
+    "devanagari": "हिन्दी में क्षत्रिय लिखना",
+    "bengali": "বাংলা ভাষা কো",
+    "tamil": "தமிழ் மொழி கொ",
+    "thai": "ภาษาไทยไม่มีการเว้นวรรค น้ำ",
+    "lao": "ພາສາລາວບໍ່ມີຊ່ອງຫວ່າງ",
+    "khmer": "ភាសាខ្មែរមិនមានដកឃ្លា",
+    "myanmar": "မြန်မာဘာသာစကား",
+    "tibetan": "བོད་སྐད་ཡིག་",
+    "han": "漢字仮名交じり文，简体中文",
+    "kana": "ひらがなカタカナｶﾀｶﾅ パ゜ザ行々〆",
+    "hangul": "한국어는 띄어쓰기가 ᄒᆞᆫ 가",
+    "emoji": "family 👨‍👩‍👧 ❤️ thumbs👍🏽up",
+    "math": "𝐁𝐨𝐥𝐝 ℌ ™ ㍿ ㌀ ℃ x²",
+    "joined": "soft\u00adhyphen zero\u200bwidth a\u034fb",
+    "marks": "\u0301start e\u0301 q\u0323\u0307 漢\u0301字 가\u0301",
+    "surrogates": "a\ud800b \udfff",
+    "beyond": "\U00020000\U0002a6d6\U0001d400\U000e0041\U0010fffd",
+}
+
+
+def both(text: str, profile: Profile = TEXT, *, marked: bool = False) -> tuple[sketch.Streams, sketch.Streams]:
+    return sketch.sketch_streams(text, profile, marked=marked), sketch._sketch_streams(text, profile, marked)
+
+
+def test_the_core_is_compiled_where_the_tests_run() -> None:
+    assert compiled.CORE is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("To be, or NOT to be", ["to", "be", "or", "not", "to", "be"]),
+        ("don't stop_it 3.14", ["don", "t", "stop_it", "3", "14"]),
+        ("東京タワー", ["東", "京", "タ", "ワ", "ー"]),
+        ("ｶﾞｷﾞ", ["ガ", "ギ"]),
+        ("한국어 text", ["한", "국", "어", "text"]),
+        ("น้ำ", ["น\u0e49\u0e4d", "\u0e32"]),
+        ("ខ្មែរ", ["ខ\u17d2", "ម\u17c2", "រ"]),
+        ("東京tower東", ["東", "京", "tower", "東"]),
+        ("e\u0301té", ["été"]),
+        ("soft\u00adhyphen", ["softhyphen"]),
+        ("ﬁne Ⅷ ½", ["fine", "viii", "1", "2"]),
+        ("Straße STRASSE", ["strasse", "strasse"]),
+        ("", []),
+        (" \n\0\1\2—", []),
+    ],
+)
+def test_tokens(text: str, expected: list[str]) -> None:
+    assert tokens(text) == expected
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_core_and_fallback_agree_on_every_script(script: str) -> None:
+    text = SCRIPTS[script]
+    expected = {token_hash(token) >> 0 for token in tokens(text)}
+    compiled_streams, fallback = both(text)
+    assert compiled_streams == fallback
+    assert compiled_streams.whole.tokens == len(tokens(text))
+    assert len(expected) <= compiled_streams.whole.tokens
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.text())
+def test_core_and_fallback_agree_on_any_text(text: str) -> None:
+    for profile in (TEXT, EVERY):
+        compiled_streams, fallback = both(text, profile)
+        assert compiled_streams == fallback
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.sampled_from([*"ab_1 <.\1\2\0\xadé漢한กa\u0e49\u0301\u200d", "\u1100\u1161", "word" * 20, "x" * 63]))
+)
+def test_core_and_fallback_agree_on_marked_text(parts: list[str]) -> None:
+    for marked in (True, False):
+        compiled_streams, fallback = both("".join(parts), EVERY, marked=marked)
+        assert compiled_streams == fallback
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.binary(max_size=600))
+def test_core_and_fallback_agree_on_random_bytes(data: bytes) -> None:
+    for text in (data.decode("latin-1"), data.decode("utf-8", "replace"), data.decode("utf-16-le", "replace")):
+        compiled_streams, fallback = both(text, EVERY)
+        assert compiled_streams == fallback
+
+
+def test_core_and_fallback_agree_on_every_code_point() -> None:
+    # Each between letters, so that what joins, splits or vanishes shows.
+    for first in range(0, 0x110000, 0x400):
+        text = "".join(f"a{chr(code)}b " for code in range(first, first + 0x400))
+        compiled_streams, fallback = both(text, EVERY)
+        assert compiled_streams == fallback, hex(first)
+
+
+def test_core_refuses_no_bytes() -> None:
+    assert compiled.CORE is not None
+    rng = np.random.default_rng(5)
+    for size in range(200):
+        compiled.CORE.sketch(rng.bytes(size), True, True, 10, 0, 400)
+
+
+def test_code_points_are_folded_alone_only_where_their_neighbours_do_not_matter() -> None:
+    texts = "".join(chr(code) for code in range(0xA0, 0x30000) if compiled_entry(code))
+    # Python folds the whole string; the core folds it point by point.
+    assert composed(texts) == "".join(composed(character) for character in texts)
+
+
+def compiled_entry(code: int) -> bool:
+    from clusterd_crawler.tokens import _folded_entry
+
+    return _folded_entry(code)[0] > 0
+
+
+def test_a_tokens_hash_is_murmur() -> None:
+    assert token_hash("rose") == mmh3.hash64(b"rose", signed=False)[0]
+    assert hash_tokens(["rose", "a", "rose"]).tolist() == [token_hash("rose"), token_hash("a"), token_hash("rose")]
+
+
+def test_classes_cover_what_unicode_calls_letters() -> None:
+    table = token_classes.class_table()
+    for code in range(0x80, 0x3000):
+        if unicodedata.category(chr(code))[0] == "L" and unicodedata.unidata_version == "14.0.0":
+            assert table[code] != token_classes.SEPARATOR or code in (0x115F, 0x1160), hex(code)
+
+
+def test_fold_is_lower_case_for_ascii() -> None:
+    assert fold("MiXed 123") == "mixed 123"

@@ -209,14 +209,19 @@ class Worker(Generic[Result]):
             self._stored.update({p: held[p] for p in ours - self._known if p in held})
         self._known = ours
 
+    def _look(self) -> None:
+        """Raise `SetBack` where the store does not hold the position that it was last told."""
+        if not self._stored or not self._transport.outlives_store:
+            return
+        held = self._index.position()
+        lost = {p: held.get(p) for p, told in self._stored.items() if held.get(p) != told}
+        if lost:
+            log.warning("the store came back without its latest state; replaying from %s", lost)
+            raise SetBack
+
     def _tell(self, sketches: Sequence[Sketch], position: dict[str, str]) -> list[Result]:
         """Apply sketches with the position, unless the store was set back since it was last told one."""
-        if self._stored and self._transport.outlives_store:
-            held = self._index.position()
-            lost = {p: held.get(p) for p, told in self._stored.items() if held.get(p) != told}
-            if lost:
-                log.warning("the store came back without its latest state; replaying from %s", lost)
-                raise SetBack
+        self._look()
         outcomes = list(self._index.apply(sketches, position))
         self._stored = dict(position)
         return outcomes
@@ -230,6 +235,7 @@ class Worker(Generic[Result]):
 
     def _remember(self) -> None:
         """Let the store remember what has been worked on, where no later batch has told it yet."""
+        self._look()
         if self._transport.outlives_store and self._done and self._done != self._stored:
             self._tell([], dict(self._done))
 

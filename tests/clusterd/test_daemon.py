@@ -176,13 +176,12 @@ def test_a_wrong_setting_is_refused_before_anything_starts(tmp_path: Path) -> No
 
 
 def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, prefix: str) -> None:
-    with redis_server(tmp_path / "probe") as probe:
-        url = probe
-    port = url.rsplit(":", 1)[1].split("/")[0]
+    port = free_port()
+    url = f"redis://127.0.0.1:{port}/0"
     with daemons({"redis": url, "redis_prefix": prefix}, tmp_path / "logs") as group:
         process = group.start()
         until(lambda: "trying again" in group.said())
-        with redis_server(tmp_path / "late", "--port", port), redis.Redis.from_url(url) as client:
+        with redis_server(tmp_path / "late", port=port), redis.Redis.from_url(url) as client:
             until(lambda: bool(health.daemons(client, prefix)), say=group.said())
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0

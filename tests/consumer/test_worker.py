@@ -279,6 +279,18 @@ def test_a_store_that_is_set_back_while_it_is_away_is_not_told_a_later_position(
 
 
 @pytest.mark.kafka
+def test_a_store_that_is_set_back_while_nothing_arrives_is_caught_up(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(20)))
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) >= 10)
+    past = kafka_bench.ledger.snapshot()
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    kafka_bench.ledger.restore(past)
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 20)
+    worker.leave()
+
+
+@pytest.mark.kafka
 def test_an_empty_store_reads_the_whole_log_whatever_the_group_committed(kafka_bench: Bench) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(10)))
     first = kafka_bench.worker()

@@ -20,7 +20,7 @@ from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import Partition, expected, partition
 from tests.flow.daemons import Daemons, daemons, made_up_crawl, until, wait_until_done
-from tests.services.redis_server import redis_server
+from tests.services.redis_server import free_port, redis_server
 
 SESSION_TIMEOUT = "2"
 
@@ -147,20 +147,19 @@ def test_a_redis_that_lost_its_latest_state_is_caught_up_from_the_log(
 ) -> None:
     """Redis is killed; it comes back with the files of some time ago, as from a backup, while the daemon runs on."""
     crawl = made_up_crawl(600, seed=7)
-    durable = ("--appendonly", "yes", "--appendfsync", "always", "--port")
-    with redis_server(tmp_path / "first") as probe:
-        port = probe.rsplit(":", 1)[1].split("/")[0]
+    durable = ("--appendonly", "yes", "--appendfsync", "always")
+    port = free_port()
     settings = {"redis": f"redis://127.0.0.1:{port}/0", "redis_prefix": prefix, "batch": "16"}
     settings |= kafka_settings(kafka_bootstrap, prefix)
     with daemons(settings, tmp_path / "logs") as group:
-        with redis_server(tmp_path / "redis", *durable, port), open_services(group.config()) as services:
+        with redis_server(tmp_path / "redis", *durable, port=port), open_services(group.config()) as services:
             group.start()
             publish_slowly(services, crawl[:300])
             until(lambda: services.index.counts()["documents"] > 100, say=group.said())
             shutil.copytree(tmp_path / "redis", tmp_path / "backup")
             publish_slowly(services, crawl[300:])
             until(lambda: services.lag() == 0, say=group.said())
-        with redis_server(tmp_path / "backup", *durable, port), open_services(group.config()) as services:
+        with redis_server(tmp_path / "backup", *durable, port=port), open_services(group.config()) as services:
             until(lambda: "replaying from" in group.said() or "reading" in group.said())
             wait_until_done(services)
             until(lambda: stored(services) == expected(crawl), say=group.said())

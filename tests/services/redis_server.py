@@ -34,9 +34,9 @@ def binary() -> str:
 
 
 @contextmanager
-def redis_server(folder: Path, *options: str) -> Iterator[str]:
-    """Run a server on a free port of loopback; yield its URL."""
-    port = free_port()
+def redis_server(folder: Path, *options: str, port: int | None = None) -> Iterator[str]:
+    """Run a server on a port of loopback (a free one where none is given); yield its URL."""
+    port = port or free_port()
     folder.mkdir(parents=True, exist_ok=True)
     fixed = [
         "--port",

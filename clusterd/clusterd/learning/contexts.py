@@ -23,9 +23,11 @@ from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape,
 from clusterd.learning.trials import Outcome, judge, lower_bound
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
-BOUND: Final = .9
+BOUND: Final = 0.87
 #: The bound for a parameter that takes any value, as an identifier does: 52 clean trials.
 OPEN_BOUND: Final = 0.95
+#: The bound where a context had to be narrowed, because what was left over was chosen: 31 clean trials.
+NARROWED_BOUND: Final = 0.92
 #: Most units of a live rule that may differ, of those tried, when there are many; one may where they are few …
 DIFFER: Final = 0.01
 #: … if the bound is this all the same: 42 trials.
@@ -213,6 +215,7 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):
             break
+        bound = max(bound, NARROWED_BOUND)
         narrowed = _narrowest(trials, found) if trials.outcome.agreed else None
         condition = narrowed and narrowed[0].condition(snapshot, narrowed[1])
         if narrowed is None or condition is None:

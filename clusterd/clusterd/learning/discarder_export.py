@@ -138,7 +138,7 @@ def _sorted(rule: Rule, conditions: Iterable[Condition]) -> _Context:
     for condition in on_path:
         _put_path(context, condition)
     for index in [index for index, condition in context.start.items() if condition.test == "absent"]:
-        context.depth = index
+        _put_depth(context, index)
         del context.start[index]
     for end, condition in (*context.end.items(),) if context.depth else ():
         _put_once(context.start, context.depth - end, condition)
@@ -161,12 +161,15 @@ def _whole(given: Sequence[Condition], on_path: Iterable[Condition]) -> list[str
 def _put_path(context: _Context, condition: Condition) -> None:
     key = condition.key
     if condition.test == "depth" or (key.start and key.end):
-        depth = int(condition.values[0]) if condition.test == "depth" else key.start - 3 + key.end
-        if context.depth not in {0, depth}:
-            raise Inexpressible("conditions on the path that never hold together")
-        context.depth = depth
+        _put_depth(context, int(condition.values[0]) if condition.test == "depth" else key.start - 3 + key.end)
     if condition.test != "depth":
         _put_once(context.start, key.start - 3, condition) if key.start else _put_once(context.end, key.end, condition)
+
+
+def _put_depth(context: _Context, depth: int) -> None:
+    if not depth or context.depth not in {0, depth}:
+        raise Inexpressible("conditions on the path that never hold together")
+    context.depth = depth
 
 
 def _put_once(conditions: dict[int, Condition], place: int, condition: Condition) -> None:

@@ -27,6 +27,8 @@ from clusterd.learning.trials import lower_bound
 
 #: Different contents that a kind of name has to be right about …
 RIGHT: Final = 15
+#: (from bearers of one form, where those of another were wrong, this many: a lower bound of .95)
+ALONE: Final = 52
 #: … and the share of coincidences that have to be right.
 TRUE: Final = 0.98
 #: Most names and URLs of a host that are remembered.
@@ -145,16 +147,16 @@ class NameEvidence:
             wrong = sum(record.wrong for _, record in records)
             together_believed = believed(len(right), wrong)
             for bearer, record in records:
-                alone = believed(len(record.right), record.wrong)
+                alone = believed(len(record.right), record.wrong, ALONE)
                 if alone or (together_believed and record.right and not record.wrong):
                     counts = (len(record.right), record.wrong) if alone else (len(right), wrong)
                     context, carrier = form.conditions(key), bearer.conditions()
                     yield _rule(host, kind, context, carrier, *counts, identity, at, record.pairs)
 
 
-def believed(right: int, wrong: int) -> bool:
+def believed(right: int, wrong: int, fewest: int = RIGHT) -> bool:
     """Whether so many coincidences make a kind of name believed."""
-    return right >= RIGHT and right >= TRUE * (right + wrong)
+    return right >= fewest and right >= TRUE * (right + wrong)
 
 
 def _table(kind: str, hashed: int) -> tuple[str, int]:

@@ -22,7 +22,7 @@ from clusterd.learning.apply_paper import changed_tokens, matches
 from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import ABSENT, ANY, Context
 from clusterd.learning.pairwise import Transformation
-from clusterd.learning.paths import Path, edited_path, path_matches
+from clusterd.learning.paths import ROOT, Path, edited_path, path_matches
 from clusterd.learning.tokenize import UrlParts, join, tokenize
 
 Hashes = npt.NDArray[np.uint64]
@@ -62,7 +62,7 @@ class Columns:
         self.clusters: Numbers = np.asarray(clusters, dtype=np.int64)
         self.paths: list[Path] = []
         self._numbers: dict[Path, int] = {}
-        self.path = np.fromiter((self._number(parts.path) for parts in urls), dtype=np.int64, count=self.size)
+        self.path = np.fromiter((self._number(parts.path or ROOT) for parts in urls), dtype=np.int64, count=self.size)
         self.values: dict[str, dict[str, int]] = {}
         self.columns: dict[str, Numbers] = {}
         self.hashes: dict[str, Hashes] = {}
@@ -222,15 +222,16 @@ class Columns:
             covered[row] = True
             parts = found[int(row)] = join(changed)
             pairs = sum(_hash(f"{name}={value}") for name, value in parts.query)
-            after[row] = np.uint64((_hash("/".join(parts.path)) + pairs) % 2**64)
+            after[row] = np.uint64((_hash("/".join(parts.path or ROOT)) + pairs) % 2**64)
         return covered, after, found
 
     def _parts(self, row: int, texts: dict[str, list[str]]) -> UrlParts:
         query = [(name, texts[name][column[row]]) for name, column in self.columns.items() if column[row] >= 0]
-        return UrlParts("", "", self.paths[self.path[row]], (*query, *self._others.get(row, ())))
+        path = self.paths[self.path[row]]
+        return UrlParts("", "", () if path == ROOT else path, (*query, *self._others.get(row, ())))
 
     def _set_row(self, row: int, parts: UrlParts) -> None:
-        self.path[row] = self._number(parts.path)
+        self.path[row] = self._number(parts.path or ROOT)
         for name in self.columns:
             self.columns[name][row] = -1
             self.hashes[name][row] = 0

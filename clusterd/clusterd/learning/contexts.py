@@ -26,7 +26,7 @@ from clusterd.learning.trials import Outcome, judge, lower_bound
 BOUND: Final = 0.87
 #: The bound for a parameter that takes any value, as an identifier does: 52 clean trials.
 OPEN_BOUND: Final = 0.95
-#: The bound where a context had to be narrowed, because what was left over was chosen: 31 clean trials.
+#: The bound where a context was narrowed to values whose record may be luck, since they were chosen: 31 clean trials.
 NARROWED_BOUND: Final = 0.92
 #: Most units of a live rule that may differ, of those tried, when there are many; one may where they are few …
 DIFFER: Final = 0.01
@@ -215,12 +215,13 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):
             break
-        bound = max(bound, NARROWED_BOUND)
         narrowed = _narrowest(trials, found) if trials.outcome.agreed else None
         condition = narrowed and narrowed[0].condition(snapshot, narrowed[1])
         if narrowed is None or condition is None:
             return None
         conditions.append(condition)
+        if not narrowed[2]:
+            bound = max(bound, NARROWED_BOUND)
         trials.narrow(np.isin(narrowed[0].values, narrowed[1]))
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return None
@@ -243,15 +244,15 @@ def _holds(outcome: Outcome, bound: float, prior: int) -> bool:
     return lower_bound(outcome.agreed + prior, units) >= (max(bound, ONE_DIFFERS) if outcome.differed else bound)
 
 
-def _narrowest(trials: Trials, found: list[Attribute]) -> tuple[Attribute, Rows] | None:
-    """Return the key, and those of its values, that leave the best outcome."""
-    best: tuple[Attribute, Rows] | None = None
+def _narrowest(trials: Trials, found: list[Attribute]) -> tuple[Attribute, Rows, bool] | None:
+    """Return the key, and those of its values, that leave the best outcome, and whether they are so beyond luck."""
+    best: tuple[Attribute, Rows, bool] | None = None
     highest = _worth(trials.outcome)
     offers = [offer for number, attribute in enumerate(found) for offer in _offers(trials, attribute, number)]
-    for _, _, attribute, allowed in sorted(offers, key=lambda offer: offer[:2])[:TRIED]:
+    for _, _, attribute, allowed, beyond_luck in sorted(offers, key=lambda offer: offer[:2])[:TRIED]:
         worth = _worth(trials.preview(np.isin(attribute.values, allowed)))
         if worth > highest:
-            best, highest = (attribute, allowed), worth
+            best, highest = (attribute, allowed, beyond_luck), worth
     return best
 
 
@@ -260,7 +261,11 @@ def _worth(outcome: Outcome) -> float:
     return outcome.agreed - outcome.differed / (1 - BOUND)
 
 
-def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[tuple[float, int, Attribute, Rows]]:
+#: What is promised (negative: best first), number of the key, key, values, whether their record is beyond luck.
+Offer = tuple[float, int, Attribute, Rows, bool]
+
+
+def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer]:
     """Yield sets of values with a better record than the whole, by what they promise to keep.
 
     Values with a clean record are picked out only where it is beyond luck, or where they hold nearly all trials.
@@ -279,7 +284,7 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[tuple
         if cut <= share or not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):
             continue
         promised = good[allowed].sum() - bad[allowed].sum() / (1 - BOUND) - VALUE_COST * len(allowed)
-        yield -float(promised), number, attribute, allowed
+        yield -float(promised), number, attribute, allowed, bool((good[allowed] >= need).all())
 
 
 def _close(

@@ -31,9 +31,9 @@ from clusterd.learning.families import families
 from clusterd.learning.names import NameEvidence
 
 #: Learn again when the duplicates have grown by this share …
-GROWTH: Final = 0.15
+GROWTH: Final = 0.1
 #: … and by this many.
-FEWEST_NEW: Final = 4
+FEWEST_NEW: Final = 2
 #: Pairs of URLs that a rule carries as evidence.
 EVIDENCE_PAIRS: Final = 6
 

@@ -7,6 +7,8 @@ from clusterd.learning.pairwise import Transformation
 from clusterd.learning.tokenize import Slot
 
 Path = tuple[str, ...]
+#: A host's own page: crawls see it as one empty component.
+ROOT: Path = ("",)
 
 
 def index_of(slot: Slot, path: Path) -> int:
@@ -39,4 +41,4 @@ def edited_path(changes: Transformation, path: Path) -> Path:
     parts: list[str | None] = list(path)
     for index, change in places:
         parts[index] = None if change.op == "delete" else change.value
-    return tuple(part for part in parts if part is not None)
+    return tuple(part for part in parts if part is not None) or ROOT

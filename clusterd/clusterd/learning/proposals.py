@@ -110,16 +110,21 @@ def _wildcards(mine: Path, theirs: Path) -> list[Transformation]:
 
 
 def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Iterator[Context]:
-    """Yield contexts that both URLs satisfy (of path deletions: that the longer one does), the widest first."""
+    """Yield contexts that both URLs satisfy (of path deletions: that the longer one does), the widest first.
+
+    What is blind to keys not met yet (kept names, wildcards, families) never holds for a whole host.
+    """
     bases = list(_path_contexts(source.path, target.path, changes))
     theirs = dict(target.query)
     names = [name for name, _ in source.query if name in theirs]
     extras: list[Context] = [()]
     extras += [((("?" + name, 1, 0, 0, 0), ANY),) for name in names]
     extras += [((("?" + name, 1, 0, 0, 0), value),) for name, value in source.query if theirs.get(name) == value]
+    blind = any(change.op in {"keep", "family"} or change.value == ANY for _, change in changes)
     for base in bases:
         for extra in extras:
-            yield tuple(sorted((*base, *extra)))
+            if base or extra or not blind:
+                yield tuple(sorted((*base, *extra)))
 
 
 def _path_contexts(mine: Path, theirs: Path, changes: Transformation) -> Iterator[Context]:

@@ -27,8 +27,8 @@ ADDED = 0.6
 NARROWING = 1.03
 #: A rule that names what stays also drops keys not met yet, one that names what goes does not: of two alike it is taken.
 KEEPING = 1.1
-#: A component that any value replaces, and one that does so everywhere: what differs there was never asked.
-BLIND, EVERYWHERE = 0.9, 0.7
+#: A component that any value replaces: what differs there was never asked.
+BLIND = 0.9
 #: URLs that rules are tried on (whole clusters, at random where a host has more).
 TRIED = 20_000
 #: Contexts of one transformation that pass, after which narrower ones are not tried.
@@ -132,10 +132,6 @@ def _prior(proposal: Proposal) -> float:
     prior = NARROWING ** -len(proposal.context)
     keeps = any(change.op == "keep" for _, change in proposal.changes)
     blind = sum(change.op == "set" and not slot[0] for slot, change in proposal.changes)
-    if keeps and proposal.context:
+    if keeps:
         prior *= KEEPING
-    if blind:
-        prior *= BLIND**blind * (1.0 if any(not slot[0] for slot, _ in proposal.context) else EVERYWHERE)
-    elif keeps and not proposal.context:
-        prior *= EVERYWHERE
-    return prior
+    return prior * BLIND**blind

@@ -16,9 +16,9 @@ from itertools import count
 from typing import Literal
 
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.posted import every_key, keys_of, prepare
+from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
-from clusterd_consumer.postings.stored import ordered, restored
+from clusterd_consumer.postings.stored import restored
 from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
@@ -358,7 +358,7 @@ class MemoryIndex:
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]
         with self._lock:
-            found = self._lists.look_up(every_key(ordered(query, kind), kind, self._scheme).tolist())
+            found = self._lists.look_up(lookup_keys(query, kind, self._scheme).tolist())
             contents = [self._contents[number] for number in found]
             stored, _ = prepare(query, kind, self._scheme)
             verdicts = judge_many(stored, [content.stored for content in contents], mantissa(kind))
@@ -394,7 +394,8 @@ class MemoryIndex:
             for fetch in reversed(self._urls.get(url, [])):
                 if fetched_at is None or fetch.version.fetched_at == fetched_at:
                     profile, text = PROFILES[fetch.content.profile], fetch.version.text
-                    return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)
+                    keys = keys_of(fetch.content.stored, profile.code, self._scheme).tobytes()
+                    return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text, keys)
         return None
 
     def hosts(self) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Final
 
 import mmh3
 import numpy as np
-from clusterd_consumer.postings.posted import every_key, prepare
+from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.stored import ordered, restored
+from clusterd_consumer.postings.stored import restored
 from clusterd_consumer.postings.verdict import judge_many
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, StreamSketch
@@ -83,7 +83,7 @@ class Questions:
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]
-        numbers = self._lists.look_up(every_key(ordered(query, kind), kind, self._scheme))
+        numbers = self._lists.look_up(lookup_keys(query, kind, self._scheme))
         stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
         stored, _ = prepare(query, kind, self._scheme)
         judged = judge_many(stored, list(stored_of.values()), mantissa(kind))
@@ -147,7 +147,10 @@ class Questions:
             if fetched_at is None or int.from_bytes(fetch[1], "big") == fetched_at:
                 number, text, shingles, tokens, profile = fetch[0], fetch[2], fetch[8], fetch[9], fetch[10]
                 stored = self._lists.sketches([number])[number]
-                return restored(stored or bytes(4), PROFILES[profile], shingles, tokens, int.from_bytes(text, "big"))
+                stored = stored or bytes(4)
+                keys = keys_of(stored, profile, self._scheme).tobytes()
+                whose = shingles, tokens, int.from_bytes(text, "big")
+                return restored(stored, PROFILES[profile], *whose, keys)
         return None
 
 

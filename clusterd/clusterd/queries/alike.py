@@ -44,29 +44,8 @@ class Comparison:
 
 def similar(index: Index, asked: Document, profile: Profile, limit: int = 10) -> list[Hit]:
     """Return the pages that resemble, contain or are contained in a document, best resemblance first."""
-    hits = {hit.url: hit for hit in index.similar(asked.sketch, profile.code, limit + 1)}
-    if asked.url is not None:
-        hits.update((hit.url, hit) for hit in company(index, asked.url, asked, profile) if hit.url not in hits)
-        hits.pop(asked.url, None)
-    ranked = sorted(hits.values(), key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))
-    return ranked[:limit]
-
-
-def company(index: Index, url: str, asked: Document, profile: Profile) -> Iterator[Hit]:
-    """Yield the pages that share a cluster with a known page, under any policy.
-
-    The index keeps a page's values cut, which suffices to compare pages and not to look them up again.
-    """
-    seen: set[str] = set()
-    for policy in index.policies():
-        cluster = index.cluster_of(url, policy.name)
-        for member in cluster.members[:MOST_HOLDERS] if cluster else ():
-            sketch = index.sketch(member) if member not in seen and member != url else None
-            if cluster is None or sketch is None:
-                continue
-            seen.add(member)
-            how = estimate(asked.sketch, sketch, profile)
-            yield Hit(member, how.resemblance, how.a_in_b, how.b_in_a, cluster.cluster)
+    hits = index.similar(asked.sketch, profile.code, limit + 1)
+    return [hit for hit in hits if hit.url != asked.url][:limit]
 
 
 def holders(

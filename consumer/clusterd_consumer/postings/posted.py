@@ -23,7 +23,7 @@ import numpy.typing as npt
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.stored import Codes, Values, cut, ordered, pack, unpack
+from clusterd_consumer.postings.stored import Codes, Restored, Values, cut, ordered, pack, unpack
 
 Keys = npt.NDArray[np.uint32]
 
@@ -55,6 +55,13 @@ def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
     if scheme.candidates == "super":
         return _supers(decoded.codes, profile_code, scheme)
     return _keys(decoded.codes[_chosen(decoded.codes, scheme)], decoded.extras, profile_code)
+
+
+def lookup_keys(query: StreamSketch, profile: Profile, scheme: Scheme) -> Keys:
+    """Return the keys that a query is looked up by: of all its values, or of those that an index has kept of it."""
+    if isinstance(query, Restored):
+        return np.frombuffer(query.keys, np.uint32)
+    return every_key(ordered(query, profile), profile, scheme)
 
 
 def every_key(values: Values, profile: Profile, scheme: Scheme) -> Keys:

@@ -54,6 +54,13 @@ class Stored:
     extras: npt.NDArray[np.uint16]
 
 
+@dataclass(frozen=True, slots=True)
+class Restored(StreamSketch):
+    """A sketch from an index: its values are cut, and its posted keys, 4 bytes each, say what the values have lost."""
+
+    keys: bytes = b""
+
+
 def ordered(sketch: StreamSketch, profile: Profile) -> Values:
     """Return a sketch's values in the order of their sampling, ascending."""
     values = np.frombuffer(sketch.values, "<u8").astype(np.uint64)
@@ -110,9 +117,12 @@ def unpack(stored: bytes, bits: int) -> Stored:
     return Stored(codes.astype(np.uint32), *known, extras.astype(np.uint16))
 
 
-def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> StreamSketch:
-    """Return a sketch whose values are the codes' own: to be compared with others from the index, or `coarse`."""
-    return StreamSketch(_expand(unpack(stored, mantissa(profile)).codes, profile), shingles, tokens, text)
+def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int, keys: bytes = b"") -> Restored:
+    """Return a sketch whose values are the codes' own: to be compared with others from the index, or `coarse`.
+
+    With its ``keys`` (`posted.keys_of`) it can be looked up like a fresh one.
+    """
+    return Restored(_expand(unpack(stored, mantissa(profile)).codes, profile), shingles, tokens, text, keys)
 
 
 def coarse(sketch: StreamSketch, profile: Profile) -> StreamSketch:

@@ -1,7 +1,7 @@
 """From fetched page to published alert, over real Kafka and real Redis, while a crawl of 100 pages/s goes on.
 
 A publisher stands for the crawl: every 10 ms it takes a page of a made-up crawl (a quarter exact copies, a fifth
-edited ones), sketches its text as the add-on does, and publishes it; the fetch time is taken before the sketch. One
+edited ones), sketches its text and hands it to the add-on's publisher; the fetch time is taken before the sketch. One
 daemon works the topic. The clock stops when the alert has been *read* from the alert stream and from Kafka's topic.
 """
 
@@ -20,10 +20,13 @@ from typing import Any
 
 from clusterd.alerts import Alert
 from clusterd.config import Config
-from clusterd.services import Services, open_services
+from clusterd.services import open_services
 from clusterd_crawler import topics
+from clusterd_crawler.connections import Connections
 from clusterd_crawler.message import encode
+from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.sketch import TEXT, Sketch, sketch_text
+from clusterd_crawler.spool import Spool
 from kafka import KafkaConsumer
 
 from tests.services import kafka_broker
@@ -54,8 +57,9 @@ def texts(count: int, seed: int = 1) -> list[str]:
     return [" ".join(text) for text in made]
 
 
-def crawl(services: Services, pages: Sequence[str]) -> dict[str, float]:
-    """Fetch, sketch and publish at the rate; return when each URL was fetched."""
+def crawl(config: Config, folder: Path, pages: Sequence[str]) -> dict[str, float]:
+    """Fetch, sketch and publish at the rate, through the add-on's publisher; return when each URL was fetched."""
+    publisher = Publisher(Connections(config, folder).log(), lambda: Spool(folder / "spool", 1 << 24), 1000)
     fetched: dict[str, float] = {}
     begin = time.time()
     for n, text in enumerate(pages):
@@ -64,8 +68,8 @@ def crawl(services: Services, pages: Sequence[str]) -> dict[str, float]:
         fetched[url] = time.time()
         stream = sketch_text(text, TEXT)
         page = Sketch(url, int(fetched[url] * 1000), TEXT.code, hash(text) & (2**64 - 1), stream, stream, stream.text)
-        services.publisher.publish(topics.SKETCHES, url.encode(), encode(page))
-    services.publisher.flush(30)
+        publisher.offer(url.encode(), encode(page))
+    publisher.close(30)
     return fetched
 
 
@@ -127,7 +131,7 @@ def measure(config: Config, logs: Path) -> dict[str, list[float]]:
             watches += [TopicWatch(config)] if config.uses_kafka() else []
             for watch in watches:
                 watch.start()
-            fetched = crawl(services, texts(RATE * SECONDS))
+            fetched = crawl(config, logs, texts(RATE * SECONDS))
             while services.lag():
                 time.sleep(0.1)
             time.sleep(1)

@@ -33,7 +33,7 @@ class Connections:
         self.spool = (project / settings.spool).resolve() if settings.spool else self.data / "spool"
         if self.embedded:
             check_installed()
-        elif settings.kafka:
+        if settings.kafka:
             client_library()
         else:
             redis_library()

@@ -73,7 +73,7 @@ class Crawl:
         self._worker = Worker(self._loop, "clusterd-sketcher")
         self._connections = Connections(settings, project)
         self.id = settings.crawl_id or f"{self._spider.name}-{uuid.uuid4().hex[:12]}"
-        self._decisions = Decisions(KnownPages.from_settings(settings))
+        self._decisions = Decisions(KnownPages.from_settings(settings), settings.known_limit)
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout)
         self._changes = RuleChanges(self._loop, self._decisions, self._kept, self._fetch_again, self._announce, now)

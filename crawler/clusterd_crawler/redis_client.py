@@ -16,9 +16,15 @@ ANSWER_SECONDS: Final = 5.0
 
 
 def library() -> Any:
-    """Return the client library; `SettingError` names the extra where it is missing."""
+    """Return the client library; `SettingError` names the extra where it is missing.
+
+    All of it that is used is imported at once: an import beside the running loop would hold it up.
+    """
     try:
         import redis
+        import redis.backoff
+        import redis.cluster
+        import redis.retry
     except ImportError:
         raise SettingError("CLUSTERD_REDIS needs the Redis client: pip install 'clusterd[redis]'") from None
     return redis
@@ -27,17 +33,13 @@ def library() -> Any:
 def connect(url: str) -> Any:
     """Return a client of a Redis (``redis://``, ``rediss://``, ``unix://``) or a cluster (``redis+cluster://``)."""
     redis = library()
-    from redis.backoff import NoBackoff
-    from redis.cluster import RedisCluster
-    from redis.retry import Retry
-
     # protocol 2: one shape of answers, whatever the client's default
     limits = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS, "protocol": 2}
     with translated(url):
         if url.startswith("redis+cluster://"):
             address = urlsplit(url)
-            return RedisCluster(host=address.hostname or "", port=address.port or 6379, **limits)  # type: ignore[arg-type]
-        return redis.Redis.from_url(url, retry=Retry(NoBackoff(), 0), **limits)
+            return redis.cluster.RedisCluster(host=address.hostname or "", port=address.port or 6379, **limits)
+        return redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0), **limits)
 
 
 @contextmanager

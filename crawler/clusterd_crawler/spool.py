@@ -64,7 +64,8 @@ class Spool:
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder = folder
         self._limit = limit
-        self._segment_bytes = max(SEGMENT_BYTES[0], min(SEGMENT_BYTES[1], limit // 8))
+        least, most = SEGMENT_BYTES
+        self._segment_bytes = min(most, max(limit // 8, min(least, limit // 2)))
         self._lock = threading.RLock()
         self._segments: deque[Segment] = deque()
         self._writing: int | None = None

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 #: Messages sent together (about 0.5 MB).
 BATCH: Final = 256
 #: Seconds from one batch to the next while there is less than a full one: messages that come one by one share a call.
-LINGER_SECONDS: Final = 0.02
+LINGER_SECONDS: Final = 0.03
 #: Seconds between two attempts to reach a log that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
 #: Seconds that the keeper gets at the end, for the disk.
@@ -84,7 +84,7 @@ class Publisher:
         """Take a message; never waits for network or disk."""
         with self._changed:
             if self._closing or len(self._queue) >= 2 * self._capacity:
-                self._counts.dropped += 1
+                self._count(dropped=1)
                 return
             self._queue.append((key, value))
             if len(self._queue) == 1 or len(self._queue) > self._capacity:

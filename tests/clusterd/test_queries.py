@@ -16,7 +16,7 @@ from clusterd.queries.documents import is_html
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, Profile, sketch_text
 
 from clusterd import queries
@@ -288,6 +288,7 @@ class TestDocuments:
         found = [queries.document(str(file), None, TEXT) for file in sorted(tmp_path.iterdir())]
         assert len({one.sketch.values for one in found}) == 1
         assert found[0].tokens == tuple(words(1).split())
+        assert found[0].sketch == sketch_page("http://a/", html, "text/html", fetched_at=0).main
 
     @pytest.mark.parametrize(
         ("data", "html"),

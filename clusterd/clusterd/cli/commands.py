@@ -168,7 +168,7 @@ def _one_line(error: click.ClickException) -> str:
     message = error.format_message()
     if isinstance(error, click.UsageError) and error.ctx is not None:
         usage = error.ctx.get_usage().removeprefix("Usage: ")
-        message = f"{message.rstrip('.')}. Usage: {usage}"
+        message = f"{message}{'' if message.endswith(('.', '?')) else '.'} Usage: {usage}"
     return message
 
 

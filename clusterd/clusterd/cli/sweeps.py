@@ -52,7 +52,8 @@ def find_lost(
     if shown:
         return 0
     if urls:
-        raise NotFound("the later sweep still has " + ("this page" if len(urls) == 1 else "these pages"))
+        which = "this page" if len(urls) == 1 else "these pages"
+        raise NotFound(f"nothing is lost: the latest sweep that was asked for still has {which}")
     invocation.hint("no page was lost; find-lost compares sweeps of a host (clusterd ingest --sweep LABEL)")
     return 0
 

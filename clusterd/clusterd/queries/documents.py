@@ -16,8 +16,8 @@ from typing import Final
 
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import Profile, StreamSketch, sketch_tokens
-from clusterd_crawler.text import decode, marked_text
-from clusterd_crawler.tokens import fold, marked_tokens, tokens
+from clusterd_crawler.text import decode, main_part, marked_text, plain
+from clusterd_crawler.tokens import tokens
 from clusterd_crawler.urls import canonical
 
 from clusterd.clusters.contract import Index
@@ -64,9 +64,7 @@ def of_bytes(data: bytes, profile: Profile) -> Document:
     if not is_html(data):
         return of_text(decode(data, "text/plain"), profile)
     marked, _ = marked_text(decode(data, "text/html"))
-    sequence, is_main = marked_tokens(fold(marked.decode("utf-8", "surrogatepass")))
-    main = [token for token, kept in zip(sequence, is_main, strict=True) if kept]
-    return of_tokens(main or sequence, profile)
+    return of_tokens(tokens(main_part(marked)) or tokens(plain(marked)), profile)
 
 
 def of_tokens(sequence: list[str], profile: Profile) -> Document:

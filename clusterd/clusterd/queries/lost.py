@@ -122,6 +122,10 @@ class Search:
         """Return what became of one page; None where the later sweep still has it."""
         if not any(url in pages for pages in self.sweeps.pages.values()):
             raise NotFound(f"no sweep of {self.host or 'any host'} has seen {url}; bring it in with clusterd ingest")
+        if len(self.sweeps.sweeps) < 2:
+            raise NotFound(
+                f"{self.host} has been seen in one sweep only; bring in a later one: clusterd ingest --sweep"
+            )
         target = to_sweep or self.sweeps.sweeps[-1]
         if url in self.sweeps.pages[target]:
             return None

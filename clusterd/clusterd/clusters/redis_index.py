@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from clusterd_consumer.postings.posted import prepare
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
-from clusterd_consumer.redis_connection import CLUSTER_SCHEME, connect, translated
+from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
@@ -73,9 +73,10 @@ class RedisIndex:
         prefix: str = "clusterd:",
         policies: Sequence[Policy] = DEFAULT_POLICIES,
         scheme: Scheme = DEFAULT,
+        calls: Callable[[Client], Calls] = Calls,
     ) -> None:
         self._client = connect(redis_url)
-        self._calls = Calls(self._client)
+        self._calls = calls(self._client)
         self._home = Home(self._calls, prefix)
         self._scheme = scheme
         shards = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)

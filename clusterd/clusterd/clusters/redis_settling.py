@@ -26,7 +26,7 @@ from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.contract import Policy
 from clusterd.clusters.redis_edges import packed_edges
-from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, RELINK, Home
+from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, Home
 from clusterd.clusters.splitting import Search
 
 #: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
@@ -94,10 +94,11 @@ class Settler:
             replies = self._home.run(NEAR, struct.pack(f"<{len(wanted)}I", *wanted))
             search.feed({node: _joined(edges, policy) for node, edges in zip(wanted, replies, strict=True)})
         for side in search.apart:
-            self._home.command("SET", "mv", struct.pack(f"<BI{len(side)}I", policy, 0, *sorted(side)))
+            part = struct.pack(f"<BI{len(side)}I", policy, 0, *sorted(side))
+            self._held(self._home.run(PART, self._token, task, part))
             while self._move():
                 pass
-        self._home.command("LPOP", "tasks")
+        self._held(self._home.run(PART, self._token, task, b""))
         return True
 
     def _dismiss(self) -> bool:

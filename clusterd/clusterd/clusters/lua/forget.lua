@@ -37,5 +37,5 @@ end
 flush()
 close(texts)
 close(sketches)
-call('HINCRBY', BASE .. ':m', 'versions', -gone)
+if gone > 0 then call('HINCRBY', BASE .. ':m', 'versions', -gone) end
 return gone

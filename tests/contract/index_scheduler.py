@@ -1,0 +1,75 @@
+"""Several workers on one store, interleaved operation by operation from a seed: a lost race comes back with it."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from clusterd_consumer.redis_connection import Client
+from clusterd_consumer.redis_scripts import Calls, Script
+
+
+class Crash(Exception):
+    """The worker dies here."""
+
+
+class Scheduler:
+    """Lets one worker at a time do one store operation; which one, and who crashes, is a function of the seed."""
+
+    def __init__(self, seed: int, workers: int, crashes: float) -> None:
+        self._dice = random.Random(seed)
+        self._crashes = crashes
+        self._alive = set(range(workers))
+        self._waiting: set[int] = set()
+        self._chosen: int | None = None
+        self._turn = threading.Condition()
+        self.running = True
+
+    def operate(self, worker: int, operation: Callable[[], Any]) -> Any:
+        """Wait for the worker's turn; do the operation, or crash before or after it."""
+        if not self.running:
+            return operation()
+        with self._turn:
+            self._waiting.add(worker)
+            self._choose()
+            self._turn.wait_for(lambda: self._chosen == worker)
+            self._chosen = None
+            fate = self._dice.random() / self._crashes if self._crashes else 1.0
+        if fate < 0.5:
+            raise Crash
+        result = operation()
+        if fate < 1.0:
+            raise Crash
+        return result
+
+    def leave(self, worker: int) -> None:
+        """The worker has nothing more to do."""
+        with self._turn:
+            self._alive.discard(worker)
+            self._choose()
+
+    def _choose(self) -> None:
+        if self._chosen is None and self._alive and self._waiting >= self._alive:
+            self._chosen = self._dice.choice(sorted(self._waiting))
+            self._waiting.discard(self._chosen)
+            self._turn.notify_all()
+
+
+class ScheduledCalls(Calls):
+    """Store operations that wait for their turn; a call on several shards is one operation a shard."""
+
+    def __init__(self, client: Client, scheduler: Scheduler, worker: int) -> None:
+        super().__init__(client)
+        self._scheduler = scheduler
+        self._worker = worker
+
+    def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
+        return self._scheduler.operate(self._worker, lambda: super(ScheduledCalls, self).run(script, base, arguments))
+
+    def command(self, name: str, key: str, *arguments: Any) -> Any:
+        return self._scheduler.operate(self._worker, lambda: super(ScheduledCalls, self).command(name, key, *arguments))
+
+    def run_all(self, calls: Iterable[tuple[Script, str, Sequence[Any]]]) -> list[Any]:
+        return [self.run(*call) for call in calls]

@@ -18,16 +18,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
-from clusterd_crawler.rule_tests import compile_condition
 from clusterd_crawler.rules import Condition, Edit, Rule
-from clusterd_crawler.urls import Url
 
-#: Most includes that one rule may take.
-INCLUDES_LIMIT: Final = 64
+from clusterd.learning.discarder_paths import INCLUDES_LIMIT, Context, Inexpressible, paths, take_path
+
 #: Most conditions "absent, or one of these" of a rule: each doubles its entries.
 WITHIN_LIMIT: Final = 4
 #: Entries are numbered from here down, so that the first rule is applied first.
@@ -37,10 +35,6 @@ PRIORITY: Final = 500
 CASE_NOTE: Final = "it compares paths, names and values whatever their case"
 
 
-class Inexpressible(Exception):
-    """A rule that the format cannot say; the text is the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class Exported:
     """The entries of a file, the rules that are not in it (id → reason), and what is not quite the same (id → note)."""
@@ -48,20 +42,6 @@ class Exported:
     entries: list[dict[str, Any]]
     refused: dict[str, str]
     notes: dict[str, str]
-
-
-@dataclass(slots=True)
-class _Context:
-    """A rule's context, sorted by what the format can say of it."""
-
-    scheme: str = ""
-    #: Conditions on path components, by index from the start (0 = first) and from the end (1 = last).
-    start: dict[int, Condition] = field(default_factory=dict)
-    end: dict[int, Condition] = field(default_factory=dict)
-    depth: int = 0
-    #: The values of the whole path, where they are given.
-    whole: Sequence[str] = ()
-    query: dict[str, Condition] = field(default_factory=dict)
 
 
 def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = (), *, loose: bool = False) -> Exported:
@@ -120,8 +100,8 @@ def _variants(context: Iterable[Condition], loose: bool) -> Iterator[list[Condit
         yield list(chosen)
 
 
-def _sorted(rule: Rule, conditions: Iterable[Condition]) -> _Context:
-    context = _Context()
+def _sorted(rule: Rule, conditions: Iterable[Condition]) -> Context:
+    context = Context()
     on_path = [c for c in conditions if not c.key.name and (c.key.start > 2 or not c.key.start)]
     for condition in conditions:
         key = condition.key
@@ -131,53 +111,11 @@ def _sorted(rule: Rule, conditions: Iterable[Condition]) -> _Context:
             _put_query(context, condition)
         elif key.start in {1, 2}:
             _head(condition, rule, context)
-    whole = [c for c in on_path if not c.key.start and not c.key.end and c.test != "depth"]
-    if whole:
-        context.whole = _whole(whole, on_path)
-        return context
-    for condition in on_path:
-        _put_path(context, condition)
-    for index in [index for index, condition in context.start.items() if condition.test == "absent"]:
-        _put_depth(context, index)
-        del context.start[index]
-    for end, condition in (*context.end.items(),) if context.depth else ():
-        _put_once(context.start, context.depth - end, condition)
-        del context.end[end]
+    take_path(context, on_path)
     return context
 
 
-def _whole(given: Sequence[Condition], on_path: Iterable[Condition]) -> list[str]:
-    """Return those of the given paths for which all conditions on the path hold."""
-    first = given[0]
-    if first.test not in {"is", "in"} or any("*" in path or "|" in path or ";" in path for path in first.values):
-        raise Inexpressible(f"a condition on the path as a whole: {first}")
-    checks = [compile_condition(condition) for condition in on_path]
-    paths = [path for path in first.values if all(check(Url("", "", path.split("/"), [])) for check in checks)]
-    if not paths:
-        raise Inexpressible("conditions on the path that never hold together")
-    return paths
-
-
-def _put_path(context: _Context, condition: Condition) -> None:
-    key = condition.key
-    if condition.test == "depth" or (key.start and key.end):
-        _put_depth(context, int(condition.values[0]) if condition.test == "depth" else key.start - 3 + key.end)
-    if condition.test != "depth":
-        _put_once(context.start, key.start - 3, condition) if key.start else _put_once(context.end, key.end, condition)
-
-
-def _put_depth(context: _Context, depth: int) -> None:
-    if not depth or context.depth not in {0, depth}:
-        raise Inexpressible("conditions on the path that never hold together")
-    context.depth = depth
-
-
-def _put_once(conditions: dict[int, Condition], place: int, condition: Condition) -> None:
-    if conditions.setdefault(place, condition) != condition:
-        raise Inexpressible(f"two conditions on one component: {conditions[place]} and {condition}")
-
-
-def _put_query(context: _Context, condition: Condition) -> None:
+def _put_query(context: Context, condition: Condition) -> None:
     name = condition.key.name
     known = context.query.setdefault(name, _query_condition(condition))
     if known.test == "any" and condition.test in {"is", "in", "like"}:
@@ -196,7 +134,7 @@ def _query_condition(condition: Condition) -> Condition:
     return condition
 
 
-def _head(condition: Condition, rule: Rule, context: _Context) -> None:
+def _head(condition: Condition, rule: Rule, context: Context) -> None:
     values = set(condition.values)
     if condition.test == "any":
         return
@@ -211,22 +149,22 @@ def _head(condition: Condition, rule: Rule, context: _Context) -> None:
     raise Inexpressible(f"a condition on scheme or host: {condition}")
 
 
-def _spanning(rule: Rule, context: _Context) -> dict[str, Any]:
+def _spanning(rule: Rule, context: Context) -> dict[str, Any]:
     if any((context.start, context.end, context.depth, context.whole, context.query, context.scheme)):
         raise Inexpressible("a condition that holds on all subdomains")
     return {"include": [rule.host]}
 
 
-def _pattern(rule: Rule, context: _Context) -> dict[str, Any]:
+def _pattern(rule: Rule, context: Context) -> dict[str, Any]:
     home = f"{context.scheme}{rule.host}"
     query = "&".join(_pairs(context))
-    include = [f"{home}{path}{'?' + query if query else ''}" for path in _paths(context)]
+    include = [f"{home}{path}{'?' + query if query else ''}" for path in paths(context)]
     exclude = [f"www.{rule.host}/"]
     exclude += [f"{rule.host}/?{c.key.name}=*" for c in context.query.values() if c.test == "absent"]
     return {"include": include, "exclude": exclude}
 
 
-def _pairs(context: _Context) -> Iterator[str]:
+def _pairs(context: Context) -> Iterator[str]:
     for condition in context.query.values():
         if condition.test == "any":
             yield f"{condition.key.name}=*"
@@ -234,90 +172,7 @@ def _pairs(context: _Context) -> Iterator[str]:
             yield from (f"{condition.key.name}={value}" for value in condition.values)
 
 
-def _paths(context: _Context) -> list[str]:
-    """Return the path patterns that together hold exactly where the conditions on the path do."""
-    if context.whole:
-        return _bounded([f"/{path}|" for path in context.whole])
-    head, least = _run(context.start, 0)
-    tail, least_end = _run(context.end, 1)
-    if context.depth:
-        if len(head) != context.depth or any(c.test == "like" for c in context.start.values()):
-            raise Inexpressible("a number of path components, without the value of each")
-        paths = [f"/{'/'.join(values)}|" for values in product(*head)]
-    elif not tail:
-        paths = [path for values in product(*head) for path in _beginning(values, max(least, least_end), context)]
-    elif least > len(head) or (head and least_end > len(tail)):
-        raise Inexpressible("conditions on the path from both ends, with gaps")
-    else:
-        paths = [
-            path
-            for first, last in product(product(*head), product(*tail))
-            for path in _between(first, last[::-1], least_end - len(tail))
-        ]
-    return _bounded(paths)
-
-
-def _bounded(paths: list[str]) -> list[str]:
-    if len(paths) > INCLUDES_LIMIT:
-        raise Inexpressible(f"{len(paths)} paths; at most {INCLUDES_LIMIT} are written out")
-    return paths
-
-
-def _run(conditions: dict[int, Condition], first: int) -> tuple[list[Sequence[str]], int]:
-    """Return the values of the components that are fixed, from one end on, and how many components there must be."""
-    fixed: list[Sequence[str]] = []
-    for number, (index, condition) in enumerate(sorted(conditions.items())):
-        in_a_row = index == number + first
-        if condition.test == "any" and in_a_row:
-            continue
-        if condition.test not in {"is", "in", "like"} or not in_a_row or len(fixed) < number:
-            raise Inexpressible(f"a condition on the path that patterns cannot say: {condition}")
-        if condition.test == "like" and (number + 1 < len(conditions) or not _open(condition.values[0], first)):
-            raise Inexpressible(f"a pattern inside the path: {condition}")
-        if condition.test != "like" and any("*" in value or "|" in value for value in condition.values):
-            raise Inexpressible(f"a literal * or | in the path: {condition}")
-        fixed.append(condition.values)
-    return fixed, len(conditions)
-
-
-def _open(pattern: str, first: int) -> bool:
-    """Whether a pattern has its one star at the open end of what is fixed, where it cannot swallow a slash."""
-    bare = pattern.removesuffix("*") if first == 0 else pattern.removeprefix("*")
-    return len(bare) + 1 == len(pattern) and "*" not in bare and "|" not in bare
-
-
-def _beginning(head: Sequence[str], least: int, context: _Context) -> Iterator[str]:
-    """Yield the paths of at least so many components that begin so."""
-    stem = "/" + "/".join(head)
-    if head and context.start[len(head) - 1].test == "like":
-        yield stem.removesuffix("*")
-    elif not head:
-        yield "/" + "*/" * (least - 1)
-    elif least > len(head):
-        yield f"{stem}/" + "*/" * (least - len(head) - 1)
-    else:
-        yield f"{stem}/"
-        yield f"{stem}|"
-
-
-def _between(head: Sequence[str], tail: Sequence[str], more: int) -> Iterator[str]:
-    """Yield the paths that begin and end so, with so many components more or with whatever lies between."""
-    start, end = "".join(f"/{part}" for part in head), "".join(f"/{part}" for part in tail)
-    if tail[0].startswith("*"):
-        if head:
-            raise Inexpressible("conditions on the path from both ends, one of them a pattern")
-        yield f"{end}|"
-        return
-    yield f"{start}{'/*' * max(1, more)}{end}|"
-    if more:
-        return
-    yield f"{start}{end}|"
-    for shared in range(1, min(len(head), len(tail)) + 1):
-        if tuple(head[-shared:]) == tuple(tail[:shared]):
-            yield start + "".join(f"/{part}" for part in tail[shared:]) + "|"
-
-
-def _processors(rule: Rule, context: _Context, pattern: dict[str, Any]) -> Iterator[tuple[str, list[str] | list[int]]]:
+def _processors(rule: Rule, context: Context, pattern: dict[str, Any]) -> Iterator[tuple[str, list[str] | list[int]]]:
     dropped: list[str] = []
     components: list[int] = []
     places = list(range(INCLUDES_LIMIT))
@@ -346,7 +201,7 @@ def _dropped(edit: Edit, rule: Rule) -> str:
     return edit.key.name
 
 
-def _place(edit: Edit, context: _Context, gone: int) -> int:
+def _place(edit: Edit, context: Context, gone: int) -> int:
     if edit.key.start > 2:
         return edit.key.start - 3
     if edit.key.end and context.depth:
@@ -354,7 +209,7 @@ def _place(edit: Edit, context: _Context, gone: int) -> int:
     raise Inexpressible(f"no processor counts path components from the end: {edit}")
 
 
-def _slash(rule: Rule, context: _Context) -> tuple[str, list[str]]:
+def _slash(rule: Rule, context: Context) -> tuple[str, list[str]]:
     """The normalizer drops trailing slashes, and ``www`` with digits from the host, which must not be there then."""
     last = context.end.get(1)
     if last is None or last.test != "is" or last.values != ("",) or rule.spans or re.match(r"www\d*\.", rule.host):
@@ -362,7 +217,7 @@ def _slash(rule: Rule, context: _Context) -> tuple[str, list[str]]:
     return "normalizer", []
 
 
-def _family(context: _Context, pattern: dict[str, Any]) -> list[str]:
+def _family(context: Context, pattern: dict[str, Any]) -> list[str]:
     include = pattern["include"]
     single = all(condition.test == "is" for condition in context.query.values() if condition.test != "absent")
     if len(include) != 1 or "*" in include[0] or not include[0].partition("?")[0].endswith("|") or not single:

@@ -19,7 +19,8 @@ from clusterd_crawler.errors import RuleError, WrongInput
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
 from clusterd_crawler.urls import canonical, host_of, registrable
 
-from clusterd.learning.discarder_export import CASE_NOTE, Inexpressible
+from clusterd.learning.discarder_export import CASE_NOTE
+from clusterd.learning.discarder_paths import Inexpressible
 
 PROCESSORS: Final[Mapping[str, type]] = {
     "queryRemoval": str,

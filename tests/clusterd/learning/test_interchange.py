@@ -213,6 +213,7 @@ UNSAID = {
     "a path that never is": make([on("k(-,-)", "is", "a/b"), on("k(3,-)", "is", "b")], drop("?sid")),
     "two conditions on a component": make([on("k(3,-)", "like", "a*"), on("k(3,-)", "in", "ab", "b")], drop("?sid")),
     "two conditions on a parameter": make([on("?id", "in", "1", "2"), on("?id", "in", "2", "3")], drop("?sid")),
+    "too many paths": make([on(f"k({n},-)", "in", *map(str, range(1000))) for n in range(3, 9)], drop("?sid")),
     "five choices": make([on(f"?{name}", "within", "1") for name in "abcde"], drop("?sid")),
     "a host": make([], [Edit(Key(start=2), "set", "example.com")], "example.com", spans=True),
     "a repeated parameter": make([], drop("?sid#2")),

@@ -34,6 +34,9 @@ LONGEST: Final = 8192
 #: Most query pairs of a URL that rules are applied to.
 PAIRS: Final = 256
 
+#: What the key of a family begins with; no URL of a page does.
+FAMILY: Final = "family:"
+
 #: What a rule is filed under: ("q", name), ("v", name, value), (number from the start, value), ("", "") for the rest.
 Handle = tuple[str, str] | tuple[str, str, str] | tuple[int, str]
 REST: Final[Handle] = ("", "")
@@ -222,7 +225,7 @@ class Keys:
                     continue
                 applied.append(rule.id)
                 if done is Edited.FAMILY:
-                    return f"family:{rule.id}@{taken.authority}", tuple(applied)
+                    return f"{FAMILY}{rule.id}@{taken.authority}", tuple(applied)
             now = canonical(str(taken)) if applied else before
             if now == before:
                 return now, tuple(dict.fromkeys(applied))

@@ -60,7 +60,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return
     values = {key: snapshot.values(key)[rows] for key in shape}
-    dropped = tuple(key for key in shape if _brings_new_values(values[key]))
+    dropped = tuple(key for key in shape if brings_new_values(values[key]))
     if not dropped:
         return
     few = [key for key in shape if key not in dropped]
@@ -78,7 +78,8 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
         yield Proposal(Drop(dropped), flags, [*conditions, Condition(Key(), "only", names)], outcome, reached)
 
 
-def _brings_new_values(values: Rows) -> bool:
+def brings_new_values(values: Rows) -> bool:
+    """Whether a parameter takes a new value on nearly every page, or too many to list."""
     distinct = len(np.unique(values))
     return distinct >= NEW_VALUES * len(values) or distinct > FEW_VALUES
 

@@ -27,6 +27,7 @@ from clusterd.learning.candidates import proposals
 from clusterd.learning.contexts import BOUND, Proposal, refine
 from clusterd.learning.contract import Page
 from clusterd.learning.evidence import Evidence, Snapshot
+from clusterd.learning.exhausted import exhausted
 from clusterd.learning.families import families
 from clusterd.learning.names import NameEvidence
 
@@ -87,6 +88,7 @@ class Learner:
             if found is not None:
                 found.edit.commit(snapshot, found.rows)
                 yield found
+        yield from exhausted(snapshot)
 
     def _rule(self, proposal: Proposal, at: int) -> Rule:
         context = tuple(dict.fromkeys((*proposal.edit.needs, *proposal.conditions)))

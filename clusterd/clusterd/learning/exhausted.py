@@ -1,0 +1,105 @@
+"""Families that bring nothing new any more: every further page of theirs shows what other pages have shown.
+
+``viewtopic.php?t=N&view=next`` is always some topic, ``Special:UserLogin&returnto=…`` always one of six log-in pages. No
+key says which, but once `RUN` fetched members in a row brought no new content of the host, the next will hardly either
+(95 %: less than 3 / `RUN`). The rule names the family only for values of its few-valued parameters that the run holds
+`EACH` times; a larger share of it is explored than of other rules (`clusterd_crawler.skips`), and the first member that
+does bring something new ends the run, and the rule with it.
+
+Only URLs with a query: paths without one are mostly the content itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.contexts import Proposal
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
+from clusterd.learning.families import brings_new_values
+from clusterd.learning.trials import Outcome, lower_bound
+
+#: Members in a row that brought nothing new.
+RUN: Final = 120
+#: Fewest members of the run with a value, for that value to be of the family.
+EACH: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Every URL of the context is as good as fetched."""
+
+    own: tuple[ColumnKey, ...] = ()
+    needs: tuple[Condition, ...] = ()
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """One edit: the family."""
+        return (Edit(Key(), "family"),)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return no rows: a family is not found by what it would change."""
+        return np.zeros(len(snapshot), np.bool_)
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Return the keys as they are: which page answers is not known."""
+        return snapshot.key
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Leave the pages as evidence for rules that say more."""
+
+
+def exhausted(snapshot: Snapshot) -> Iterator[Proposal]:
+    """Yield the families that have brought nothing new for `RUN` members."""
+    if not len(snapshot):
+        return
+    form = snapshot.path * (int(snapshot.shape.max()) + 1) + snapshot.shape
+    novel = np.zeros(len(snapshot), np.bool_)
+    novel[np.unique(snapshot.content, return_index=True)[1]] = True
+    order = np.argsort(form, kind="stable")
+    starts = np.flatnonzero(np.append(True, form[order][1:] != form[order][:-1]))
+    for members in np.split(order, starts[1:]):
+        if len(members) < RUN:
+            continue
+        fresh = np.flatnonzero(novel[members])
+        run = members[int(fresh[-1]) + 1 :] if len(fresh) else members
+        shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
+        if len(run) >= RUN and isinstance(shape, tuple):
+            proposal = _proposal(snapshot, members, run, shape)
+            if proposal is not None:
+                yield proposal
+
+
+def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape) -> Proposal | None:
+    if not shape or any(not name or name.startswith(";") for name, _ in shape):
+        return None
+    path = str(snapshot.evidence.paths.items[int(snapshot.path[run[0]])])
+    conditions = [Condition(Key(), "is", (path,)), Condition(Key(), "only", tuple(sorted({key[0] for key in shape})))]
+    kept = run
+    takes_new = False
+    for key in shape:
+        values = snapshot.values(key)[kept]
+        if brings_new_values(values):
+            takes_new = True
+            conditions.append(Condition(Key(*key), "any"))
+            continue
+        numbers, counts = np.unique(values, return_counts=True)
+        numbers = numbers[(counts >= EACH) & (numbers > 0)]
+        texts = [snapshot.columns[key].column.text(int(number)) for number in numbers]
+        found = tuple(sorted(text for text in texts if text is not None and text != VALUELESS))
+        if not found or len(found) < len(texts):
+            return None
+        conditions.append(Condition(Key(*key), "is" if len(found) == 1 else "in", found))
+        kept = kept[np.isin(values, numbers)]
+    if not takes_new or len(kept) < RUN:
+        return None
+    flags = np.zeros(len(snapshot), np.bool_)
+    flags[members] = True
+    shown = snapshot.content[kept]
+    good = np.ones(len(kept), np.bool_)
+    outcome = Outcome(kept, good, np.zeros(len(kept), np.int64), shown, len(kept), 0, len(kept))
+    return Proposal(Family(), flags, conditions, outcome, lower_bound(len(kept), len(kept)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-import redis
+from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.transport.contract import Position, Record, Transport
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
@@ -32,8 +32,15 @@ class World:
         return transport
 
 
-@pytest.fixture(params=["redis", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.fixture(
+    params=[
+        "redis",
+        pytest.param("cluster", marks=pytest.mark.cluster),
+        pytest.param("kafka", marks=pytest.mark.kafka),
+    ]
+)
 def world(request: pytest.FixtureRequest, prefix: str) -> Iterator[World]:
+    clients: list[Client] = []
     if request.param == "kafka":
         bootstrap = request.getfixturevalue("kafka_bootstrap")
 
@@ -47,15 +54,18 @@ def world(request: pytest.FixtureRequest, prefix: str) -> Iterator[World]:
                 remembered=lambda: world.remembered,
             )
     else:
-        url = request.getfixturevalue("redis_url")
+        client = connect(request.getfixturevalue("redis_url" if request.param == "redis" else "redis_cluster_url"))
+        clients.append(client)
 
         def make(world: World) -> Transport:
-            return RedisStreamTransport(redis.Redis.from_url(url), prefix=prefix, claim_after=DEAD_AFTER)
+            return RedisStreamTransport(client, prefix=prefix, claim_after=DEAD_AFTER)
 
     world = World(make)
     yield world
     for member in world.members:
         member.close()
+    for client in clients:
+        client.close()
 
 
 def publish(transport: Transport, count: int, start: int = 0) -> None:

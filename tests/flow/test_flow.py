@@ -165,6 +165,21 @@ def test_a_redis_that_lost_its_latest_state_is_caught_up_from_the_log(
             until(lambda: stored(services) == expected(crawl), say=group.said())
 
 
+@pytest.mark.cluster
+def test_two_daemons_share_the_work_on_a_redis_cluster(redis_cluster_url: str, prefix: str, tmp_path: Path) -> None:
+    crawl = made_up_crawl(400, seed=11)
+    settings = {"redis": redis_cluster_url, "redis_prefix": prefix, "claim_after": SESSION_TIMEOUT, "batch": "16"}
+    with daemons(settings, tmp_path) as group, open_services(group.config()) as services:
+        first, second = group.start(), group.start()
+        until(lambda: len(reports(services)) == 2, say=group.said())
+        publish_slowly(services, crawl[:200])
+        first.send_signal(signal.SIGKILL)
+        publish_slowly(services, crawl[200:])
+        wait_until_done(services)
+        assert second.poll() is None
+        assert stored(services) == expected(crawl)
+
+
 @pytest.mark.kafka
 def test_an_empty_redis_is_filled_from_the_log(kafka_bootstrap: str, redis_url: str, prefix: str) -> None:
     crawl = made_up_crawl(150, seed=8)

@@ -1,0 +1,147 @@
+"""The compiled core and NumPy give the same bytes, keys and counts; what is stored says what the sketch said."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from clusterd_consumer.postings import posted, stored, verdict
+from clusterd_consumer.postings.compiled import CORE
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.resemblance import estimate
+from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, StreamSketch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+V = Profile(code=9, name="v", w=10, kind="v", size=100)
+MOD = Profile(code=8, name="mod", w=10, kind="mod", size=25)
+
+
+def sketch(fingerprints: np.typing.NDArray[np.uint64], profile: Profile) -> StreamSketch:
+    every = np.unique(fingerprints)
+    kept = every
+    if profile.kind == "min":
+        kept = every[: profile.size]
+    elif profile.kind == "mod":
+        kept = every[every % np.uint64(profile.size) == 0]
+    else:
+        level = max(0, int(len(every) / profile.size).bit_length() - 1)
+        kept = every[every % np.uint64(2**level) == 0]
+    return StreamSketch(kept.astype("<u8").tobytes(), len(every), len(every), 7)
+
+
+def document(seed: int, size: int, shared: float = 0.0) -> np.typing.NDArray[np.uint64]:
+    """Fingerprints of which the share ``shared`` is the same for every seed."""
+    common = np.random.default_rng(0).integers(0, 2**40, int(size * shared), dtype=np.uint64)
+    own = np.random.default_rng(seed).integers(0, 2**40, size - len(common), dtype=np.uint64)
+    return np.concatenate([common, own])
+
+
+@pytest.fixture
+def pure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posted, "CORE", None)
+    monkeypatch.setattr(verdict, "CORE", None)
+
+
+@pytest.mark.parametrize("profile", [TEXT, COMPACT, SHORT, V, MOD])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 399, 400, 401, 5000])
+def test_stored_sketches_say_what_was_packed(profile: Profile, size: int) -> None:
+    one = sketch(document(size + 1, size), profile)
+    bits = mantissa(profile)
+    packed, keys = posted.prepare(one, profile, DEFAULT)
+    decoded = stored.unpack(packed, bits)
+    assert decoded.codes.tolist() == stored.cut(stored.ordered(one, profile), bits).tolist()
+    assert decoded.exact == (one.complete and size > 0)
+    assert set(keys.tolist()) <= set(posted.every_key(stored.ordered(one, profile), profile, DEFAULT).tolist())
+    if profile.code <= SHORT.code:
+        assert posted.keys_of(packed, profile.code, DEFAULT).tolist() == keys.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([TEXT, COMPACT, SHORT, MOD]),
+    st.lists(st.integers(0, 2**40 - 1), max_size=500),
+    st.lists(st.integers(0, 2**40 - 1), max_size=500),
+    st.integers(0, 500),
+)
+def test_compiled_and_numpy_agree(profile: Profile, left: list[int], right: list[int], shared: int) -> None:
+    assert CORE is not None, "run crawler/build_core.py: this machine has a compiler"
+    bits, scheme = mantissa(profile), Scheme(prefix=5, modulus=16)
+    a = sketch(np.array(left, np.uint64), profile)
+    b = sketch(np.array(right + left[:shared], np.uint64), profile)
+    made = [posted.prepare(one, profile, scheme) for one in (a, b)]
+    counts = CORE.judge(made[0][0], [made[1][0]], bits)[0]
+    core, posted.CORE = posted.CORE, None
+    try:
+        again = [posted.prepare(one, profile, scheme) for one in (a, b)]
+    finally:
+        posted.CORE = core
+    for (stored_one, keys), (stored_two, keys_two) in zip(made, again, strict=True):
+        assert stored_one == stored_two
+        assert keys.tolist() == keys_two.tolist()
+    assert counts == verdict._count(stored.unpack(made[0][0], bits), stored.unpack(made[1][0], bits), bits)
+
+
+@given(st.binary(max_size=200), st.integers(0, 20))
+def test_bytes_that_are_no_sketch_are_refused_not_misread(data: bytes, bits: int) -> None:
+    assert CORE is not None
+    try:
+        counts = CORE.judge(data, [data], bits)
+    except ValueError:
+        return
+    a, b, common, _, _ = counts[0]
+    assert a == b == common
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.2, 0.5, 0.67, 0.9, 0.97])
+def test_cut_sketches_estimate_like_whole_ones(shared: float) -> None:
+    errors = []
+    for seed in range(1, 60):
+        a, b = (sketch(document(seed + side, 1500, shared), TEXT) for side in (0, 1000))
+        whole = estimate(a, b, TEXT).resemblance
+        cut = verdict.judge(posted.prepare(a, TEXT, DEFAULT)[0], posted.prepare(b, TEXT, DEFAULT)[0], 12).resemblance
+        errors.append(cut - whole)
+    assert abs(float(np.mean(errors))) < 0.004
+    assert max(map(abs, errors)) < 0.02
+
+
+@pytest.mark.usefixtures("pure")
+def test_a_verdict_is_the_same_from_both_sides() -> None:
+    a, b = (
+        posted.prepare(sketch(document(side, size, 0.6), TEXT), TEXT, DEFAULT)[0]
+        for side, size in ((1, 300), (2, 4000))
+    )
+    assert verdict.judge(a, b, 12) == verdict.judge(b, a, 12).turned()
+    assert verdict.judge(a, a, 12) == verdict.Verdict(1.0, 1.0, 1.0)
+
+
+def test_a_restored_sketch_compares_with_a_coarse_one() -> None:
+    a, b = (sketch(document(side, 1200, 0.8), TEXT) for side in (1, 2))
+    kept = stored.restored(posted.prepare(a, TEXT, DEFAULT)[0], TEXT, a.shingles, a.tokens, a.text)
+    found = estimate(kept, stored.coarse(b, TEXT), TEXT).resemblance
+    assert found == pytest.approx(estimate(a, b, TEXT).resemblance, abs=0.02)
+    assert estimate(kept, stored.coarse(a, TEXT), TEXT).resemblance == 1.0
+
+
+@pytest.mark.parametrize("scheme", [Scheme(), Scheme(candidates="super")])
+def test_similar_documents_share_a_key(scheme: Scheme) -> None:
+    missed = 0
+    for seed in range(1, 100):
+        a, b = (posted.prepare(sketch(document(seed + side, 1500, 0.95), TEXT), TEXT, scheme)[1] for side in (0, 1000))
+        missed += not set(a.tolist()) & set(b.tolist())
+    assert missed <= (0 if scheme.candidates == "prefix" else 5)
+
+
+def test_without_the_core_the_same_verdicts() -> None:
+    program = "from clusterd_consumer.postings.compiled import CORE; print(CORE)"
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "CLUSTERD_PURE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert answer.stdout.strip() == "None"

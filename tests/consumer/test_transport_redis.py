@@ -1,0 +1,157 @@
+"""Redis Streams' own affairs: room is given back, pending pages are nobody's loss, an emptied store is no dead end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+from clusterd_consumer.transport import redis_streams
+from clusterd_consumer.transport.redis_streams import RedisStreamTransport
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+
+from tests.services.redis_server import free_port
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+def stream(prefix: str) -> str:
+    return topics.stream(prefix, topics.SKETCHES)
+
+
+def member(client: redis.Redis, prefix: str, group: str = "g") -> RedisStreamTransport:
+    return RedisStreamTransport(client, prefix=prefix, group=group, claim_after=1.0)
+
+
+def publish(transport: RedisStreamTransport, count: int) -> None:
+    for n in range(count):
+        transport.publish(topics.SKETCHES, b"k", b"%04d" % n * 100)
+    transport.flush(5)
+
+
+def work_off(transport: RedisStreamTransport, count: int) -> None:
+    done = 0
+    deadline = time.monotonic() + 20
+    while done < count:
+        assert time.monotonic() < deadline
+        records = transport.poll(200, 0.1)
+        transport.commit({record.partition: record.next for record in records})
+        done += len(records)
+
+
+def test_what_everybody_has_read_is_trimmed(
+    client: redis.Redis, prefix: str, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_streams, "TRIM_INTERVAL", 0.0)
+    worker = member(client, prefix)
+    longest = 0
+    for _ in range(10):
+        publish(worker, 500)
+        work_off(worker, 500)
+        longest = max(longest, client.xlen(stream))
+    assert longest < 200
+    worker.close()
+
+
+def test_what_one_group_has_not_read_stays(client: redis.Redis, prefix: str, stream: str) -> None:
+    quick, slow = member(client, prefix, "quick"), member(client, prefix, "slow")
+    slow.poll(1, 0.01)
+    publish(quick, 1000)
+    work_off(quick, 1000)
+    quick.trim()
+    assert client.xlen(stream) == 1000
+    work_off(slow, 1000)
+    slow.trim()
+    assert client.xlen(stream) < 200
+
+
+def test_what_is_pending_stays(client: redis.Redis, prefix: str, stream: str) -> None:
+    slow, quick = member(client, prefix), member(client, prefix)
+    publish(quick, 600)
+    first = slow.poll(1, 0.1)
+    work_off(quick, 599)
+    quick.trim()
+    assert client.xrange(stream, count=1)[0][0].decode() == first[0].offset
+
+
+def test_alerts_and_rules_are_bounded(client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(redis_streams.KEPT, topics.VERDICTS, 100)  # type: ignore[misc]
+    transport = member(client, prefix)
+    for n in range(3000):
+        transport.publish(topics.VERDICTS, b"c", b"%d" % n)
+    transport.flush(5)
+    assert 100 <= client.xlen(topics.stream(prefix, topics.VERDICTS)) < 400
+
+
+def test_pages_of_a_killed_consumer_are_claimed(redis_url: str, client: redis.Redis, prefix: str) -> None:
+    code = (
+        "import sys, time, redis; from clusterd_consumer.transport.redis_streams import RedisStreamTransport\n"
+        "t = RedisStreamTransport(redis.Redis.from_url(sys.argv[1]), prefix=sys.argv[2], group='g')\n"
+        "print(len(t.poll(100, 5)), flush=True); time.sleep(60)"
+    )
+    worker = member(client, prefix)
+    publish(worker, 50)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, redis_url, prefix], stdout=subprocess.PIPE, text=True, env=os.environ
+    ) as doomed:
+        assert doomed.stdout is not None
+        assert doomed.stdout.readline() == "50\n"
+        doomed.kill()
+    assert worker.backlog() == 50
+    work_off(worker, 50)
+    assert worker.backlog() == 0
+
+
+def test_a_consumer_leaves_the_group_unless_pages_are_pending_at_it(
+    client: redis.Redis, prefix: str, stream: str
+) -> None:
+    orderly, hasty = member(client, prefix), member(client, prefix)
+    publish(orderly, 10)
+    hasty.poll(5, 0.1)
+    work_off(orderly, 5)
+    orderly.close()
+    hasty.close()
+    (left,) = client.xinfo_consumers(stream, "g")
+    assert left["pending"] == 5
+
+
+def test_a_store_that_was_emptied_is_joined_anew(client: redis.Redis, prefix: str, stream: str) -> None:
+    worker = member(client, prefix)
+    publish(worker, 3)
+    work_off(worker, 3)
+    client.delete(stream)
+    assert list(worker.poll(10, 0.05)) == []
+    publish(worker, 4)
+    work_off(worker, 4)
+
+
+def test_entries_that_others_wrote_in_another_form_are_no_stumbling_block(
+    client: redis.Redis, prefix: str, stream: str
+) -> None:
+    worker = member(client, prefix)
+    client.xadd(stream, {"something": "else"})
+    (record,) = worker.poll(10, 0.5)
+    assert (record.key, record.value) == (b"", b"")
+
+
+def test_a_redis_that_is_away_keeps_what_is_published_until_it_is_back(prefix: str) -> None:
+    gone = redis.Redis(port=free_port())
+    transport = RedisStreamTransport(gone, prefix=prefix)
+    transport.publish(topics.ALERTS, b"k", b"v")
+    for _ in range(2):
+        with pytest.raises(Unreachable, match="does not answer"):
+            transport.flush(1)
+    with pytest.raises(Unreachable):
+        transport.poll(1, 0.1)
+    transport.close()
+    gone.close()

@@ -39,11 +39,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void sort_bucket(uint64_t *values, size_t count) {
-    if (count > SMALL_BUCKET) {
-        qsort(values, count, sizeof *values, by_value);
-        return;
-    }
+/* Sort values that are out of order by a few places only. */
+static void sort_nearly_sorted(uint64_t *values, size_t count) {
     for (size_t i = 1; i < count; i++) {
         uint64_t value = values[i];
         size_t j = i;
@@ -58,21 +55,27 @@ static size_t sort_distinct(const uint64_t *values, size_t count, uint64_t *sort
     while (bits < MAX_BUCKET_BITS && ((size_t)1 << bits) < count) bits++;
     int shift = FINGERPRINT_BITS - bits;
     size_t buckets = (size_t)1 << bits;
-    uint32_t *ends = calloc(buckets + 1, sizeof *ends);
+    uint32_t *ends = calloc(buckets + 1, sizeof *ends), largest = 0;
     if (!ends) return (size_t)-1;
     for (size_t i = 0; i < count; i++) ends[(values[i] >> shift) + 1]++;
-    for (size_t b = 0; b < buckets; b++) ends[b + 1] += ends[b];
-    for (size_t i = 0; i < count; i++) sorted[ends[values[i] >> shift]++] = values[i];
-    size_t kept = 0, start = 0; /* ends[b] is now where bucket b ends */
     for (size_t b = 0; b < buckets; b++) {
-        size_t end = ends[b];
-        if (end - start > 1) sort_bucket(sorted + start, end - start);
-        for (size_t i = start; i < end; i++)
-            if (kept == 0 || sorted[kept - 1] != sorted[i]) sorted[kept++] = sorted[i];
-        start = end;
+        if (ends[b + 1] > largest) largest = ends[b + 1];
+        ends[b + 1] += ends[b];
+    }
+    for (size_t i = 0; i < count; i++) sorted[ends[values[i] >> shift]++] = values[i];
+    if (largest > SMALL_BUCKET) { /* text that repeats itself, or many values by chance or malice; ends[b] ends bucket b */
+        for (size_t b = 0, start = 0; b < buckets; start = ends[b++])
+            if (ends[b] - start > SMALL_BUCKET) qsort(sorted + start, ends[b] - start, sizeof *sorted, by_value);
     }
     free(ends);
-    return kept;
+    sort_nearly_sorted(sorted, count);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) { /* no branch: one value more is written than is kept */
+        uint64_t value = sorted[i];
+        kept += i > 0 && value != sorted[kept];
+        sorted[kept] = value;
+    }
+    return count ? kept + 1 : 0;
 }
 
 /* Keep in place what the profile's kind keeps of distinct ascending values; returns how many. */

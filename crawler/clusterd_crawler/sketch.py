@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clusterd_crawler import compiled
-from clusterd_crawler.tokens import Hashes, composed, fold, hash_tokens, marked_tokens, tokens
+from clusterd_crawler.token_hashes import hash_text
+from clusterd_crawler.tokens import Hashes, composed, hash_tokens
 
 #: Bits of a shingle's fingerprint (paper, section 7: 40-bit fingerprints).
 FINGERPRINT_BITS: Final = 40
@@ -140,6 +141,8 @@ class Streams:
 
 def sketch_text(text: str, profile: Profile) -> StreamSketch:
     """Sketch the tokens of a plain text."""
+    if compiled.CORE is None:
+        return sketch_hashes(hash_text(text, marked=False)[0], profile)
     return sketch_streams(text, profile, marked=False).whole
 
 
@@ -165,14 +168,9 @@ def _as_str(text: str | bytes) -> str:
 
 def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:
     """The same without the compiled core."""
-    if not marked:
-        hashes = hash_tokens(tokens(text))
-        whole = sketch_hashes(hashes, profile)
-        return Streams(whole, whole, bag_identity(hashes))
-    sequence, is_main = marked_tokens(fold(text))
-    hashes = hash_tokens(sequence)
-    of_main = hashes[is_main]
+    hashes, is_main = hash_text(text, marked=marked)
     whole = sketch_hashes(hashes, profile)
+    of_main = hashes if is_main is None else np.compress(is_main, hashes)
     if len(of_main) in (0, len(hashes)):
         return Streams(whole, whole, bag_identity(hashes))
     return Streams(sketch_hashes(of_main, profile), whole, bag_identity(of_main))
@@ -187,7 +185,8 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
     """Sketch a sequence of tokens given by their hashes."""
     if not len(hashes):
         return EMPTY
-    distinct = np.unique(fingerprints(hashes, profile.w))
+    ordered = np.sort(fingerprints(hashes, profile.w))
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return StreamSketch(
         values=sample(distinct, profile).astype("<u8").tobytes(),
         shingles=len(distinct),

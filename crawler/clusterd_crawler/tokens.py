@@ -6,8 +6,8 @@ A Japanese chapter has containment .42 in its book by blank-separated words and 
 and spaced freely, so that its syllables are tokens too. Marks stay with their base: a Thai vowel above, a Khmer
 subscript, an accent that NFKC did not compose.
 
-A token's hash is the first half of MurmurHash3_x64_128 of its UTF-8. Cost: linear; ASCII text is folded in one pass.
-The compiled core (`_core.c`) gives the same hashes; this file is what it must agree with.
+A token's hash is the first half of MurmurHash3_x64_128 of its UTF-8. Cost: linear. The compiled core and, where there
+is none, `token_hashes` give the same hashes faster; this file is what they must agree with.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ REMEMBERED: Final = 200_000
 
 _TOKEN: Final = re.compile(f"[{pattern(SINGLE)}][{pattern(MARK)}]*|[{pattern(WORD, MARK)}]+")
 _ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
-_MARK: Final = re.compile("([\1\2])")
 _COMBINING: Final = re.compile(f"[{pattern(MARK)}]")
 _IGNORED: Final = re.compile(f"[{pattern(IGNORABLE)}]+")
 
@@ -70,22 +69,6 @@ def tokens(text: str) -> list[str]:
     """Return the tokens of a text in order."""
     folded = fold(text)
     return (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
-
-
-def marked_tokens(folded: str) -> tuple[list[str], npt.NDArray[np.bool_]]:
-    """Return the tokens of a folded text in which \\1 and \\2 enclose what is not main, and which tokens are main."""
-    pattern = _ASCII_TOKEN if folded.isascii() else _TOKEN
-    found: list[str] = []
-    is_main: list[npt.NDArray[np.bool_]] = []
-    main = True
-    for part in _MARK.split(folded):
-        if part in ("\1", "\2"):
-            main = part == "\2"
-            continue
-        inside = pattern.findall(part)
-        found += inside
-        is_main.append(np.full(len(inside), main))
-    return found, np.concatenate(is_main)
 
 
 def token_hash(token: str) -> int:

@@ -39,6 +39,11 @@ SCRIPTS = {
 }
 
 
+def by_token(text: str, profile: Profile) -> sketch.StreamSketch:
+    """The sketch from tokens that Python cut and hashed one by one."""
+    return sketch.sketch_tokens(tokens(text), profile)
+
+
 def both(text: str, profile: Profile = TEXT, *, marked: bool = False) -> tuple[sketch.Streams, sketch.Streams]:
     return sketch.sketch_streams(text, profile, marked=marked), sketch._sketch_streams(text, profile, marked)
 
@@ -86,6 +91,7 @@ def test_core_and_fallback_agree_on_any_text(text: str) -> None:
     for profile in (TEXT, EVERY):
         compiled_streams, fallback = both(text, profile)
         assert compiled_streams == fallback
+        assert fallback.whole == by_token(text, profile)
 
 
 @settings(deadline=None, max_examples=300)
@@ -112,6 +118,7 @@ def test_core_and_fallback_agree_on_every_code_point() -> None:
         text = "".join(f"a{chr(code)}b " for code in range(first, first + 0x400))
         compiled_streams, fallback = both(text, EVERY)
         assert compiled_streams == fallback, hex(first)
+        assert fallback.whole == by_token(text, EVERY), hex(first)
 
 
 def test_core_refuses_no_bytes() -> None:

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 
+from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.stored import Codes, Restored, Values, cut, ordered, pack, unpack
+from clusterd_consumer.postings.stored import Codes, Restored, Values, cut, flags_of, ordered, pack, unpack
 
 Keys = npt.NDArray[np.uint32]
 
@@ -40,6 +41,11 @@ def fmix32(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 
 def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[bytes, Keys]:
     """Return the stored form of a sketch and the keys under which it is posted."""
+    if CORE is not None and scheme.candidates == "prefix" and profile.kind != "v":
+        flags = flags_of(sketch, profile)
+        arguments = mantissa(profile), flags, scheme.prefix, scheme.modulus, profile.code
+        stored, keys = CORE.pack(sketch.values, *arguments)
+        return stored, np.frombuffer(keys, "<u4")
     values = ordered(sketch, profile)
     codes = cut(values, mantissa(profile))
     if scheme.candidates == "super":

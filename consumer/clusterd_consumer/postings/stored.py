@@ -91,13 +91,17 @@ def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: npt.NDArr
     n = len(codes)
     if n == 0:
         return bytes(4)
-    exact = n == sketch.shingles
-    flags = OCTAVE * (profile.kind == "v") + EXACT * exact + UNBOUNDED * (exact or profile.kind == "mod")
-    header = np.array([n * 8 + flags, codes[0]], "<u4").tobytes()
+    header = np.array([n * 8 + flags_of(sketch, profile), codes[0]], "<u4").tobytes()
     bits = mantissa(profile)
     differences = codes[1:].astype(np.int64) - codes[:-1].astype(np.int64)
     k = parameters(n, bits)
     return header + _lows(differences, k, bits) + _highs(differences >> k) + extras.astype("<u2").tobytes()
+
+
+def flags_of(sketch: StreamSketch, profile: Profile) -> int:
+    """Return what the header says of a sketch beside its number of values."""
+    exact = sketch.complete
+    return OCTAVE * (profile.kind == "v") + EXACT * exact + UNBOUNDED * (exact or profile.kind == "mod")
 
 
 def unpack(stored: bytes, bits: int) -> Stored:

@@ -18,7 +18,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.stored import Codes, Stored, unpack
+
+#: Codes of A and of B up to the common threshold, codes in common, whether each document was seen whole.
+Counts = tuple[int, int, int, bool, bool]
 
 #: Fewest sampled values that may speak for a containment (chosen: at 8 of 8 in common, c is above .69 with 95 %).
 EVIDENCE: Final = 8
@@ -47,17 +51,19 @@ NOTHING: Final = Verdict(0.0, 0.0, 0.0)
 
 def judge(a: bytes, b: bytes, bits: int) -> Verdict:
     """Return the verdict on two stored sketches of one profile."""
-    return _conclude(*_count(unpack(a, bits), unpack(b, bits), bits), bits)
+    return judge_many(a, [b], bits)[0]
 
 
 def judge_many(query: bytes, candidates: list[bytes], bits: int) -> list[Verdict]:
     """Return the verdict on a query and each candidate."""
+    if CORE is not None:
+        counted: list[Counts] = CORE.judge(query, candidates, bits)
+        return [_conclude(counts, bits) for counts in counted]
     decoded = unpack(query, bits)
-    return [_conclude(*_count(decoded, unpack(candidate, bits), bits), bits) for candidate in candidates]
+    return [_conclude(_count(decoded, unpack(candidate, bits), bits), bits) for candidate in candidates]
 
 
-def _count(a: Stored, b: Stored, bits: int) -> tuple[int, int, int, bool, bool]:
-    """Return codes of A and of B up to the common threshold, codes in common, and whether each was seen whole."""
+def _count(a: Stored, b: Stored, bits: int) -> Counts:
     limit = min(_threshold(a, bits), _threshold(b, bits))
     codes_a = a.codes[: np.searchsorted(a.codes, limit, "right")]
     codes_b = b.codes[: np.searchsorted(b.codes, limit, "right")]
@@ -81,8 +87,9 @@ def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
     return (codes.astype(np.uint64) << np.uint64(24)) + repeats.astype(np.uint64)
 
 
-def _conclude(a: int, b: int, common: int, whole_a: bool, whole_b: bool, bits: int) -> Verdict:
+def _conclude(counts: Counts, bits: int) -> Verdict:
     """Turn counts into ratios, corrected for chance."""
+    a, b, common, whole_a, whole_b = counts
     if not a or not b or not common:
         return NOTHING
     x = max(0.0, common - (a - common) * (b - common) / (3 << bits))

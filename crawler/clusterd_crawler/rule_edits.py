@@ -26,6 +26,8 @@ class Edited(Enum):
 Applied = Edited | None
 EditFunction = Callable[[Url], Applied]
 
+#: "Whatever value it has": written over a value, never added where there is none.
+ANY_VALUE: Final = "*"
 #: Characters that stay as they are in a path component and in a query value.
 _IN_PATH: Final = "-._~!$&'()*+,=:@%"
 _IN_QUERY: Final = "-._~!$'()*+,:@/?%="
@@ -196,7 +198,7 @@ def _write_query(url: Url, key: Key, value: str) -> Applied:
                     return None
                 url.query[index] = (key.name, value)
                 return Edited.CHANGED
-    if left != 1:
+    if left != 1 or value == ANY_VALUE:
         return None
     url.query.append((key.name, value))
     return Edited.CHANGED

@@ -263,7 +263,7 @@ def test_status_counts_what_is_in_the_store(cli: Cli, rules: RuleService, tmp_pa
 def test_pages_that_come_in_become_rules(cli: Cli, tmp_path: Path) -> None:
     """The whole path without a daemon: ingest, learn, list, explain."""
     rows = []
-    for number in range(40):
+    for number in range(300):
         text = " ".join(f"item{number} word{n}" for n in range(40))
         rows += [{"url": f"http://{HOST}/item?id={number}", "text": text}]
         rows += [{"url": f"http://{HOST}/item?id={number}&sid={number * 7 + s}", "text": text} for s in range(2)]

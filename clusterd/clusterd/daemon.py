@@ -2,8 +2,7 @@
 
 Two threads with connections of their own. The main one works the log into the index and hands on what it said
 (`clusterd_consumer.worker`). The other one does what can wait, so that no page waits for it: settling of clusters,
-learning, retention, the report to `clusterd run --check`. A fault in handing on (a rule learner that trips over one
-host, say) is logged and counted; the partition goes on.
+learning, retention (`clusterd.upkeep`). A third beats for `clusterd run --check` (`clusterd.health`).
 """
 
 from __future__ import annotations
@@ -15,35 +14,23 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.redis_connection import unable
-from clusterd_consumer.transport.contract import Transport
-from clusterd_consumer.worker import FLUSH_TIMEOUT, Batch, StopFlag, Worker
-from clusterd_crawler import topics
+from clusterd_consumer.worker import StopFlag, Worker
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.message import Verdict, encode_verdict
 
-from clusterd.alerts import Alert, Alerts, alerts_of, now_ms
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
+from clusterd.handing import Handing
 from clusterd.health import Heart, Report
 from clusterd.services import Progress, Services, open_services
+from clusterd.upkeep import Upkeep, learn
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two rounds of upkeep while there is nothing to settle; between two lessons; between two looks at lag.
-UPKEEP_INTERVAL: Final = 0.2
-LEARN_INTERVAL: Final = 1.0
-LAG_INTERVAL: Final = 5.0
-#: Seconds of a round of upkeep after which no further host's rules are learned.
-LEARN_SECONDS: Final = 2.0
-#: Seconds between two rounds of retention.
-RETENTION_INTERVAL: Final = 600.0
-DAY_MS: Final = 86_400_000
 #: Seconds between two looks at the parent process.
 PARENT_INTERVAL: Final = 0.5
 #: Seconds to wait for pages when working off what is pending: the end is noticed by one empty poll.
@@ -51,133 +38,6 @@ LAST_POLL: Final = 0.05
 #: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
 RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 60.0
-
-#: The policy that a verdict tells the cluster of, first that is in use.
-VERDICT_POLICIES: Final = ("near", "identical")
-
-
-class Handing:
-    """What follows an applied batch: verdicts, alerts, evidence, skips. Faults are contained, outages are not."""
-
-    def __init__(self, services: Services, transport: Transport, report: Report | None = None) -> None:
-        self._services = services
-        self._transport = transport
-        self._report = report
-        self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
-
-    def __call__(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        """Hand on one batch."""
-        self._contained(self._answer, batch, outcomes)
-        self._contained(self._alert, batch, outcomes)
-        if batch.sketches:
-            self._contained(self._services.rulebook.observe, batch.sketches, outcomes)
-        if batch.skips:
-            self._contained(self._services.rulebook.record_skips, batch.skips)
-
-    def close(self) -> None:
-        """Close the sinks of alerts."""
-        self._alerts.close()
-
-    def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        """Send the verdicts that crawls wait for."""
-        for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
-            if sketch.wants_verdict:
-                self._transport.publish(
-                    topics.VERDICTS, sketch.crawl.encode(), encode_verdict(verdict(sketch.crawl, outcome))
-                )
-
-    def _alert(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
-        at = now_ms()
-        alerts: list[Alert] = []
-        for record, outcome in zip(batch.records, outcomes, strict=True):
-            alerts += alerts_of(outcome, at, record.again)
-        self._alerts.publish(alerts)
-
-    def _contained(self, work: Callable[..., Any], *arguments: Any) -> None:
-        try:
-            work(*arguments)
-        except Exception as error:
-            if isinstance(error, Unreachable) or unable(error):
-                raise
-            log.exception("%s failed; the stream goes on", getattr(work, "__qualname__", work))
-            if self._report is not None:
-                self._report.last_error = f"{type(error).__name__}: {error}"
-
-
-def verdict(crawl: str, outcome: Outcome) -> Verdict:
-    """Return the answer to a crawl: the best match, and the cluster under the first policy in which it has company."""
-    policy = next((p for p in (*VERDICT_POLICIES, *outcome.clusters) if p in outcome.clusters), VERDICT_POLICIES[0])
-    cluster, size = outcome.clusters.get(policy, (None, 1))
-    return Verdict(
-        url=outcome.url,
-        fetched_at=outcome.fetched_at,
-        crawl=crawl,
-        match=outcome.match,
-        resemblance=outcome.resemblance,
-        cluster=cluster,
-        policy=policy,
-        size=size,
-    )
-
-
-class Upkeep:
-    """What can wait, in a thread with connections of its own."""
-
-    def __init__(self, services: Services, report: Report) -> None:
-        self._services = services
-        self._report = report
-        self._stop = threading.Event()
-        self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0}
-        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Finish the step in hand."""
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        with self._services as services:
-            while not self._stop.is_set():
-                pause = UPKEEP_INTERVAL
-                try:
-                    if self.round(services):
-                        pause = 0.0
-                except Exception as error:
-                    if not isinstance(error, Unreachable) and not unable(error):
-                        log.exception("upkeep failed; it is tried again")
-                        self._report.last_error = f"{type(error).__name__}: {error}"
-                    pause = LEARN_INTERVAL
-                self._stop.wait(pause)
-
-    def round(self, services: Services) -> int:
-        """Do what is due; return how many clusters still settle."""
-        self._report.settling = services.index.settle(services.config.settle_steps)
-        if self._is_due("learn", LEARN_INTERVAL):
-            learn(services)
-        if self._is_due("lag", LAG_INTERVAL):
-            self._report.lag = services.lag()
-        if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
-            gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
-            log.info("forgot %d superseded versions", gone)
-        return self._report.settling
-
-    def _is_due(self, what: str, interval: float) -> bool:
-        now = time.monotonic()
-        if now < self._due[what]:
-            return False
-        self._due[what] = now + interval
-        return True
-
-
-def learn(services: Services, seconds: float = LEARN_SECONDS) -> int:
-    """Learn what is due, beginning no host after ``seconds``; return how many rule sets were published and arrived."""
-    published = services.rulebook.learn_due(now_ms(), seconds)
-    services.publisher.flush(FLUSH_TIMEOUT)
-    return len(published)
 
 
 def make_worker(

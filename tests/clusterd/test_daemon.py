@@ -17,7 +17,7 @@ import pytest
 import redis
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
-from clusterd.daemon import Handing, verdict
+from clusterd.handing import Handing, verdict
 from clusterd.services import Services, open_services, process_pending, publish_sketches
 from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.worker import Batch

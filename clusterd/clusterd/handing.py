@@ -1,0 +1,92 @@
+"""What follows an applied batch: verdicts, alerts, evidence for rules, skips.
+
+A fault in one of them (a rule learner that trips over one host, say) is logged and counted, and the partition goes on;
+an outage is passed on to the worker, which tries again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from clusterd_consumer.redis_connection import unable
+from clusterd_consumer.transport.contract import Transport
+from clusterd_consumer.worker import Batch
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.message import Verdict, encode_verdict
+
+from clusterd.alerts import Alert, Alerts, alerts_of, now_ms
+from clusterd.clusters.contract import Outcome
+from clusterd.health import Report
+from clusterd.services import Services
+
+log = logging.getLogger(__name__)
+
+#: The policy that a verdict tells the cluster of, first that is in use.
+VERDICT_POLICIES: Final = ("near", "identical")
+
+
+class Handing:
+    """What follows an applied batch: verdicts, alerts, evidence, skips. Faults are contained, outages are not."""
+
+    def __init__(self, services: Services, transport: Transport, report: Report | None = None) -> None:
+        self._services = services
+        self._transport = transport
+        self._report = report
+        self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
+
+    def __call__(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Hand on one batch."""
+        self._contained(self._answer, batch, outcomes)
+        self._contained(self._alert, batch, outcomes)
+        if batch.sketches:
+            self._contained(self._services.rulebook.observe, batch.sketches, outcomes)
+        if batch.skips:
+            self._contained(self._services.rulebook.record_skips, batch.skips)
+
+    def close(self) -> None:
+        """Close the sinks of alerts."""
+        self._alerts.close()
+
+    def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Send the verdicts that crawls wait for."""
+        for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
+            if sketch.wants_verdict:
+                self._transport.publish(
+                    topics.VERDICTS, sketch.crawl.encode(), encode_verdict(verdict(sketch.crawl, outcome))
+                )
+
+    def _alert(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        at = now_ms()
+        alerts: list[Alert] = []
+        for record, outcome in zip(batch.records, outcomes, strict=True):
+            alerts += alerts_of(outcome, at, record.again)
+        self._alerts.publish(alerts)
+
+    def _contained(self, work: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            work(*arguments)
+        except Exception as error:
+            if isinstance(error, Unreachable) or unable(error):
+                raise
+            log.exception("%s failed; the stream goes on", getattr(work, "__qualname__", work))
+            if self._report is not None:
+                self._report.last_error = f"{type(error).__name__}: {error}"
+
+
+def verdict(crawl: str, outcome: Outcome) -> Verdict:
+    """Return the answer to a crawl: the best match, and the cluster under the first policy in which it has company."""
+    policy = next((p for p in (*VERDICT_POLICIES, *outcome.clusters) if p in outcome.clusters), VERDICT_POLICIES[0])
+    cluster, size = outcome.clusters.get(policy, (None, 1))
+    return Verdict(
+        url=outcome.url,
+        fetched_at=outcome.fetched_at,
+        crawl=crawl,
+        match=outcome.match,
+        resemblance=outcome.resemblance,
+        cluster=cluster,
+        policy=policy,
+        size=size,
+    )

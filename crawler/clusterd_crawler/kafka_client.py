@@ -1,12 +1,13 @@
 """What the Kafka producer and consumer of the crawl share: addresses, time limits, errors as ours.
 
-A client that cannot reach its broker while it is built leaks its sockets and blocks; so a port is tried first.
+A producer or consumer that cannot reach its broker while it is built blocks, and leaves its sockets open: so a port is
+tried first, and what was opened is closed (`build`).
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Final
 
@@ -47,6 +48,24 @@ def probe(setting: str) -> None:
         except (OSError, ValueError) as error:
             reasons.append(f"{server}: {error}")
     raise Unreachable(f"no Kafka at {'; '.join(reasons) or repr(setting)}")
+
+
+def build(made: Any, **options: Any) -> Any:
+    """Return a producer or consumer of the class ``made``; where it cannot be built, close what it had opened."""
+    connections: list[Any] = []
+    connection: Callable[..., Any] = made.DEFAULT_CONFIG["kafka_client"]
+
+    def connect(*given: Any, **named: Any) -> Any:
+        connections.append(connection(*given, **named))
+        return connections[-1]
+
+    with translated():
+        try:
+            return made(kafka_client=connect, bootstrap_timeout_ms=BOOTSTRAP_MS, **options)
+        except BaseException:
+            for opened in connections:
+                opened.close()
+            raise
 
 
 @contextmanager

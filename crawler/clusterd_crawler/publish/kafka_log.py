@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from clusterd_crawler.kafka_client import BOOTSTRAP_MS, client_library, probe, servers, translated
+from clusterd_crawler.kafka_client import build, client_library, probe, servers, translated
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.spool import Entry
 
@@ -31,20 +31,19 @@ class KafkaLog:
         probe(setting)
         self._topic = topic
         self._too_large = library.errors.MessageSizeTooLargeError
-        with translated():
-            self._producer: Any = library.KafkaProducer(
-                bootstrap_servers=servers(setting),
-                enable_idempotence=False,
-                acks="all",
-                linger_ms=0,
-                bootstrap_timeout_ms=BOOTSTRAP_MS,
-                max_block_ms=MAX_BLOCK_MS,
-                request_timeout_ms=REQUEST_MS,
-                delivery_timeout_ms=DELIVERY_MS,
-                metrics_enabled=False,
-                # The daemon makes the topics, with their partitions; until then messages wait.
-                allow_auto_create_topics=False,
-            )
+        self._producer = build(
+            library.KafkaProducer,
+            bootstrap_servers=servers(setting),
+            enable_idempotence=False,
+            acks="all",
+            linger_ms=0,
+            max_block_ms=MAX_BLOCK_MS,
+            request_timeout_ms=REQUEST_MS,
+            delivery_timeout_ms=DELIVERY_MS,
+            metrics_enabled=False,
+            # The daemon makes the topics, with their partitions; until then messages wait.
+            allow_auto_create_topics=False,
+        )
 
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries ask for the topic's partitions, to see whether a broker answers."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.kafka_client import BOOTSTRAP_MS, client_library, probe, servers, translated
+from clusterd_crawler.kafka_client import build, client_library, probe, servers, translated
 from clusterd_crawler.subscribe.contract import News
 
 #: Milliseconds for an answer, and for closing.
@@ -28,16 +28,15 @@ class KafkaFeed:
         probe(setting)
         self._rules: dict[str, bytes] = {}
         self._topics = {prefix + topic: topic for topic in (topics.RULES, topics.VERDICTS)}
-        with translated():
-            self._consumer: Any = library.KafkaConsumer(
-                bootstrap_servers=servers(setting),
-                enable_auto_commit=False,
-                allow_auto_create_topics=False,
-                bootstrap_timeout_ms=BOOTSTRAP_MS,
-                request_timeout_ms=REQUEST_MS,
-                fetch_max_wait_ms=100,
-                metrics_enabled=False,
-            )
+        self._consumer = build(
+            library.KafkaConsumer,
+            bootstrap_servers=servers(setting),
+            enable_auto_commit=False,
+            allow_auto_create_topics=False,
+            request_timeout_ms=REQUEST_MS,
+            fetch_max_wait_ms=100,
+            metrics_enabled=False,
+        )
         try:
             with translated():
                 self._assign(library.TopicPartition)

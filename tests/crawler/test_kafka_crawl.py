@@ -1,0 +1,153 @@
+"""Crawls on a real Kafka: pages, rules and verdicts over its topics, and a broker that dies and freezes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_consumer.transport import kafka_topics
+from clusterd_crawler import topics
+from clusterd_crawler.message import SkipReport, Verdict, decode, encode_verdict
+from clusterd_crawler.publish.kafka_log import KafkaLog
+from clusterd_crawler.publish.publisher import Publisher
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.spool import Spool
+from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
+from clusterd_crawler.subscribe.subscriber import Subscriber
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from tests.conftest import needs_kafka
+from tests.crawler.crawling import crawl, sid_rule
+from tests.crawler.outage import wait_until
+from tests.crawler.site import running
+from tests.services.kafka_broker import KafkaBroker
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def own() -> str:
+    """Return a topic prefix of this test's own."""
+    return f"t{uuid.uuid4().hex[:10]}-"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
+    needs_kafka()
+    made = KafkaBroker(tmp_path / "broker")
+    yield made
+    made.kill()
+
+
+def arrived(bootstrap: str, topic: str) -> list[bytes]:
+    """Return everything that lies in a topic."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+    try:
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        ends = consumer.end_offsets(partitions)
+        found: list[bytes] = []
+        deadline = time.monotonic() + 30
+        while len(found) < sum(ends.values()) and time.monotonic() < deadline:
+            found += [record.value for records in consumer.poll(timeout_ms=200).values() for record in records]
+        return found
+    finally:
+        consumer.close()
+
+
+def produce(bootstrap: str, topic: str, key: bytes, value: bytes) -> None:
+    producer = KafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=False, acks="all")
+    try:
+        producer.send(topic, key=key, value=value).get(20)
+    finally:
+        producer.close()
+
+
+def test_a_crawl_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:
+    kafka_topics.ensure([kafka_bootstrap], own)
+    settings: dict[str, Any] = {"CLUSTERD_KAFKA": f"kafka://{kafka_bootstrap}", "CLUSTERD_KAFKA_PREFIX": own}
+    with running() as site:
+        rules = RuleSet(site.host, 1, (sid_rule(site.host),))
+        produce(kafka_bootstrap, own + topics.RULES, site.host.encode(), json.dumps(rules.to_json()).encode())
+        steps = [f"{site.url}/page/1", {"pause": 4}, *(f"{site.url}/page/1?sid={n}" for n in range(5))]
+        done = crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 0})
+        assert len(done.seen) == done.stat("sketched") == 1
+        assert done.stat("skipped") == 5
+        assert done.stat("published") == 6
+        messages = [decode(raw) for raw in arrived(kafka_bootstrap, own + topics.SKETCHES)]
+        assert sum(isinstance(message, SkipReport) for message in messages) == 5
+        assert {message.url for message in messages} == {step for step in steps if isinstance(step, str)}
+
+
+def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
+    kafka_topics.ensure([kafka_bootstrap], own)
+    rules: list[RuleSet] = []
+    verdicts: list[Verdict] = []
+
+    def publish(version: int) -> None:
+        raw = json.dumps(RuleSet("a.test", version, ()).to_json()).encode()
+        produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
+
+    publish(1)
+    verdict = Verdict("http://a.test/", 5, "c")
+    produce(kafka_bootstrap, own + topics.VERDICTS, b"k", encode_verdict(verdict))
+    subscriber = Subscriber(lambda: KafkaFeed(kafka_bootstrap, own), rules.append, verdicts.extend, "c")
+    try:
+        assert subscriber.connected.wait(20)
+        time.sleep(1)
+        subscriber.meet("a.test")
+        wait_until(lambda: [found.version for found in rules] == [1])
+        publish(2)
+        produce(kafka_bootstrap, own + topics.VERDICTS, b"k", encode_verdict(verdict))
+        wait_until(lambda: [found.version for found in rules] == [1, 2] and len(verdicts) == 1)
+    finally:
+        subscriber.close(5)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the GC
+def test_a_broker_that_comes_late_freezes_and_dies_gets_everything(broker: KafkaBroker, tmp_path: Path) -> None:
+    log, spool = (lambda: KafkaLog(broker.bootstrap, "sketches")), (lambda: Spool(tmp_path / "spool", 10**8))
+    out = Publisher(log, spool, capacity=100)
+
+    def offer(start: int, count: int = 500) -> None:
+        for number in range(start, start + count):
+            before = time.perf_counter()
+            out.offer(b"%d" % number, b"%06d" % number)
+            assert time.perf_counter() - before < 0.2
+            time.sleep(0.001)
+
+    offer(0)
+    wait_until(lambda: out.counts.spooled == 500)
+    broker.start()
+    kafka_topics.ensure([broker.bootstrap], partitions=2)
+    wait_until(lambda: out.counts.published == 500, seconds=30)
+    broker.signal(signal.SIGSTOP)
+    offer(500)
+    broker.signal(signal.SIGCONT)
+    wait_until(lambda: out.waiting() == 0, seconds=60)
+    broker.kill()
+    offer(1000)
+    broker.start()
+    wait_until(lambda: out.waiting() == 0, seconds=60)
+    out.close(10)
+    assert set(arrived(broker.bootstrap, "sketches")) == {b"%06d" % number for number in range(1500)}
+    assert out.counts.dropped == 0
+
+
+def test_a_message_that_is_too_large_is_dropped_alone(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:
+    kafka_topics.ensure([kafka_bootstrap], own)
+    topic = own + topics.SKETCHES
+    out = Publisher(lambda: KafkaLog(kafka_bootstrap, topic), lambda: Spool(tmp_path, 10**8), capacity=100)
+    for value in (b"a", b"x" * 3_000_000, b"b"):
+        out.offer(b"key", value)
+    wait_until(lambda: out.counts.published == 2, seconds=30)
+    out.close(10)
+    assert (out.counts.dropped, len(list(tmp_path.glob("*.spool")))) == (1, 0)
+    assert arrived(kafka_bootstrap, topic) == [b"a", b"b"]

@@ -240,7 +240,49 @@ def test_a_rule_that_a_watched_page_contradicts_is_retired_by_itself(serve: Serv
     assert log.sets[-1].rules == ()
     assert log.sets[-1].retired == ((sid_rule().id, "a watched page differed"),)
     turn = service.entry(sid_rule().id).last
-    assert (turn.state, turn.by, turn.at) == ("retired", "watch", 2)
+    assert (turn.state, turn.by, turn.at) == ("retired", "learner", 2)
+
+
+def test_three_watched_pages_that_differ_retire_a_rule_that_the_learner_stands_by(serve: Serve, log: Log) -> None:
+    class Stubborn(SidLearner):
+        def learn(self, at: int) -> RuleSet | None:
+            self.pages = [replace(page, explored="") for page in self.pages]
+            return super().learn(at)
+
+        def due(self) -> bool:
+            return not self.live
+
+    service = serve(Stubborn)
+    service.observe(duplicates())
+    service.learn_due(now=1)
+    for number in range(3):
+        assert [rule.state for rule in service.rules()] == ["live"]
+        service.observe([contradiction(number)])
+        service.learn_due(now=2 + number)
+    assert log.sets[-1].retired == ((sid_rule().id, "3 of 3 watched pages differed"),)
+    assert service.entry(sid_rule().id).last.by == "watch"
+    # The learner would say it again; neither it nor one that is built anew brings it back.
+    service.observe(duplicates(9, at=20))
+    service.learn_due(now=9)
+    service.close()
+    again = serve(Stubborn)
+    again.observe(duplicates(12, at=30))
+    again.learn_due(now=10)
+    assert list(again.rules()) == []
+    assert len(log.sets) == 2
+
+
+def test_many_watched_pages_that_agree_outweigh_a_few_that_differ(serve: Serve) -> None:
+    service, ref = serve(), sid_rule(key=Key("ref"))
+    service.import_rules([ref], at=1)
+    service.observe([sketch(f"http://{HOST}/{n}", n + 1) for n in range(400)])
+    watched = [
+        sketch(f"http://{HOST}/{n}?ref=1", n + 1, 2, explored=ref.id, instead_of=f"http://{HOST}/{n}")
+        for n in range(400)
+    ]
+    service.observe([*watched[3:], *(replace(page, main=replace(page.main, text=9_999)) for page in watched[:3])])
+    service.learn_due(now=2)
+    assert [rule.state for rule in service.rules()] == ["live"]
 
 
 def test_what_the_evidence_no_longer_says_may_come_back(serve: Serve, log: Log) -> None:
@@ -284,6 +326,23 @@ def test_a_pinned_rule_stays_whatever_the_watch_says(serve: Serve, log: Log) -> 
     assert [rule.state for rule in log.sets[-1].rules] == ["pinned"]
     service.retire(sid_rule().id, at=4)
     assert log.sets[-1].rules == ()
+
+
+def test_what_could_not_be_saved_is_learned_again(serve: Serve, book: RuleBook, log: Log) -> None:
+    service = serve()
+    service.observe(duplicates())
+    save, calls = book.save, []
+
+    def unreachable(state: object, before: object) -> bool:
+        calls.append(state)
+        raise Unreachable("the store is away")
+
+    book.save = unreachable  # type: ignore[method-assign]
+    with pytest.raises(Unreachable):
+        service.learn_due(now=1)
+    book.save = save  # type: ignore[method-assign]
+    assert [rules.version for rules in service.learn_due(now=2)] == [2]
+    assert len(calls) == 1
 
 
 def test_versions_rise_over_a_store_that_was_lost(serve: Serve, log: Log) -> None:

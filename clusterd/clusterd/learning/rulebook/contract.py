@@ -26,8 +26,10 @@ HISTORY_LIMIT: Final = 50
 #: URLs that an operator may exempt on one host; beyond it the rule should be retired instead.
 UNSKIP_LIMIT: Final = 10_000
 
-#: Who changed a rule's state. What ``relearned`` retired may come back by itself, the rest may not.
-By = Literal["learner", "watch", "relearned", "hand", "import"]
+#: Who changed a rule's state: the learner by saying so, or by no longer naming the rule (``relearned``); the watch, as
+#: pages fetched in spite of the rule contradicted it; the operator by hand or by importing a file. What the watch or a
+#: hand retired does not come back by itself.
+By = Literal["learner", "relearned", "watch", "hand", "import"]
 
 
 @dataclass(frozen=True, slots=True)

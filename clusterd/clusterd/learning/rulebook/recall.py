@@ -20,6 +20,9 @@ from clusterd.learning.rulebook.contract import HostRules
 
 #: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
 PAGES_LIMIT: Final = 500_000
+#: Contradicting pages that retire a rule, unless so many times more agreed (a skip precision of .99 is what we aim at).
+STRIKES: Final = 3
+STRIKE_AGREEMENTS: Final = 100
 #: Pages that a learner counts for at least: an empty one has its weight too.
 LEAST_PAGES: Final = 50
 
@@ -34,8 +37,10 @@ class Recall:
     version: int = -1
     #: Hash of URL → (fetch time, content): deliveries repeated and pages that come late are not shown again.
     shown: dict[int, tuple[int, int]] = field(default_factory=dict)
-    #: Rule → [agreed, differed]: pages fetched to watch a rule that the learner does not know (an imported one).
+    #: Rule → [agreed, differed]: pages that were fetched to watch it, against the page they were to be skipped for.
     trials: dict[str, list[int]] = field(default_factory=dict)
+    #: Rules that too many of them contradict, and that the book was told of.
+    failed: set[str] = field(default_factory=set)
 
     def show(self, pages: Iterable[Page]) -> None:
         """Let the learner see the pages that are new to it."""
@@ -57,8 +62,18 @@ class Recall:
         if known is not None:
             self.trials.setdefault(page.explored, [0, 0])[known[1] != page.content] += 1
 
+    def failing(self) -> dict[str, str]:
+        """Return the rules that too many watched pages contradict, with the reason; each is returned once."""
+        found = {
+            rule: f"{differed} of {agreed + differed} watched pages differed"
+            for rule, (agreed, differed) in self.trials.items()
+            if rule not in self.failed and differed >= STRIKES and agreed < STRIKE_AGREEMENTS * differed
+        }
+        self.failed |= set(found)
+        return found
+
     def tell(self, state: HostRules) -> None:
-        """Tell the learner what the operator decided: rules retired for good, rules pinned.
+        """Tell the learner what was decided without it: rules retired for good, rules pinned.
 
         A learner that was rebuilt may not know such a rule yet; it is told again when it has learned it.
         """

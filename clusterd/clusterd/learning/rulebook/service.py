@@ -3,8 +3,8 @@
 Learning a host (`RuleService.learn_due`) is done by one worker at a time, which holds the host's lease:
 
 1. its learner is brought up to date with the evidence log, and with what was decided without it;
-2. where the evidence changed enough, it learns;
-3. what it says is merged into the book by compare-and-set, and tried again where another change came first;
+2. where the evidence changed enough, it learns; the rules that watched pages contradict are told apart;
+3. what both say is merged into the book by compare-and-set, and tried again where another change came first;
 4. the new rule set is offered to crawlers that start later, and published to those that run;
 5. the host is taken off the list of changed ones, unless evidence has come since.
 
@@ -49,9 +49,6 @@ SLACK: Final = 1.25
 LOOSE_BLOCKS: Final = 2_000
 #: Times that a change is tried again when another came first.
 ATTEMPTS: Final = 8
-#: Contradicting pages that retire an imported rule, unless that many times more agreed.
-STRIKES: Final = 3
-STRIKE_AGREEMENTS: Final = 100
 
 
 def _learner(host: str) -> HostLearner:
@@ -104,12 +101,12 @@ class RuleService:
                 continue
             try:
                 rules = self._look_at(host, now)
-            except Unreachable:
-                raise
-            except Exception:
-                # One host's evidence must not keep the others from being learned; more of it starts its learner anew.
-                log.exception("the rules of %s could not be learned", host)
+            except Exception as error:
+                # What the learner said is lost with it; the next one says it again, from the evidence.
                 self._recalls.forget(host)
+                if isinstance(error, Unreachable):
+                    raise
+                log.exception("the rules of %s could not be learned; the other hosts go on", host)
                 rules = None
             self.book.looked_at(host, times)
             if rules is not None:
@@ -184,16 +181,16 @@ class RuleService:
 
     def _look_at(self, host: str, now: int) -> RuleSet | None:
         recall = self._caught_up(host)
-        before = self.book.load(host).rules.version
-        struck = _struck(recall.trials)
+        before = self.book.version(host)
+        failing = recall.failing()
         learned = recall.learner.learn(now) if recall.learner.due() else None
-        if learned is None and not struck:
+        if learned is None and not failing:
             return None
 
         def change(state: HostRules) -> HostRules:
             if learned is not None:
                 state = turns.relearned(state, learned, now)
-            return turns.turned(state, _strikes(state, struck), now) if struck else state
+            return turns.turned(state, _strikes(state, failing), now) if failing else state
 
         state = self._change(host, change)
         recall.tell(state)
@@ -280,19 +277,10 @@ def _page(sketch: Sketch) -> Page | None:
     return Page(url, main.text, main.tokens, sketch.names, sketch.fetched_at, sketch.explored, instead_of)
 
 
-def _struck(trials: Mapping[str, list[int]]) -> dict[str, str]:
-    """Return the rules that too many watched pages contradict, with the reason."""
-    return {
-        rule: f"{differed} of {agreed + differed} watched pages differed"
-        for rule, (agreed, differed) in trials.items()
-        if differed >= STRIKES and agreed < STRIKE_AGREEMENTS * differed
-    }
-
-
-def _strikes(state: HostRules, struck: Mapping[str, str]) -> dict[str, tuple[State, By, str]]:
-    """Return the change that retires those of the rules that are imported and live; others are the learner's."""
+def _strikes(state: HostRules, failing: Mapping[str, str]) -> dict[str, tuple[State, By, str]]:
+    """Return the change that retires those of the rules that are live; pinned ones stay."""
     return {
         rule: ("retired", "watch", reason)
-        for rule, reason in struck.items()
-        if (entry := state.entries.get(rule)) and entry.rule.state == "live" and entry.last.by == "import"
+        for rule, reason in failing.items()
+        if (entry := state.entries.get(rule)) and entry.rule.state == "live"
     }

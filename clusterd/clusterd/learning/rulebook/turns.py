@@ -33,10 +33,10 @@ NOT_LEARNED: Final = frozenset({"import", "hand"})
 def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
     """Return the state after learning.
 
-    1. What the learner says has failed is retired for good; what it merely says no longer is retired until it says it
-       again. Pinned rules stay, and imported ones, which the learner does not know.
-    2. Its other rules are entered, with their new figures, unless the operator has retired them. They come first and
-       in the learner's order, which is the order in which they are applied.
+    1. What the learner has retired, or no longer says, is retired until it says it again. Pinned rules stay, and
+       imported ones, which the learner does not know.
+    2. Its other rules are entered, with their new figures, unless they are barred. They come first and in the
+       learner's order, which is the order in which they are applied.
     """
     entries = dict(before.entries)
     said = {rule.id: rule for rule in learned.rules if rule.state in IN_FORCE}
@@ -46,7 +46,7 @@ def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
         if rule.state != "live" or rule.id in said:
             continue
         if rule.id in failed:
-            entries[rule.id] = _turned(entry, at, "retired", "watch", failed[rule.id])
+            entries[rule.id] = _turned(entry, at, "retired", "learner", failed[rule.id])
         elif entry.last.by not in NOT_LEARNED:
             entries[rule.id] = _turned(entry, at, "retired", "relearned", "the evidence no longer says so")
     for rule in said.values():
@@ -87,8 +87,8 @@ def unskipped(before: HostRules, urls: Iterable[str], at: int) -> HostRules:
 
 
 def barred(entry: Entry) -> bool:
-    """Whether the operator has retired the rule, so that it does not come back by itself."""
-    return entry.rule.state == "retired" and entry.last.by == "hand"
+    """Whether the operator or the watch has retired the rule, so that it does not come back by itself."""
+    return entry.rule.state == "retired" and entry.last.by in {"hand", "watch"}
 
 
 def _entered(known: Entry | None, rule: Rule, at: int) -> Entry:
@@ -108,7 +108,7 @@ def _turned(entry: Entry, at: int, state: State, by: By, reason: str) -> Entry:
 def _settled(before: HostRules, entries: dict[str, Entry], at: int) -> HostRules:
     """Bound the retired rules and make the set to publish, of a later version where the crawlers must be told."""
     gone = [entry for entry in entries.values() if entry.rule.state == "retired"]
-    gone.sort(key=lambda entry: (entry.last.by == "hand", entry.last.at))
+    gone.sort(key=lambda entry: (barred(entry), entry.last.at))
     for entry in gone[: max(0, len(gone) - RETIRED_LIMIT)]:
         del entries[entry.rule.id]
     in_force = tuple(entry.rule for entry in entries.values() if entry.rule.state in IN_FORCE)

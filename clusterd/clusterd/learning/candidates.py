@@ -169,7 +169,7 @@ def _replacements(snapshot: Snapshot, key: ColumnKey, first: int, second: int) -
     if np.count_nonzero(values == first) < np.count_nonzero(values == second):
         first, second = second, first
     kept, gone = snapshot.columns[key].column.text(first), snapshot.columns[key].column.text(second)
-    if kept is None or gone is None or VALUELESS in {kept, gone}:
+    if VALUELESS in {kept, gone}:
         return []
     return [Replace((key,), second, gone, kept)]
 

@@ -75,26 +75,26 @@ class Attribute:
         """The key as rules write it."""
         return Key(*self.column) if self.column is not None else Key(start=self.start, end=self.end)
 
+    def text(self, snapshot: Snapshot, number: int) -> str:
+        """Return the text of a value."""
+        return self.texts[number] if self.column is None else snapshot.columns[self.column].column.text(number)
+
+    def written(self, snapshot: Snapshot, numbers: Rows) -> Rows:
+        """Return those of the values that a condition can name: a key without ``=`` cannot be told from one with it."""
+        named = [not number or self.text(snapshot, int(number)) != VALUELESS for number in numbers]
+        return numbers[np.array(named, np.bool_)] if len(numbers) else numbers
+
     def condition(self, snapshot: Snapshot, numbers: Rows) -> Condition | None:
-        """Return the condition that the value is one of these, or None where it cannot be written."""
+        """Return the condition that the value is one of these, or None where they are too many to list."""
         absent = bool(len(numbers)) and int(numbers[0]) == 0
-        present = [int(number) for number in numbers if number]
-        if len(present) > LISTED:
-            return None
-        if self.column is not None:
-            column = snapshot.columns[self.column].column
-            found = [column.text(number) for number in present]
-        else:
-            found = [self.texts[number] for number in present]
-        key = self.key
-        texts = tuple(sorted(text for text in found if text is not None and text != VALUELESS))
-        if len(texts) < len(found):
+        texts = tuple(sorted(self.text(snapshot, int(number)) for number in numbers if number))
+        if len(texts) > LISTED:
             return None
         if not texts:
-            return Condition(key, "absent")
+            return Condition(self.key, "absent")
         if absent:
-            return Condition(key, "within", texts)
-        return Condition(key, "is" if len(texts) == 1 else "in", texts)
+            return Condition(self.key, "within", texts)
+        return Condition(self.key, "is" if len(texts) == 1 else "in", texts)
 
 
 @dataclass(slots=True)
@@ -216,13 +216,16 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
         if _holds(trials.outcome, bound, prior):
             break
         narrowed = _narrowest(trials, found) if trials.outcome.agreed else None
-        condition = narrowed and narrowed[0].condition(snapshot, narrowed[1])
-        if narrowed is None or condition is None:
+        if narrowed is None:
+            return None
+        allowed = narrowed[0].written(snapshot, narrowed[1])
+        condition = narrowed[0].condition(snapshot, allowed)
+        if condition is None:
             return None
         conditions.append(condition)
         if not narrowed[2]:
             bound = max(bound, NARROWED_BOUND)
-        trials.narrow(np.isin(narrowed[0].values, narrowed[1]))
+        trials.narrow(np.isin(narrowed[0].values, allowed))
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return None
     outcome = trials.outcome
@@ -304,6 +307,7 @@ def _close(
             seen = np.union1d(seen[bad[seen] <= DIFFER * good[seen]], [0])
         elif attribute.column is not None and not seen.any():
             continue  # Absent from all agreeing pages: `_only_seen_names` says so for every such key at once.
+        seen = attribute.written(snapshot, seen)
         condition = attribute.condition(snapshot, seen)
         if condition is None:
             if attribute.name != "path":

@@ -5,8 +5,7 @@ A page's key is a sum of 64-bit hashes modulo 2^64: of its path, of its query na
 path's. Pages of equal sums are pages of equal keys, whatever edits came before.
 
 Layout: per page one content number, one path number, one shape number (4 bytes each) and its key (8 bytes); per
-parameter name the rows that have it, with a value number and a hash (16 bytes a pair). The values of a name are kept as
-text only while there are few of them, since only closed sets of values are ever written into a rule.
+parameter name the rows that have it, with a value number and a hash (24 bytes a pair), and each distinct value once.
 
 Cost: one parse a page when it is observed; a candidate rule costs one sort of the rows that it concerns. Pages with
 more than `PAIRS` pairs, or that bring more names than `NAMES`, are left out of the evidence.
@@ -32,8 +31,6 @@ Flags = npt.NDArray[np.bool_]
 PAIRS: Final = 32
 #: Most parameter names of a host that are looked at.
 NAMES: Final = 512
-#: Most values of a name that are kept as text.
-VALUES: Final = 4096
 #: Stands for the value of a key without ``=`` (no canonical URL holds the character).
 VALUELESS: Final = "\x00"
 
@@ -55,15 +52,14 @@ class Column:
         number = self.numbers.get(value)
         if number is None:
             number = self.numbers[value] = len(self.numbers) + 1
-            if number <= VALUES:
-                self.texts.append(value)
+            self.texts.append(value)
         self.rows.append(row)
         self.values.append(number)
         self.hashes.append(hash_of(f"{self.name}\x01{self.occurrence}\x01{value}"))
 
-    def text(self, number: int) -> str | None:
-        """Return a value's text, or None where there are too many values to keep."""
-        return self.texts[number] if number < len(self.texts) else None
+    def text(self, number: int) -> str:
+        """Return a value's text."""
+        return self.texts[number]
 
 
 #: A query key: its name and which of the repeated ones.

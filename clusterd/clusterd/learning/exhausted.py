@@ -90,7 +90,7 @@ def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape) -> Pro
         numbers, counts = np.unique(values, return_counts=True)
         numbers = numbers[(counts >= EACH) & (numbers > 0)]
         texts = [snapshot.columns[key].column.text(int(number)) for number in numbers]
-        found = tuple(sorted(text for text in texts if text is not None and text != VALUELESS))
+        found = tuple(sorted(text for text in texts if text != VALUELESS))
         if not found or len(found) < len(texts):
             return None
         conditions.append(Condition(Key(*key), "is" if len(found) == 1 else "in", found))

@@ -102,7 +102,7 @@ def _conditions(snapshot: Snapshot, few: list[ColumnKey], fixed: tuple[int, ...]
     found = []
     for key, number in zip(few, fixed, strict=True):
         text = snapshot.columns[key].column.text(number)
-        if text is not None and text != VALUELESS:
+        if text != VALUELESS:
             found.append(Condition(Key(*key), "is", (text,)))
     return found
 

@@ -82,7 +82,7 @@ def split_protocol(
 ) -> list[dict[str, Any]]:
     """Return the protocol's figures, one object for each precision."""
     train, test = halves(clusters_of(rows, policy), split, seed)
-    evidence = {host: _evidence(host, found, seed) for host, found in train.items()}
+    evidence = {host: learn(host, found, seed) for host, found in train.items()}
     return [_line(evidence, test, precision) for precision in PRECISIONS]
 
 
@@ -120,7 +120,8 @@ class HostEvidence:
     sort: Rule | None
 
 
-def _evidence(host: str, clusters: Mapping[tuple[str, int], Sequence[str]], seed: int) -> HostEvidence:
+def learn(host: str, clusters: Mapping[tuple[str, int], Sequence[str]], seed: int) -> HostEvidence:
+    """Learn from one host's training half."""
     taken = [[split_url(url) for url in urls] for urls in clusters.values()]
     return HostEvidence(host, Evidence(taken, Random(seed)), sort_rule(host, taken))
 

@@ -121,9 +121,9 @@ class Recalls:
             gone.append(host)
         return gone
 
-    def hosts(self) -> list[str]:
-        """Return the hosts whose learners are in memory."""
-        return list(self._hosts)
+    def clear(self) -> None:
+        """Drop all learners."""
+        self._hosts.clear()
 
 
 def _weight(recall: Recall) -> int:

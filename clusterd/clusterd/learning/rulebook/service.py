@@ -72,6 +72,7 @@ class RuleService:
         self._publish = publish
         self._limit = evidence_limit
         self._recalls = Recalls(make_learner)
+        self._leased: set[str] = set()
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def observe(self, sketches: Sequence[Sketch], outcomes: Sequence[Outcome] = ()) -> None:
@@ -99,6 +100,7 @@ class RuleService:
         for host, times in self.book.changed().items():
             if not self.book.lease(host, self._owner, LEASE_SECONDS):
                 continue
+            self._leased.add(host)
             try:
                 rules = self._look_at(host, now)
             except Exception as error:
@@ -114,6 +116,7 @@ class RuleService:
             if time.monotonic() > until:
                 break
         for host in self._recalls.shrink():
+            self._leased.discard(host)
             self.book.release(host, self._owner)
         return published
 
@@ -172,12 +175,12 @@ class RuleService:
 
     def close(self) -> None:
         """Give the leases back, so that other workers go on at once."""
-        for host in self._recalls.hosts():
-            try:
-                self.book.release(host, self._owner)
-            except ClusterdError as error:
-                log.info("the lease of %s runs out by itself: %s", host, error)
-            self._recalls.forget(host)
+        try:
+            while self._leased:
+                self.book.release(self._leased.pop(), self._owner)
+        except Unreachable as error:
+            log.info("the leases run out by themselves: %s", error)
+        self._recalls.clear()
 
     def _look_at(self, host: str, now: int) -> RuleSet | None:
         recall = self._caught_up(host)

@@ -73,6 +73,8 @@ class RuleService:
         self._limit = evidence_limit
         self._recalls = Recalls(make_learner)
         self._leased: set[str] = set()
+        #: The host looked at last; the next call goes on behind it, so that busy hosts do not starve the others.
+        self._last = ""
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def observe(self, sketches: Sequence[Sketch], outcomes: Sequence[Outcome] = ()) -> None:
@@ -97,10 +99,12 @@ class RuleService:
         """
         published = []
         until = time.monotonic() + seconds
-        for host, times in self.book.changed().items():
+        changed = self.book.changed()
+        for host in sorted(changed, key=lambda host: (host <= self._last, host)):
             if not self.book.lease(host, self._owner, LEASE_SECONDS):
                 continue
             self._leased.add(host)
+            self._last = host
             try:
                 rules = self._look_at(host, now)
             except Exception as error:
@@ -110,7 +114,7 @@ class RuleService:
                     raise
                 log.exception("the rules of %s could not be learned; the other hosts go on", host)
                 rules = None
-            self.book.looked_at(host, times)
+            self.book.looked_at(host, changed[host])
             if rules is not None:
                 published.append(rules)
             if time.monotonic() > until:

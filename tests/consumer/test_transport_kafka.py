@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +17,6 @@ from clusterd_crawler.errors import Unreachable
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from tests.conftest import needs_kafka
 from tests.services.kafka_broker import ROOT, KafkaBroker
 from tests.services.redis_server import free_port
 
@@ -29,14 +26,10 @@ leaks_sockets = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExcep
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[KafkaBroker]:
-    """A broker of the test's own, to be mistreated."""
-    needs_kafka()
-    made = KafkaBroker(tmp_path / "kafka")
-    made.start()
-    yield made
-    made.kill()
-    gc.collect()  # so that what `leaks_sockets` is about surfaces in this test, not in a later one
+def broker(own_broker: KafkaBroker) -> KafkaBroker:
+    """A running broker of the test's own."""
+    own_broker.start()
+    return own_broker
 
 
 def transport(bootstrap: str, name: str, remembered: dict[str, str] | None = None) -> KafkaTransport:

@@ -1,0 +1,72 @@
+"""What rules kept out: bounded memory, the disk beyond it, and everything found again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import scrapy
+from clusterd_crawler.kept import Kept, KeptOut, under
+
+
+class Spider(scrapy.Spider):
+    name = "kept"
+
+    def parse_page(self, response: scrapy.http.Response) -> None:
+        raise AssertionError("never called")
+
+
+def kept_out(spider: Spider, number: int, rule: str = "r1") -> KeptOut:
+    request = scrapy.Request(f"http://a.test/{number}", callback=spider.parse_page, cb_kwargs={"n": number})
+    return KeptOut(rule, request, filtered=number % 2 == 0)
+
+
+def fill(kept: Kept, spider: Spider, count: int) -> None:
+    for number in range(count):
+        old = kept.add(kept_out(spider, number, rule=f"r{number % 3}"))
+        if old:
+            kept.spill(old)
+
+
+def test_all_are_found_again_wherever_they_lie(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6, memory=20)
+    fill(kept, spider, 100)
+    assert len(kept) == 100
+    assert kept.has_spilled({"r1"})
+    found = kept.read({"r1"}) + kept.take({"r1"})
+    assert [entry.request.url for entry in found] == [f"http://a.test/{n}" for n in range(1, 100, 3)]
+    assert all(entry.request.callback == spider.parse_page for entry in found)
+    assert all(entry.request.cb_kwargs == {"n": 1 + 3 * at} for at, entry in enumerate(found))
+    assert [entry.filtered for entry in found] == [n % 2 == 0 for n in range(1, 100, 3)]
+    assert kept.read({"r1"}) == kept.take({"r1"}) == []
+    assert len(kept) == 100 - 33
+    kept.close()
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_beyond_the_disk_they_are_forgotten_and_counted(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path, disk_bytes=2000, memory=10)
+    fill(kept, spider, 100)
+    assert kept.forgotten > 0
+    assert len(kept) + kept.forgotten == 100
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.requests")) < 2500
+    kept.close()
+
+
+def test_a_request_that_cannot_be_written_is_forgotten(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path, disk_bytes=10**6, memory=1)
+    odd = KeptOut("r1", scrapy.Request("http://a.test/", callback=lambda response: None), filtered=False)
+    kept.spill([odd])
+    assert kept.forgotten == 1
+    kept.close()
+
+
+def test_another_rule_may_take_over(tmp_path: Path) -> None:
+    spider = Spider()
+    entry = kept_out(spider, 1)
+    kept = Kept(spider, tmp_path, disk_bytes=10)
+    kept.add(under(entry, "r2"))
+    assert kept.take({"r1"}) == []
+    assert [found.request for found in kept.take({"r2"})] == [entry.request]

@@ -152,7 +152,7 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
 
 
 @rules.command("replay")
-@click.argument("crawl", metavar="CRAWL", nargs=-1, required=True)
+@click.argument("crawl", metavar="CRAWL…", nargs=-1, required=True)
 @click.option("--order", type=click.Choice(["file", "random"]), default="file", show_default=True, help="Of the pages.")
 @click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of the random order, of the split.")
 @click.option("--explore", metavar="SHARE", type=click.FloatRange(0, 1), help="Would-be skips fetched all the same.")

@@ -19,7 +19,7 @@ from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import HostRules
 
 #: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
-PAGES_LIMIT: Final = 500_000
+PAGES_LIMIT: Final = 250_000
 #: Contradicting pages that retire a rule, unless so many times more agreed (a skip precision of .99 is what we aim at).
 STRIKES: Final = 3
 STRIKE_AGREEMENTS: Final = 100

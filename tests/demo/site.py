@@ -19,12 +19,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import parse_qsl, urlsplit
 
-TOPICS = 90
+TOPICS = 60
 ITEMS = 80
 POSTS = 70
 GUIDES = 50
 #: Different session ids that the forum hands out, and places that tracked links come from.
-SESSIONS = 5
+SESSIONS = 24
 SOURCES = ("newsletter", "home", "feed", "partner")
 SORTS = ("price", "name", "newest")
 PER_LIST = 10

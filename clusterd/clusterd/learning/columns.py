@@ -214,8 +214,10 @@ class Columns:
         found: dict[int, UrlParts] = {}
         covered: Mask = np.zeros(self.size, dtype=np.bool_)
         of_rows = tuple((slot, test) for slot, test in context if slot[0] or slot[1:3] not in {(1, 0), (2, 0)})
+        deep = any(slot[3] for slot, _ in (*context, *changes))
         for row in np.flatnonzero(rows):
-            tokens = self.tokenizer.cut(tokenize(self._parts(int(row), texts)))
+            tokens = tokenize(self._parts(int(row), texts))
+            tokens = self.tokenizer.cut(tokens) if deep else tokens
             changed = changed_tokens(changes, tokens) if matches(of_rows, tokens) else None
             if changed is None:
                 continue

@@ -278,6 +278,11 @@ class DeepTokenizer:
                     values[place_of(slot)].add(value)
         return cls({slot: grow(sorted(found), min_tokens=min_tokens) for slot, found in values.items()})
 
+    @property
+    def learned(self) -> bool:
+        """Whether any key of the host has deep tokens."""
+        return bool(self._patterns)
+
     def cut(self, tokens: Tokens) -> Tokens:
         """Return the URL with deep tokens in the place of the components that a pattern cuts (A9: x, y stay)."""
         if not self._patterns:

@@ -18,6 +18,7 @@ from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import ANY, Context, GeneralRule, generalize
 from clusterd.learning.pairwise import DELETE, Change, Transformation, common_ends
 from clusterd.learning.paths import Path
+from clusterd.learning.publish import published
 from clusterd.learning.targets import generate_all_rules, select_targets
 from clusterd.learning.tokenize import Slot, UrlParts, tokenize, whole
 
@@ -120,11 +121,19 @@ def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Ite
     extras: list[Context] = [()]
     extras += [((("?" + name, 1, 0, 0, 0), ANY),) for name in names]
     extras += [((("?" + name, 1, 0, 0, 0), value),) for name, value in source.query if theirs.get(name) == value]
+    extras += _seen_values(source, theirs)
     blind = any(change.op in {"keep", "family"} or change.value == ANY for _, change in changes)
     for base in bases:
         for extra in extras:
             if base or extra or not blind:
                 yield tuple(sorted((*base, *extra)))
+
+
+def _seen_values(source: UrlParts, theirs: dict[str, str]) -> list[Context]:
+    """Return the values with which the source's own keys are dropped: each alone, and all of them."""
+    own: Context = tuple((("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs)
+    alone: list[Context] = [(condition,) for condition in own]
+    return [*alone, own] if len(own) > 1 else alone
 
 
 def _path_contexts(mine: Path, theirs: Path, changes: Transformation) -> Iterator[Context]:
@@ -180,8 +189,13 @@ def propose_paper(
     clusters: Iterable[Sequence[UrlParts]], tokenizer: DeepTokenizer, random: Random, most: int = 60
 ) -> list[list[Proposal]]:
     """Return what algorithms 3 to 5 learn and joint drops cannot say: references, conversions, literals, deep tokens."""
-    rules = generate_all_rules(clusters, lambda parts: tokenizer.cut(tokenize(parts)), random)
-    general = [rule for rule in generalize(rules) if any(_reads(slot, change) for slot, change in rule.changes)]
+    clusters = list(clusters)
+    general = generalize(generate_all_rules(clusters, tokenize, random))
+    if tokenizer.learned:
+        deep = generalize(generate_all_rules(clusters, lambda parts: tokenizer.cut(tokenize(parts)), random))
+        general += [rule for rule in deep if any(slot[3] for slot, _ in rule.changes)]
+    general = [rule for rule in general if any(_reads(slot, change) for slot, change in rule.changes)]
+    general.sort(key=lambda rule: -rule.pairs)
     return [_widened(rule) for rule in general[:most]]
 
 
@@ -195,4 +209,8 @@ def _widened(rule: GeneralRule) -> list[Proposal]:
     touched |= {whole(change.source) for _, change in rule.changes if change.source is not None}
     narrow = tuple((slot, test) for slot, test in rule.context if slot[0] or slot[1] > 2)
     wide = tuple((slot, test) for slot, test in narrow if whole(slot) in touched and test is not None)
-    return [Proposal(context, rule.changes, rule.pairs) for context in dict.fromkeys((wide, narrow))]
+    return [
+        Proposal(context, rule.changes, rule.pairs)
+        for context in dict.fromkeys((wide, narrow))
+        if published("", context, rule.changes) is not None
+    ]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from clusterd.learning.generalize import ANY, Context
-from clusterd.learning.pairwise import Change, Transformation
+from clusterd.learning.pairwise import DELETE, Change, Transformation
 from clusterd.learning.tokenize import Slot, key_of, whole
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
 from clusterd_crawler.rule_tests import deep_spans
@@ -66,8 +66,6 @@ def _edits(
     """Return the edits in the order in which they may run, () where one of them cannot be said."""
     written: list[tuple[int, Edit]] = []
     deleted: list[tuple[int, Edit]] = []
-    adds = removes = False
-    present = set(known)
     for slot, change in changes:
         if change.op == "family":
             return (Edit(Key(), "family"),)
@@ -78,14 +76,36 @@ def _edits(
         if edit is None:
             return ()
         if change.op == "delete":
-            removes = removes or not slot[0]
             deleted.append((-max(slot[1], slot[2]) if not slot[0] else 0, edit))
         else:
-            adds = adds or (not slot[0] and whole(slot) not in present and slot[2] != 0)
             written.append((slot[1] if not slot[0] else 0, edit))
-    if adds and removes:
+    deleted = _not_replaced(written, deleted)
+    present = {slot[1] for slot in known if not slot[0]} | {slot[1] for slot, change in changes if change == DELETE}
+    if _appends(written, present) and any(place < 0 for place, _ in deleted):
         return ()
-    return tuple(edit for _, edit in sorted(written, key=_first) + sorted(deleted, key=_first))
+    edits = tuple(edit for _, edit in sorted(written, key=_first) + sorted(deleted, key=_first))
+    return edits if _reads_before_writes(edits) else ()
+
+
+def _not_replaced(written: list[tuple[int, Edit]], deleted: list[tuple[int, Edit]]) -> list[tuple[int, Edit]]:
+    """Drop the deletions of components in whose place another is written: that is a replacement."""
+    places = {place for place, _ in written if place}
+    return [(place, edit) for place, edit in deleted if not (place < 0 and edit.key.start in places)]
+
+
+def _appends(written: list[tuple[int, Edit]], present: set[int]) -> bool:
+    """Whether a component is written where the source has none."""
+    return any(place and place not in present and not edit.key.end for place, edit in written)
+
+
+def _reads_before_writes(edits: tuple[Edit, ...]) -> bool:
+    """Whether no edit reads what one before it has changed."""
+    changed: set[Key] = set()
+    for edit in edits:
+        if edit.source is not None and edit.source in changed:
+            return False
+        changed.add(edit.key)
+    return True
 
 
 def _first(item: tuple[int, Edit]) -> int:

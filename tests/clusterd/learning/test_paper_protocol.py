@@ -1,0 +1,243 @@
+"""The split protocol: its figures, what it learns from generated sites, and that its two engines agree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusterd.learning.columns import Columns
+from clusterd.learning.generalize import ANY
+from clusterd.learning.pairwise import DELETE, Change
+from clusterd.learning.proposals import KEEP, PAIRS, pairs_of
+from clusterd.learning.protocol import clusters_of, halves, learn, measure, rules_at, sort_rule, split_protocol
+from clusterd.learning.publish import published
+from clusterd.learning.targets import SOURCES, select_sources
+from clusterd.learning.tokenize import split_url
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+
+
+@dataclass(frozen=True)
+class Row:
+    url: str
+    content: int
+    near_cluster: int = 0
+
+
+def forum(topics: int = 60) -> list[Row]:
+    """Each topic under a session, a highlight and a start of 0; the topic itself and its pages differ."""
+    rows = []
+    for n in range(topics):
+        topic = f"http://forum.test/viewtopic.php?t={n}"
+        rows += [
+            Row(url, n) for url in (topic, f"{topic}&sid={n * 7919:08x}", f"{topic}&highlight=", f"{topic}&sid=x{n}")
+        ]
+        page = f"http://forum.test/viewtopic.php?t={n}&start=15"
+        rows += [Row(url, topics + n) for url in (page, f"{page}&sid={n * 7907:08x}")]
+    return rows
+
+
+def wiki(pages: int = 60) -> list[Row]:
+    rows = []
+    for n in range(pages):
+        urls = (f"http://wiki.test/wiki/Title_{n}", f"http://wiki.test/index.php?title=Title_{n}")
+        rows += [Row(url, n) for url in urls]
+    return rows
+
+
+def mirror(pages: int = 60) -> list[Row]:
+    paths = [f"{'deep/' * (n % 3)}section{n % 7}/page{n}.html" for n in range(pages)]
+    return [Row(f"http://docs.test/{prefix}{path}", n) for n, path in enumerate(paths) for prefix in ("", "mirror/")]
+
+
+def at(lines, precision):
+    return next(line for line in lines if line["precision"] == precision)
+
+
+class TestFigures:
+    def test_a_line_for_each_precision_with_the_interfaces_names(self):
+        lines = split_protocol(forum(), 0.5, seed=1)
+        assert [line["precision"] for line in lines] == [1.0, 0.95, 0.9, 0.8, 0.0]
+        names = {"precision", "rules", "reduction", "possible_reduction"}
+        assert all(names | {f"average_reduction_{n}" for n in (10, 100, 1000)} <= line.keys() for line in lines)
+
+    def test_possible_reduction_is_one_url_a_cluster(self):
+        rows = [*forum(), Row("http://forum.test/alone.php", 10_000)]
+        _, test = halves(clusters_of(rows), 0.5, 3)
+        (clusters,) = test.values()
+        urls = sum(map(len, clusters.values()))
+        assert at(split_protocol(rows, 0.5, 3), 1.0)["possible_reduction"] == round((urls - len(clusters)) / urls, 4)
+
+    def test_a_seed_is_a_split(self):
+        assert split_protocol(forum(), 0.5, 5) == split_protocol(forum(), 0.5, 5)
+        assert halves(clusters_of(forum()), 0.5, 5) != halves(clusters_of(forum()), 0.5, 6)
+
+    def test_average_reduction_is_urls_saved_by_each_rule_of_the_coverage(self):
+        line = at(split_protocol(forum(), 0.5, 1), 0.95)
+        saved = line["reduction"] * line["urls"]
+        assert line["average_reduction_10"] == pytest.approx(saved / line["rules"], abs=0.1)
+        assert line["average_reduction_1000"] == 0
+
+    def test_near_clusters_by_policy(self):
+        rows = [Row("http://a.test/1", 1, 7), Row("http://a.test/2", 2, 7), Row("http://a.test/3", 3)]
+        assert clusters_of(rows) == {}
+        assert [len(urls) for urls in clusters_of(rows, "near")["a.test"].values()] == [2]
+
+    @given(st.integers(0, 1000), st.floats(0.1, 0.9))
+    @settings(deadline=None, max_examples=25)
+    def test_halves_share_no_cluster_and_lose_none(self, seed, split):
+        clusters = clusters_of(forum(20))
+        train, test = halves(clusters, split, seed)
+        parts = [set(half.get("forum.test", {})) for half in (train, test)]
+        assert not parts[0] & parts[1]
+        assert parts[0] | parts[1] == set(clusters["forum.test"])
+
+    def test_nothing_to_learn_from_is_no_error(self):
+        line = at(split_protocol([Row("http://a.test/x", 1), Row("not a url", 2)], 0.5, 0), 0.95)
+        assert (line["rules"], line["reduction"], line["possible_reduction"]) == (0, 0.0, 0.0)
+
+
+class TestLearning:
+    @pytest.mark.parametrize(("site", "share"), [(forum, 0.99), (wiki, 1.0), (mirror, 1.0)])
+    def test_what_is_regular_is_found_and_nothing_else(self, site, share):
+        line = at(split_protocol(site(), 0.5, 2), 0.95)
+        assert line["test_precision"] == 1.0
+        assert line["reduction"] >= share * line["possible_reduction"]
+        assert line["rules"] <= 6
+
+    def test_a_parameter_that_makes_a_page_stays(self):
+        (found,) = [learn(host, clusters, 0) for host, clusters in clusters_of(forum()).items()]
+        rules = RuleSet("forum.test", 1, tuple(rules_at(found, 0.95)))
+        one, two = (key_under(rules, f"http://forum.test/viewtopic.php?t={n}&sid=new")[0] for n in (777, 778))
+        assert one != two
+        assert key_under(rules, "http://forum.test/viewtopic.php?t=777&start=15")[0] != one
+
+    def test_a_log_in_wall_is_a_family_and_teaches_nothing_else(self):
+        wall = [
+            Row(f"http://forum.test/posting.php?mode={mode}&p={n}", -1) for n in range(80) for mode in ("quote", "edit")
+        ]
+        (found,) = [learn(host, clusters, 0) for host, clusters in clusters_of([*forum(), *wall]).items()]
+        rules = RuleSet("forum.test", 1, tuple(rules_at(found, 0.95)))
+        keys = {key_under(rules, f"http://forum.test/posting.php?mode=quote&p={n}")[0] for n in (5000, 5001)}
+        assert len(keys) == 1
+        topics = {key_under(rules, f"http://forum.test/viewtopic.php?t={n}")[0] for n in (5000, 5001)}
+        assert len(topics) == 2
+
+    def test_the_order_of_keys_needs_evidence(self):
+        pairs = [[split_url(f"http://a.test/?x={n}&y=1"), split_url(f"http://a.test/?y=1&x={n}")] for n in range(10)]
+        assert sort_rule("a.test", pairs).precision == 1.0
+        assert sort_rule("a.test", [[first] for pair in pairs for first in pair]) is None
+
+    def test_at_most_twenty_rules_a_site(self):
+        rows = [
+            Row(f"http://a.test/app{app}/view?id={n}&v{app}={value}", 1000 * app + n)
+            for app in range(40)
+            for n in range(12)
+            for value in ("", "1")
+        ]
+        assert at(split_protocol(rows, 0.5, 0), 0.95)["rules"] <= 20
+
+    def test_a_giant_cluster_costs_no_more_pairs_than_a_small_one(self):
+        giant = [split_url(f"http://a.test/posting.php?p={n}") for n in range(50_000)]
+        assert len(pairs_of(giant, Random(0))) <= PAIRS + 2
+        assert len(select_sources(giant, Random(0))) == SOURCES
+
+
+def slot(name: str):
+    return ("?" + name, 1, 0, 0, 0)
+
+
+RULES = [
+    ((), ((slot("sid"), DELETE),)),
+    (((slot("mode"), ANY),), ((KEEP, Change("keep", "mode")),)),
+    (((slot("mode"), "a"),), ((slot("p"), DELETE), (slot("q"), DELETE))),
+    (((("", 3, 0, 0, 0), "x"),), ((("", 3, 0, 0, 0), DELETE),)),
+    (((("", 0, 1, 0, 0), "index.html"),), ((("", 0, 1, 0, 0), Change("set", "")),)),
+    (((("", 3, 0, 0, 0), "y"),), ((("", 0, 0, 0, 0), Change("family")),)),
+    (((slot("p"), ANY), (slot("q"), None)), ((slot("q"), Change("copy", source=slot("p"))), (slot("p"), DELETE))),
+]
+URLS = st.builds(
+    lambda path, query: "http://a.test/" + "/".join(path) + ("?" + "&".join(query) if query else ""),
+    st.lists(st.sampled_from(["x", "y", "z", "index.html"]), max_size=3),
+    st.lists(
+        st.sampled_from(["sid=1", "sid=2", "mode=a", "mode=b", "p=1", "p=2", "q=1"]),
+        max_size=3,
+        unique_by=lambda q: q[0],
+    ),
+)
+
+
+class TestEngines:
+    @given(st.lists(URLS, min_size=2, max_size=12, unique=True), st.sampled_from(RULES))
+    @settings(deadline=None, max_examples=200)
+    def test_columns_group_as_published_keys_do(self, urls, said):
+        """The learner tries rules on columns; the crawl applies them to URLs. Both must make the same groups."""
+        context, changes = said
+        rule = published("a.test", context, changes)
+        # The order of query keys is no part of a URL here (definition 1): compare sorted ones.
+        urls = list(dict.fromkeys(split_url(url).text(sort=True) for url in urls))
+        columns = Columns([split_url(url) for url in urls], range(len(urls)))
+        columns.take(context, changes)
+        by_columns, by_keys = defaultdict(set), defaultdict(set)
+        for number, url in enumerate(urls):
+            by_columns[int(columns.total[number])].add(url)
+            key = key_under(RuleSet("a.test", 1, (rule,)), url)[0]
+            by_keys[key if key.startswith("family") else split_url(key).text(sort=True)].add(url)
+        once = {frozenset(group) for group in by_columns.values()}
+        settled = {frozenset(group) for group in by_keys.values()}
+        # A crawl applies a rule until nothing changes, the learner once: groups may only be wider.
+        assert all(any(group <= wider for wider in settled) for group in once)
+        if not any(change.op == "delete" and not place[0] for place, change in changes):
+            assert once == settled
+
+    @given(st.lists(st.tuples(URLS, st.integers(0, 3)), min_size=2, max_size=14, unique_by=lambda row: row[0]))
+    @settings(deadline=None, max_examples=150)
+    def test_a_trial_counts_what_brute_force_counts(self, rows):
+        context, changes = RULES[1]
+        columns = Columns([split_url(url) for url, _ in rows], [cluster for _, cluster in rows])
+        trial = columns.trial(context, changes)
+        before, after = defaultdict(list), defaultdict(list)
+        covered = set()
+        for url, cluster in rows:
+            parts = split_url(url)
+            query = dict(parts.query)
+            plain = (parts.path, frozenset(query.items()))
+            made = (parts.path, frozenset({("mode", query["mode"])})) if "mode" in query else plain
+            covered |= {url} if "mode" in query else set()
+            before[plain].append((url, cluster))
+            after[made].append((url, cluster))
+        assert trial.covered == len(covered)
+        if len(covered) > 1:
+            assert trial.right + trial.wrong == len(before) - len(after)
+            false = {key: len(group) - _largest(group) for key, group in after.items()}
+            assert trial.false == sum(
+                min(false[key], sum(url in covered for url, _ in group)) for key, group in after.items()
+            )
+
+
+def _largest(group) -> int:
+    clusters = [cluster for _, cluster in group]
+    return max(map(clusters.count, clusters))
+
+
+class TestPublished:
+    def test_a_reference_moves_a_value_from_the_query_to_the_path(self):
+        (found,) = [learn(host, clusters, 0) for host, clusters in clusters_of(wiki()).items()]
+        rules = rules_at(found, 0.95)
+        key, _ = key_under(RuleSet("wiki.test", 1, tuple(rules)), "http://wiki.test/index.php?title=New")
+        assert key == key_under(RuleSet("wiki.test", 1, tuple(rules)), "http://wiki.test/wiki/New")[0]
+
+    def test_what_edits_in_turn_cannot_say_is_not_published(self):
+        add_and_remove = ((("", 3, 2, 0, 0), DELETE), (("", 4, 2, 0, 0), Change("set", "new")))
+        assert published("a.test", (), add_and_remove) is None
+
+    def test_measuring_no_rules_saves_nothing(self):
+        _, test = halves(clusters_of(forum()), 0.5, 0)
+        done = measure({}, test)
+        assert done.urls == done.keys
+        assert done.false == 0

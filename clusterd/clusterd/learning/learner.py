@@ -30,6 +30,7 @@ from clusterd.learning.evidence import Evidence, Snapshot
 from clusterd.learning.exhausted import exhausted
 from clusterd.learning.families import families
 from clusterd.learning.names import NameEvidence
+from clusterd.learning.watch import Watch
 
 #: Learn again when the duplicates have grown by this share …
 GROWTH: Final = 0.1
@@ -48,10 +49,12 @@ class Learner:
         self.bound = bound
         self.evidence = Evidence()
         self.names = NameEvidence()
+        self.watch = Watch()
         self.rules: tuple[Rule, ...] = ()
         self.version = 0
         self._duplicates = 0
         self._learned_at = 0
+        self._urgent = False
         self._retired: dict[str, str] = {}
         self._pinned: dict[str, Rule] = {}
 
@@ -66,14 +69,17 @@ class Learner:
             self.names.observe(url, page.content, page.names)
             if not new:
                 self._duplicates += 1
+            if page.explored:
+                self._urgent |= self.watch.explored(page.explored, not new) or new
 
     def due(self) -> bool:
         """Whether the evidence changed enough that learning again is worth its cost."""
-        return self._duplicates >= self._learned_at * (1 + GROWTH) + FEWEST_NEW
+        return self._urgent or self._duplicates >= self._learned_at * (1 + GROWTH) + FEWEST_NEW
 
     def learn(self, at: int) -> RuleSet | None:
         """Learn; return the new rule set where it differs from the one before, else None."""
         self._learned_at = self._duplicates
+        self._urgent = False
         snapshot = Snapshot(self.evidence)
         found = [self._rule(proposal, at) for proposal in self._accepted(snapshot)]
         found += self.names.rules(self.host, self.identity, at)
@@ -129,12 +135,12 @@ class Learner:
         kept = [
             replace(rule, since=before[rule.id].since, state=before[rule.id].state) if rule.id in before else rule
             for rule in found
-            if rule.id not in self._retired
+            if rule.id not in self._retired and (rule.id in self._pinned or self.watch.admits(rule, len(self.evidence)))
         ]
         ids = {rule.id for rule in kept}
         kept += [rule for rule in self._pinned.values() if rule.id not in ids]
         ids |= set(self._pinned)
-        gone = tuple((rule.id, "its evidence no longer holds") for rule in self.rules if rule.id not in ids)
+        gone = tuple((rule.id, self.watch.reason(rule.id)) for rule in self.rules if rule.id not in ids)
         if ids == set(before):
             self.rules = tuple(kept)
             return None
@@ -143,6 +149,7 @@ class Learner:
     def _set(self, rules: tuple[Rule, ...], gone: tuple[tuple[str, str], ...]) -> RuleSet:
         self.version += 1
         self.rules = rules
+        self.watch.publish(rules)
         live = tuple(rule for rule in rules if rule.state in LIVE)
         return RuleSet(self.host, self.version, live, gone)
 

@@ -37,7 +37,9 @@ class Recall:
     version: int = -1
     #: Hash of URL → (fetch time, content): deliveries repeated and pages that come late are not shown again.
     shown: dict[int, tuple[int, int]] = field(default_factory=dict)
-    #: Rule → [agreed, differed]: pages that were fetched to watch it, against the page they were to be skipped for.
+    #: Contents of the pages that no rule spoke against.
+    contents: set[int] = field(default_factory=set)
+    #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
@@ -55,12 +57,13 @@ class Recall:
             self.shown[url] = (page.fetched_at, page.content)
             if page.explored:
                 self._count_trial(page)
+            else:
+                self.contents.add(page.content)
             yield page
 
     def _count_trial(self, page: Page) -> None:
-        known = self.shown.get(mmh3.hash64(page.instead_of, signed=False)[0])
-        if known is not None:
-            self.trials.setdefault(page.explored, [0, 0])[known[1] != page.content] += 1
+        """Count a page that was fetched in spite of a rule: it agrees where its content was known, as the skip says."""
+        self.trials.setdefault(page.explored, [0, 0])[page.content not in self.contents] += 1
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""

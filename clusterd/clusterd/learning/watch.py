@@ -1,0 +1,85 @@
+"""The watch over live rules: what pages show that were fetched in spite of a rule.
+
+A small share of would-be skips is fetched all the same. Such a page agrees when its content had been fetched before, as
+the skip claimed, and contradicts when it brings a new one. A rule is retired by its `STRIKES`-th contradicting page at
+the latest, unless it agreed `AGREEMENTS` times for each (a skip precision of .99 is the aim).
+
+A rule is known by its *signature*: host, keys and edits without the values that its conditions list, because those
+grow with the evidence and the record must not start anew with each. What was retired stays so until the host's evidence
+has grown to `AGAIN` times its size, and is then judged with the contradicting pages in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from clusterd_crawler.rules import Rule
+
+#: Contradicting pages that retire a rule …
+STRIKES: Final = 3
+#: … unless so many agreed for each of them.
+AGREEMENTS: Final = 100
+#: A retired rule may come back when the evidence is this many times as large.
+AGAIN: Final = 2.0
+
+Signature = tuple[str, ...]
+
+
+def signature(rule: Rule) -> Signature:
+    """Return what stays of a rule when the values in its conditions change."""
+    context = sorted(f"{condition.key} {condition.test in {'absent', 'only', 'depth'}}" for condition in rule.context)
+    edits = [str(edit) for edit in rule.transformation]
+    carrier = [str(condition) for condition in rule.carrier]
+    return (rule.kind, rule.name, *context, "->", *edits, *carrier)
+
+
+@dataclass(slots=True)
+class Watch:
+    """The records of one host's rules."""
+
+    #: Rule id → signature, of every rule that was ever published.
+    signatures: dict[str, Signature] = field(default_factory=dict)
+    #: Signature → [agreed, contradicted].
+    records: dict[Signature, list[int]] = field(default_factory=dict)
+    #: Signature → pages of evidence when it was retired.
+    barred: dict[Signature, int] = field(default_factory=dict)
+
+    def publish(self, rules: tuple[Rule, ...]) -> None:
+        """Note rules that go live."""
+        for rule in rules:
+            self.signatures[rule.id] = signature(rule)
+
+    def explored(self, rule: str, agreed: bool) -> bool:
+        """Count a page fetched in spite of a rule; true when the rule is to be retired for it."""
+        known = self.signatures.get(rule)
+        if known is None:
+            return False
+        record = self.records.setdefault(known, [0, 0])
+        record[not agreed] += 1
+        return not agreed and self.failed(known)
+
+    def failed(self, known: Signature) -> bool:
+        """Whether too many pages contradict."""
+        agreed, contradicted = self.records.get(known, (0, 0))
+        return contradicted >= STRIKES and agreed < AGREEMENTS * contradicted
+
+    def admits(self, rule: Rule, pages: int) -> bool:
+        """Whether a rule may be live, with so many pages of evidence."""
+        known = signature(rule)
+        if known in self.barred:
+            if pages < AGAIN * self.barred[known]:
+                return False
+            del self.barred[known]
+            self.records.pop(known, None)
+        if self.failed(known):
+            self.barred[known] = pages
+            return False
+        return True
+
+    def reason(self, rule: str) -> str:
+        """Return why a rule that is no longer admitted went."""
+        record = self.records.get(self.signatures.get(rule, ()))
+        if record is not None and self.signatures[rule] in self.barred:
+            return f"{record[1]} of {sum(record)} explored pages contradicted it"
+        return "its evidence no longer holds"

@@ -17,7 +17,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
@@ -29,6 +29,8 @@ from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 
 log = logging.getLogger(__name__)
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 #: Alerts read from the stream at a time.
 PORTION: Final = 500
@@ -59,7 +61,7 @@ class Alert:
 
     def to_bytes(self) -> bytes:
         """Return the JSON object."""
-        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode()
+        return _json({name: getattr(self, name) for name in self.__slots__}).encode()
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Alert:

@@ -165,6 +165,14 @@ def test_a_store_that_cannot_be_reached_is_said_in_one_line() -> None:
     assert "does not answer" in done.stderr
 
 
+def test_asking_for_health_makes_no_store(tmp_path: Path) -> None:
+    command = [*CLUSTERD, "run", "--check", "--data", str(tmp_path / "none")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"no daemon works on {tmp_path / 'none'}" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_wrong_setting_is_refused_before_anything_starts(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text("btach = 3")

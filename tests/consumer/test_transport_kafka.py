@@ -14,9 +14,11 @@ from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from tests.conftest import needs_kafka
+from tests.services import kafka_broker
 from tests.services.kafka_broker import ROOT, KafkaBroker
 from tests.services.redis_server import free_port
 
@@ -176,3 +178,31 @@ def test_a_topic_made_anew_is_read_from_its_beginning(kafka_bootstrap: str, pref
     second.flush(10)
     assert [record.value for record in drain(second, 20)] == [b"new %d" % n for n in range(20)]
     second.close()
+
+
+def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.rstrip(":")
+    held: dict[str, str] = {}
+    first = transport(kafka_bootstrap, name, held)
+    for n in range(10):
+        first.publish(topics.SKETCHES, b"k", b"%d" % n)
+    first.flush(10)
+    (partition,) = {record.partition for record in drain(first, 10)}
+    first.close()
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_records({TopicPartition(f"{name}-{topics.SKETCHES}", int(partition.split(":")[1])): 6})
+    admin.close()
+    held[partition] = "2"
+    second = transport(kafka_bootstrap, name, held)
+    assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]
+    second.close()
+
+
+def test_without_java_the_kafka_tests_skip_and_in_ci_they_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_broker, "missing", lambda: "no Java here")
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no Java here"):
+        needs_kafka()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="no Java here"):
+        needs_kafka()

@@ -46,15 +46,17 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
     from clusterd.health import daemons
     from clusterd.services import open_services
 
-    with open_services(config) as services:
-        reports = daemons(services.redis, config.redis_prefix)
+    reports = []
+    if config.redis or config.data_folder().exists():  # asking makes no store
+        with open_services(config) as services:
+            reports = daemons(services.redis, config.redis_prefix)
     here = [report for report in reports if anywhere or report["host"] == socket.gethostname()]
     for report in here:
         invocation.emit(report)
     if any(report["state"] in HEALTHY for report in here):
         return 0
     elsewhere = f"; {len(reports)} on other machines (--anywhere)" if len(reports) > len(here) else ""
-    where = config.redis or config.data
+    where = config.redis or config.data_folder()
     invocation.hint(
         f"the daemon waits: {here[0]['last_error']}" if here else f"no daemon works on {where} here{elsewhere}"
     )

@@ -19,8 +19,9 @@ from clusterd_crawler.spool import Entry
 MAX_BLOCK_MS: Final = 5_000
 REQUEST_MS: Final = 5_000
 DELIVERY_MS: Final = 10_000
-#: Seconds for closing.
-CLOSE_SECONDS: Final = 2.0
+#: Seconds for closing: past the time at which every message has arrived or failed, since the client stays open, with
+#: its thread and its sockets, where that takes longer than it is given.
+CLOSE_SECONDS: Final = DELIVERY_MS / 1000 + 2
 
 
 class KafkaLog:

@@ -194,7 +194,7 @@ class Publisher:
     def _lost(self, error: Exception) -> None:
         with self._changed:
             if self._reachable or not self._tried:
-                logger.warning("The log does not answer: %s; messages go to the spool", error)
+                logger.warning("The log does not answer: %s; messages go to the spool", str(error))
             self._reachable, self._tried = False, True
             self._changed.notify_all()
 

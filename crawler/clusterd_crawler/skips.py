@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, cast
 
 import mmh3
 
@@ -19,6 +19,7 @@ from clusterd_crawler.keys import FAMILY, Keys
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
+from clusterd_crawler.traps import Guard, Trap, TrapGuard
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
@@ -86,6 +87,7 @@ class HostPages:
     #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
     torn: set[int] = field(default_factory=set)
     names: NameTable | None = None
+    contents: set[int] = field(default_factory=set)
 
 
 class KnownPages:
@@ -96,7 +98,9 @@ class KnownPages:
     which costs fetches and loses nothing.
     """
 
-    def __init__(self, *, explore: float = 0.02, within: int | None = None, limit: int = 2_000_000) -> None:
+    def __init__(
+        self, *, explore: float = 0.02, within: int | None = None, limit: int = 2_000_000, guard: Guard = "report"
+    ) -> None:
         """Take the share of would-be skips that is fetched, and how old a known page may be (seconds; None: any)."""
         self._keys = Keys()
         self._hosts: dict[str, HostPages] = {}
@@ -106,6 +110,8 @@ class KnownPages:
         self._within = None if within is None else within * 1000
         self._limit = limit
         self._remembered: OrderedDict[str, str] = OrderedDict()
+        #: Families that bring nothing new: reported, slowed or cut by setting.
+        self.traps = TrapGuard(guard)
         #: Decisions by rule: how often it would have skipped, and how often that was explored.
         self.skipped: Counter[str] = Counter()
         self.explored: Counter[str] = Counter()
@@ -114,7 +120,8 @@ class KnownPages:
     def from_settings(cls, settings: Settings) -> Self:
         """Make the decider that the settings ask for."""
         within = None if settings.skip_within == "crawl" else int(settings.skip_within)
-        return cls(explore=settings.explore, within=within, limit=settings.known_limit)
+        guard = cast(Guard, settings.trap_guard)
+        return cls(explore=settings.explore, within=within, limit=settings.known_limit, guard=guard)
 
     def __len__(self) -> int:
         return len(self._remembered)
@@ -175,6 +182,9 @@ class KnownPages:
         if held is None:
             held = self._hosts[domain] = HostPages()
             held.names = NameTable(self._name_rules(domain))
+        if content != UNKNOWN:
+            self.traps.fetched(url, new=content not in held.contents)
+            held.contents.add(content)
         page = held.pages[url] = KnownPage(url, at, content, tuple(names))
         self._note_keys(held, page)
         self._remembered[url] = domain
@@ -204,15 +214,20 @@ class KnownPages:
             return None
         host = host_of(url)
         held = self._hosts.get(registrable(host))
-        if held is None or url in held.pages or url in self._unskip.get(host, ()):
+        if url in self._unskip.get(host, ()) or (held is not None and url in held.pages):
             return None
-        found = self._by_key(held, url, at) or self._by_name(held, url, at)
+        found = None if held is None else self._by_key(held, url, at) or self._by_name(held, url, at)
         if found is None:
-            return None
+            trap = self.traps.leaves(url)
+            return None if trap is None else self._left(url, trap)
         rule, key, known = found
         explore = self._explores(url, FAMILY_EXPLORE if key.startswith(FAMILY) else 1)
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known.url, explore)
+
+    def _left(self, url: str, trap: Trap) -> Skip:
+        self.skipped[trap.id] += 1
+        return Skip(url, trap.id, trap.family, trap.example)
 
     def _by_key(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
         key, applied = self._keys.key_of_canonical(url)

@@ -234,4 +234,3 @@ def _swap(first: str, second: str) -> PathEdit:
         lambda parts: [first, *parts[1:]] if parts[0] == second else None,
         (Condition(Key(start=3), "is", (second,)),),
     )
-

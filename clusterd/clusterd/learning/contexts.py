@@ -4,8 +4,8 @@ An edit is first judged wherever it applies. Where pages differ, its context is 
 the other (path, folder, a parameter) whose own record is better and too long to be luck under the record of the whole:
 with a share s of agreement overall, n clean trials in a row are luck with probability s^n, and that has to be below
 `LUCK`. At last the context is closed: it is restricted to the values seen in agreeing pages, for every key, unless
-they are so many that the next may be expected to agree too (`OPEN`), in which case any value is accepted. `days=1,3,14` agreeing says
-nothing about `days=30`, a hundred different session ids say something about the next.
+they are so many that the next may be expected to agree too (`OPEN`), in which case any value is accepted.
+`days=1,3,14` agreeing says nothing about `days=30`, a hundred different session ids say something about the next.
 """
 
 from __future__ import annotations
@@ -290,9 +290,7 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
         yield -float(promised), number, attribute, allowed, bool((good[allowed] >= need).all())
 
 
-def _close(
-    snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int
-) -> bool:
+def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int) -> bool:
     """Restrict the context to what its evidence has seen; false where that cannot be written."""
     path_closed = False
     for attribute in found:
@@ -322,8 +320,8 @@ def _close(
 
 def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
     """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
-    clean = np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:]))
-    return lower_bound(clean + prior, np.count_nonzero(good[1:] + bad[1:]) + prior) >= OPEN
+    clean = int(np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:])))
+    return lower_bound(clean + prior, int(np.count_nonzero(good[1:] + bad[1:])) + prior) >= OPEN
 
 
 def _only_seen_names(snapshot: Snapshot, trials: Trials) -> Condition:

@@ -12,8 +12,8 @@ from typing import Protocol
 from urllib.parse import unquote
 
 import numpy as np
-from clusterd_crawler.urls import hash_of
 from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot
 

@@ -20,8 +20,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from clusterd_crawler.urls import hash_of
-from clusterd_crawler.urls import Url, parse
+from clusterd_crawler.urls import Url, hash_of, parse
 
 Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]

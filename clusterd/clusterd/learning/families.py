@@ -48,8 +48,8 @@ def _forms(snapshot: Snapshot, is_large: Flags) -> Iterator[Rows]:
     wanted = np.unique(form[is_large[snapshot.content]])
     rows = np.flatnonzero(np.isin(form, wanted))
     rows = rows[np.argsort(form[rows], kind="stable")]
-    starts = np.flatnonzero(np.append(True, form[rows][1:] != form[rows][:-1])) if len(rows) else []
-    for group in np.split(rows, starts[1:]):
+    starts = np.flatnonzero(form[rows][1:] != form[rows][:-1]) + 1
+    for group in np.split(rows, starts):
         if len(group) >= FAMILY:
             yield group
 
@@ -135,9 +135,9 @@ def _path_families(snapshot: Snapshot, is_large: Flags, bound: float) -> Iterato
     large = {int(path) for path in np.unique(snapshot.path[wanted & is_large[snapshot.content]])}
     parents = {_folder(str(items[path])) for path in large}
     for path in np.unique(snapshot.path[wanted]).tolist():
-        folder = _folder(str(items[path]))
-        if folder in parents and folder[0] > 1:
-            folders[folder].append(path)
+        depth, folder = _folder(str(items[path]))
+        if depth > 1 and (depth, folder) in parents:
+            folders[depth, folder].append(path)
     for (depth, folder), paths in folders.items():
         members = np.flatnonzero(wanted & np.isin(snapshot.path, paths)) if len(paths) >= FAMILY else np.zeros(0, int)
         outcome = one_page(snapshot, members)

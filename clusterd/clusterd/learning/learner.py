@@ -43,7 +43,9 @@ EVIDENCE_PAIRS: Final = 6
 class Learner:
     """The `HostLearner` of the daemon and of the replay."""
 
-    def __init__(self, host: str, *, identity: Literal["identical", "near"] = "identical", bound: float = BOUND) -> None:
+    def __init__(
+        self, host: str, *, identity: Literal["identical", "near"] = "identical", bound: float = BOUND
+    ) -> None:
         self.host = host
         self.identity = identity
         self.bound = bound

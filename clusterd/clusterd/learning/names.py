@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from clusterd_crawler.bearers import witnessed
 from clusterd_crawler.names import anchor_hash, name_hash
@@ -24,6 +24,8 @@ from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, parse
 
 from clusterd.learning.trials import lower_bound
+
+T = TypeVar("T")
 
 #: Different contents that a kind of name has to be right about …
 RIGHT: Final = 15
@@ -115,21 +117,13 @@ class NameEvidence:
         for name in witnessed(url, names):
             for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
                 self._coincide(name.kind, key, meant, page)
-            self._remember(self._bearers, (name.kind, name.hash), page)
+            _remember(self._bearers, (name.kind, name.hash), page)
         for key, hashed in _meanings(url, taken):
             kinds = ("anchor",) if key else ("canonical", "shortlink", "og")
             for kind in kinds:
                 for bearer in self._bearers.get((kind, hashed), ()):
                     self._coincide(kind, key, page, bearer)
-            self._remember(self._meant, _table("anchor" if key else "", hashed), (key, page))
-
-    def _remember(self, table: dict[tuple[str, int], list[object]], key: tuple[str, int], entry: object) -> None:
-        known = table.get(key)
-        if known is not None:
-            if len(known) < BEARERS:
-                known.append(entry)
-        elif len(table) < TABLE:
-            table[key] = [entry]
+            _remember(self._meant, _table("anchor" if key else "", hashed), (key, page))
 
     def _coincide(self, kind: str, key: str, meant: NamedPage, bearer: NamedPage) -> None:
         if meant.url == bearer.url:
@@ -152,6 +146,15 @@ class NameEvidence:
                     counts = (len(record.right), record.wrong) if alone else (len(right), wrong)
                     context, carrier = form.conditions(key), bearer.conditions()
                     yield _rule(host, kind, context, carrier, *counts, identity, at, record.pairs)
+
+
+def _remember(table: dict[tuple[str, int], list[T]], key: tuple[str, int], entry: T) -> None:
+    known = table.get(key)
+    if known is not None:
+        if len(known) < BEARERS:
+            known.append(entry)
+    elif len(table) < TABLE:
+        table[key] = [entry]
 
 
 def believed(right: int, wrong: int, fewest: int = RIGHT) -> bool:

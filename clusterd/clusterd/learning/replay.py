@@ -6,15 +6,16 @@ Nothing of a page's content or names is looked at before the page is "fetched"; 
 from __future__ import annotations
 
 import gzip
+import io
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, Literal
+from typing import IO, Any, Final, Literal, cast
 
-from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.bearers import parse_names
+from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.skips import KnownPages
 from clusterd_crawler.urls import canonical, host_of
 
@@ -42,9 +43,8 @@ def read_crawl(path: str | Path) -> list[CrawlRow]:
     """Read a crawl file (tab-separated, a header, ``.gz`` or plain); `WrongInput` names the line that is wrong."""
     path = Path(path)
     try:
-        opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-        with opened as lines:
-            return _rows(path, lines)
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as opened:
+            return _rows(path, io.TextIOWrapper(cast(IO[bytes], opened), encoding="utf-8", newline=""))
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise WrongInput(f"{path}: cannot be read: {error}") from None
 

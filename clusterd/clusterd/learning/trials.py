@@ -138,7 +138,7 @@ def _units(group: Rows, shown: Rows, good: Flags) -> int:
     if not good.any():
         return 0
     stands = np.unique(np.stack([shown[good], group[good]]), axis=1)[0]
-    content, groups = np.unique(stands, return_counts=True)
+    _, groups = np.unique(stands, return_counts=True)
     pages = np.unique(shown[good], return_counts=True)[1]
     return int(np.where(groups <= REPEATED, np.minimum(pages - groups, REPEATED), 1).sum())
 

@@ -1,0 +1,130 @@
+"""Crawler traps: families of URLs without end that bring nothing new.
+
+Three signs, each from the crawl's own pages: a family (host, path with its numbers taken out, names of the query keys)
+of which the last `RUN` fetched pages brought no new content; a path in which one component comes again and again
+(``/a/b/a/b/a/b``); a path that is longer than any site needs. By setting a trap is reported only, slowed to a sample
+(1 page in `SAMPLE`), or cut. A family that brings something new again is no trap any more.
+
+Cost: one short pattern a URL; memory for at most `FAMILIES` families.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import mmh3
+
+from clusterd_crawler.urls import Url, parse
+
+#: Fetched pages in a row without new content that make a family a trap.
+RUN: Final = 200
+#: One page of so many is fetched of a trap that is slowed.
+SAMPLE: Final = 20
+#: Most families that are remembered.
+FAMILIES: Final = 50_000
+#: How often one component may stand in a path, and how many components a path may have.
+REPEATED: Final = 3
+DEEP: Final = 24
+_NUMBER: Final = re.compile(r"[0-9]+")
+_SEED: Final = 0x7A9
+
+Guard = Literal["off", "report", "sample", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """A family of URLs that brings nothing new, and why it is thought so."""
+
+    family: str
+    reason: str
+    #: A page of it that was fetched, or "".
+    example: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return what stands for the trap among rule ids."""
+        return f"trap-{mmh3.hash(self.family, _SEED, signed=False):08x}"
+
+
+@dataclass(slots=True)
+class _Family:
+    run: int = 0
+    example: str = ""
+    reported: bool = False
+
+
+class TrapGuard:
+    """Notices traps among the fetched pages and says which URLs are to be left."""
+
+    def __init__(self, mode: Guard = "report") -> None:
+        self.mode = mode
+        self._families: OrderedDict[str, _Family] = OrderedDict()
+        self._noticed: list[Trap] = []
+
+    def fetched(self, url: str, new: bool) -> None:
+        """Note a fetched page (its URL canonical) and whether it brought a content that was not known."""
+        if self.mode == "off":
+            return
+        name = family_of(parse(url))
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = _Family()
+            if len(self._families) > FAMILIES:
+                self._families.popitem(last=False)
+        self._families.move_to_end(name)
+        family.run = 0 if new else family.run + 1
+        family.example = url
+        if new:
+            family.reported = False
+        elif family.run >= RUN and not family.reported:
+            family.reported = True
+            self._noticed.append(Trap(name, f"the last {RUN} pages brought nothing new", url))
+
+    def noticed(self) -> list[Trap]:
+        """Return the traps noticed since the last call."""
+        found, self._noticed = self._noticed, []
+        return found
+
+    def trap(self, url: str) -> Trap | None:
+        """Return the trap that a URL (canonical) leads into, or None."""
+        if self.mode == "off":
+            return None
+        taken = parse(url)
+        name = family_of(taken)
+        family = self._families.get(name)
+        if family is not None and family.run >= RUN:
+            return Trap(name, f"the last {family.run} pages brought nothing new", family.example)
+        reason = _growing(taken)
+        return None if reason is None else Trap(name, reason, family.example if family else "")
+
+    def leaves(self, url: str) -> Trap | None:
+        """Return the trap on whose account a URL is not to be fetched, by the setting, or None."""
+        if self.mode not in {"sample", "cut"}:
+            return None
+        found = self.trap(url)
+        if found is None or self.mode == "cut":
+            return found
+        return None if mmh3.hash(url, _SEED, signed=False) % SAMPLE == 0 else found
+
+
+def family_of(url: Url) -> str:
+    """Return the family of a URL: host, path without its numbers, names of its query keys.
+
+    >>> family_of(parse("http://h.com/cal/2024-05-06?view=day&x=1"))
+    'h.com/cal/N-N-N?view&x'
+    """
+    names = "&".join(sorted({name for name, _ in url.query}))
+    return f"{url.authority}/{_NUMBER.sub('N', '/'.join(url.path))}" + (f"?{names}" if names else "")
+
+
+def _growing(url: Url) -> str | None:
+    if len(url.path) > DEEP:
+        return f"the path has {len(url.path)} components"
+    if len(url.path) > REPEATED:
+        component, times = Counter(part for part in url.path if part).most_common(1)[0] if any(url.path) else ("", 0)
+        if times > REPEATED and not component.isdigit():
+            return f"{component!r} stands {times} times in the path"
+    return None

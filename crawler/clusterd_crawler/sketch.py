@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clusterd_crawler import compiled
-from clusterd_crawler.token_hashes import hash_text
+from clusterd_crawler.token_hashes import fmix64, hash_text
 from clusterd_crawler.tokens import Hashes, composed, hash_tokens
 
 #: Bits of a shingle's fingerprint (paper, section 7: 40-bit fingerprints).
@@ -233,14 +233,3 @@ def bag_identity(hashes: Hashes) -> int:
     if not len(hashes):
         return 0
     return int(fmix64(fmix64(hashes).sum(dtype=np.uint64, keepdims=True))[0]) or 1
-
-
-def fmix64(values: Values) -> Values:
-    """MurmurHash3's finalizer: a permutation of 64-bit numbers in which every bit depends on every other."""
-    shift = np.uint64(33)
-    values = values ^ (values >> shift)
-    values = values * np.uint64(0xFF51AFD7ED558CCD)
-    values ^= values >> shift
-    values *= np.uint64(0xC4CEB9FE1A85EC53)
-    values ^= values >> shift
-    return values

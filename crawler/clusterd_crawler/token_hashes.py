@@ -40,8 +40,10 @@ _IGNORED: Final = 0xFFFFFFFE
 _OTHER: Final = 0xFFFFFFFF
 _FOLDED: Final = np.full(0x10000, _UNREAD, np.uint32)
 
-#: Masks of the first n bytes of eight.
-_MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
+#: Masks of the first n of sixteen bytes, as two numbers.
+_MASKS: Final = np.array(
+    [[(1 << 8 * min(n, 8)) - 1 for n in range(16)], [(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)]], np.uint64
+)
 _LONGEST: Final = 15
 _PADDING: Final = bytes(24)
 _C1: Final = np.uint64(0x87C37B91114253D5)
@@ -59,7 +61,7 @@ def hash_text(text: str, *, marked: bool) -> tuple[Hashes, Flags | None]:
         return np.empty(0, np.uint64), None
     is_main = _main_at(codes, starts) if marked else None
     if codes.dtype != np.uint8:  # separators are not hashed: without them most text is ASCII
-        codes = np.where(classes == SEPARATOR, np.uint32(0x20), codes)
+        codes = (codes * (classes != SEPARATOR)).astype(np.uint32, copy=False)
     return _hash(codes, starts, ends), is_main
 
 
@@ -67,7 +69,7 @@ def _folded_codes(text: str) -> Codes:
     """The code points of the folded text, without what is ignorable; bytes where it is ASCII."""
     if text.isascii():
         return np.frombuffer(text.lower().encode("ascii"), np.uint8)
-    codes = _codes(text)
+    codes: npt.NDArray[np.uint32] = _codes(text)
     if codes.max() < len(_FOLDED):
         folded = _FOLDED.take(codes, mode="clip")
         if folded.max() < _UNREAD:
@@ -82,7 +84,7 @@ def _folded_codes(text: str) -> Codes:
     return np.compress(~ignored, codes) if ignored.any() else codes
 
 
-def _codes(text: str) -> Codes:
+def _codes(text: str) -> npt.NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.uint32, copy=False)
 
 
@@ -125,7 +127,8 @@ def _main_at(codes: Codes, starts: Places) -> Flags | None:
     if not len(marks):
         return None
     last = np.searchsorted(marks, starts) - 1
-    return (last < 0) | (codes[marks[last]] == 2)
+    is_main: Flags = (last < 0) | (codes[marks[last]] == 2)
+    return is_main
 
 
 def _hash(codes: Codes, starts: Places, ends: Places) -> Hashes:
@@ -139,16 +142,17 @@ def _hash(codes: Codes, starts: Places, ends: Places) -> Hashes:
         starts, ends = offsets[starts], offsets[ends]
     lengths = ends - starts
     short = np.minimum(lengths, _LONGEST)
-    padded = data + _PADDING[: 16 + -len(data) % 8]
-    eights = np.frombuffer(padded, "<u8")
-    at, shift = starts >> 3, ((starts & 7) << 3).astype(np.uint64)
+    eights = np.frombuffer(data + _PADDING[: 16 + -len(data) % 8], "<u8")
+    at, shift = starts >> 3, (starts.view(np.uint64) & np.uint64(7)) << np.uint64(3)
     rest = np.uint64(63) - shift
-    middle = eights[at + 1]
-    first = (eights[at] >> shift | middle << np.uint64(1) << rest) & _MASKS[np.minimum(short, 8)]
-    second = (middle >> shift | eights[at + 2] << np.uint64(1) << rest) & _MASKS[np.maximum(short - 8, 0)]
-    hashes = _murmur(first, second, short.astype(np.uint64))
-    for token in np.flatnonzero(lengths > _LONGEST).tolist():
-        hashes[token] = mmh3.hash64(data[starts[token] : ends[token]], signed=False)[0]
+    middle = eights.take(at + 1)
+    first = (eights.take(at) >> shift | middle << np.uint64(1) << rest) & _MASKS[0].take(short)
+    second = (middle >> shift | eights.take(at + 2) << np.uint64(1) << rest) & _MASKS[1].take(short)
+    hashes = _murmur(first, second, short.view(np.uint64))
+    long = np.flatnonzero(lengths > _LONGEST)
+    if len(long):
+        bounds = zip(starts[long].tolist(), ends[long].tolist(), strict=True)
+        hashes[long] = [mmh3.hash64(data[start:end], signed=False)[0] for start, end in bounds]
     return hashes
 
 
@@ -160,10 +164,15 @@ def _murmur(first: Hashes, second: Hashes, lengths: Hashes) -> Hashes:
     first = ((first << np.uint64(31)) | (first >> np.uint64(33))) * _C2 ^ lengths
     first += second
     second += first
-    both = np.concatenate([first, second])
-    both ^= both >> np.uint64(33)
-    both *= np.uint64(0xFF51AFD7ED558CCD)
-    both ^= both >> np.uint64(33)
-    both *= np.uint64(0xC4CEB9FE1A85EC53)
-    both ^= both >> np.uint64(33)
-    return both[: len(first)] + both[len(first) :]
+    return fmix64(first) + fmix64(second)
+
+
+def fmix64(values: Hashes) -> Hashes:
+    """MurmurHash3's finalizer: a permutation of 64-bit numbers in which every bit depends on every other."""
+    shift = np.uint64(33)
+    values = values ^ (values >> shift)
+    values *= np.uint64(0xFF51AFD7ED558CCD)
+    values ^= values >> shift
+    values *= np.uint64(0xC4CEB9FE1A85EC53)
+    values ^= values >> shift
+    return values

@@ -15,12 +15,12 @@ from clusterd_crawler.sketch import (
     StreamSketch,
     bag_identity,
     fingerprints,
-    fmix64,
     modulus_exponent,
     sample,
     sketch_text,
     sketch_tokens,
 )
+from clusterd_crawler.token_hashes import fmix64
 from clusterd_crawler.tokens import hash_tokens, token_hash, tokens
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -394,8 +394,7 @@ class MemoryIndex:
             for fetch in reversed(self._urls.get(url, [])):
                 if fetched_at is None or fetch.version.fetched_at == fetched_at:
                     profile, text = PROFILES[fetch.content.profile], fetch.version.text
-                    keys = keys_of(fetch.content.stored, profile.code, self._scheme).tobytes()
-                    return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text, keys)
+                    return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)
         return None
 
     def hosts(self) -> list[str]:

@@ -40,28 +40,36 @@ from clusterd.clusters.redis_questions import Questions
 from clusterd.clusters.redis_settling import Settler
 
 #: register.lua, VERSION: text, sketch, URL hash, bytes, words, time, shingles, tokens, crawl, sweep, status, profile.
-VERSION: Final = struct.Struct("<8s8s8s8s8s8sIIIIIB")
-#: register.lua's answer: URL id, node, content, twin, flags.
-ANSWER: Final = struct.Struct("<5I")
+VERSION: Final = struct.Struct("<8s8s8sQQ6s3s3s3s3sHB")
+#: register.lua's answer begins with: URL id, node, content, flags.
+ANSWER: Final = struct.Struct("<4I")
 NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE = 1, 2, 4, 8, 16, 32, 64
-STANDING: Final = struct.Struct("<II")
-PLACE: Final = struct.Struct("<IIB")
+#: Size and name of a cluster.
+PLACE: Final = struct.Struct("<II")
+#: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
+LATEST: Final = 2**48 - 1
+MOST: Final = 2**24 - 1
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
 #: URLs whose superseded versions are looked through in one call.
 CHUNK: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Registered:
-    """What register.lua said of a version."""
+    """What register.lua said of a version; `link` then says more of one that was proposed any."""
 
     page: int
     node: int
     content: int
-    twin: int
     flags: int
-    left: bytes
+    #: Packed places (forest.lua): where the page stands, and where it stood.
+    now: bytes
+    before: bytes
+    #: URL of the page that is equal to it or matches best, and how well.
+    match: bytes
+    resemblance: float
+    merged: bytes = b""
 
 
 class RedisIndex:
@@ -103,13 +111,8 @@ class RedisIndex:
         """Apply a batch and, with it, remember how far the log was read."""
         registered = self._register(sketches)
         verdicts = self._post(sketches, registered)
-        places = self._link(registered, verdicts, position or {})
-        return [
-            self._outcome(sketch, known, best, url, place)
-            for sketch, known, best, (url, place) in zip(
-                sketches, registered, map(_best, verdicts), places, strict=True
-            )
-        ]
+        self._link(registered, verdicts, position or {})
+        return [self._outcome(sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
         arguments: list[Any] = []
@@ -119,7 +122,7 @@ class RedisIndex:
             graded = self._graded()
             reply = self._home.run(REGISTER, len(graded), *arguments)
             if reply[0] == len(graded):
-                return [_registered(one) for one in reply[1:]]
+                return [_registered(one, PLACE.size * (1 + len(graded))) for one in reply[1:]]
             self._reload()
 
     def _version(self, sketch: Sketch) -> bytes:
@@ -128,86 +131,90 @@ class RedisIndex:
             main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
             sketch_key(sketch),
             mmh3.hash_bytes(sketch.url)[:8],
-            sketch.content.to_bytes(8, "little"),
-            sketch.bag.to_bytes(8, "little"),
-            sketch.fetched_at.to_bytes(8, "big"),
-            main.shingles,
-            main.tokens,
-            self._home.label(sketch.crawl),
-            self._home.label(sketch.sweep),
-            sketch.status,
+            sketch.content,
+            sketch.bag,
+            min(max(sketch.fetched_at, 0), LATEST).to_bytes(6, "big"),
+            min(main.shingles, MOST).to_bytes(3, "little"),
+            min(main.tokens, MOST).to_bytes(3, "little"),
+            self._home.label(sketch.crawl).to_bytes(3, "little"),
+            self._home.label(sketch.sweep).to_bytes(3, "little"),
+            min(max(sketch.status, 0), 0xFFFF),
             sketch.profile,
         )
 
-    def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> list[dict[int, Verdict]]:
-        """Post what is new, and verify what that proposed; return the verdicts of each sketch."""
+    def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
+        """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
         postings: dict[int, tuple[Posting, int]] = {}
         for place, (sketch, known) in enumerate(zip(sketches, registered, strict=True)):
             if known.flags & (POST | STORE) and known.content not in postings:
                 stored, keys = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
                 posting = Posting(known.content, stored, keys if known.flags & POST else keys[:0])
                 postings[known.content] = (posting, place)
-        verdicts: list[dict[int, Verdict]] = [{} for _ in sketches]
         if not postings:
-            return verdicts
+            return {}
+        verdicts: dict[int, dict[int, Verdict]] = {}
         proposed, stored_of = self._lists.propose([posting for posting, _ in postings.values()])
         for (posting, place), numbers in zip(postings.values(), proposed, strict=True):
             candidates = [n for n in numbers if n != posting.number and stored_of.get(n)]
             bits = mantissa(PROFILES[sketches[place].profile])
-            judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits)
+            judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits) if candidates else []
             verdicts[place] = dict(zip(candidates, judged, strict=True))
         return verdicts
 
     def _link(
-        self, registered: Sequence[Registered], verdicts: Sequence[dict[int, Verdict]], position: Mapping[str, str]
-    ) -> list[tuple[bytes, bytes]]:
-        """Link what was verified, write the position; return for each page the URL of its match and its places."""
-        while True:
+        self,
+        registered: Sequence[Registered],
+        verdicts: Mapping[int, dict[int, Verdict]],
+        position: Mapping[str, str],
+    ) -> None:
+        """Link what was verified, write the position; note what that says of each page."""
+        posted = struct.pack(f"<{len(verdicts)}I", *(registered[place].content for place in verdicts))
+        linked = [place for place, judged in verdicts.items() if judged]
+        while posted or position:
             graded = self._graded()
             arguments: list[Any] = [len(graded), len(position)]
             arguments += (word for pair in position.items() for word in pair)
-            for known, judged in zip(registered, verdicts, strict=True):
-                best = _best(judged)
-                match, flags = (known.twin, 0) if known.twin else (best[0], 2) if best else (0, 0)
-                flags += 1 if known.flags & (POST | STORE) else 0
-                arguments.append(struct.pack("<5I", known.page, known.node, known.content, match, flags))
-                arguments.append(packed_edges(graded, judged))
+            arguments.append(posted)
+            for place in linked:
+                known, best = registered[place], _best(verdicts[place])
+                page = struct.pack("<4I", known.page, known.node, known.content, best[0] if best else 0)
+                arguments += (page, packed_edges(graded, verdicts[place]))
             reply = self._home.run(LINK, *arguments)
             if reply[0] == len(graded):
-                return list(zip(reply[1::2], reply[2::2], strict=True))
+                for number, place in enumerate(linked):
+                    match, now, merged = reply[1 + 3 * number : 4 + 3 * number]
+                    _note(registered[place], _best(verdicts[place]), match, now, merged)
+                return
             self._reload()
 
-    def _outcome(
-        self, sketch: Sketch, known: Registered, best: tuple[int, Verdict] | None, url: bytes, place: bytes
-    ) -> Outcome:
+    def _outcome(self, sketch: Sketch, known: Registered) -> Outcome:
         flags = known.flags
-        after, merged = self._standing(list(PLACE.iter_unpack(place)))
-        before, _ = self._standing([(size, name, 0) for size, name in STANDING.iter_unpack(known.left)])
-        resemblance = 1.0 if known.twin else best[1].resemblance if best else 0.0
+        after, merged = self._standing(known.now, known.merged)
+        before, _ = self._standing(known.before, b"")
         return Outcome(
             url=sketch.url,
             fetched_at=sketch.fetched_at,
             new=bool(flags & NEW),
             changed=bool(flags & CHANGED),
             identity="text" if flags & TEXT_EQUAL else "sketch" if flags & SKETCH_EQUAL else None,
-            match=url.decode() if url else None,
-            resemblance=resemblance if url else 0.0,
-            clusters=after if flags & CURRENT else {},
+            match=known.match.decode() if known.match else None,
+            resemblance=known.resemblance if known.match else 0.0,
+            clusters=after,
             changes=changes(before, after, merged) if flags & NEW and flags & CURRENT else (),
         )
 
-    def _standing(self, places: Sequence[tuple[int, int, int]]) -> tuple[dict[str, tuple[str, int]], dict[str, bool]]:
+    def _standing(self, places: bytes, both: bytes) -> tuple[dict[str, tuple[str, int]], dict[str, bool]]:
         """Turn sizes and names under identical text and each graded policy into a standing; say what merged."""
         standing: dict[str, tuple[str, int]] = {}
         merged: dict[str, bool] = {}
+        found = list(PLACE.iter_unpack(places))
         slot = 0
-        for policy in self._policies if places else ():
-            if not policy.identical:
-                slot += 1
-            size, name, both = places[0 if policy.identical else slot] if slot < len(places) else (0, 0, 0)
+        for policy in self._policies:
+            slot += not policy.identical
+            size, name = found[0 if policy.identical else slot] if slot < len(found) else (0, 0)
             if size > 1:
                 standing[policy.name] = (f"{policy.name}-{name}", size)
-                merged[policy.name] = bool(both)
+                merged[policy.name] = not policy.identical and both[slot - 1 : slot] == b"\1"
         return standing, merged
 
     def position(self) -> dict[str, str]:
@@ -222,7 +229,7 @@ class RedisIndex:
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
         numbers = sorted(int(number) for number in self._home.command("SMEMBERS", "x"))
-        limit = max(before, 0).to_bytes(8, "big")
+        limit = min(max(before, 0), LATEST).to_bytes(6, "big")
         gone = 0
         for start in range(0, len(numbers), CHUNK):
             chunk = numbers[start : start + CHUNK]
@@ -300,9 +307,19 @@ class RedisIndex:
             self._client.close()
 
 
-def _registered(answer: bytes) -> Registered:
-    page, node, content, twin, flags = ANSWER.unpack_from(answer)
-    return Registered(page, node, content, twin, flags, answer[ANSWER.size :])
+def _registered(answer: bytes, width: int) -> Registered:
+    """Read an answer of register.lua; ``width`` is that of a page's places."""
+    page, node, content, flags = ANSWER.unpack_from(answer)
+    now = ANSWER.size + (width if flags & CURRENT else 0)
+    before = now + (width if flags & CHANGED else 0)
+    return Registered(page, node, content, flags, answer[ANSWER.size : now], answer[now:before], answer[before:], 1.0)
+
+
+def _note(known: Registered, best: tuple[int, Verdict] | None, match: bytes, now: bytes, merged: bytes) -> None:
+    """Note what link.lua said of a page; an equal page, if any, stays its match."""
+    known.now, known.merged = now, merged
+    if not known.match and best:
+        known.match, known.resemblance = match, best[1].resemblance
 
 
 def _best(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import mmh3
@@ -22,7 +23,7 @@ from clusterd.clusters.contract import Cluster, Hit, Policy, Version
 from clusterd.clusters.redis_home import MEMBERS, SHOWN, STANDINGS, URLS, VERSIONS, Home
 
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
-VERSION: Final = struct.Struct("<I8s8s8s8sIIIIIB")
+VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
 #: URLs, or contents, that one call looks at.
 CHUNK: Final = 1000
 
@@ -122,36 +123,69 @@ class Questions:
                 yield from self._versions(url.decode(), packed)
 
     def _versions(self, url: str, packed: bytes) -> list[Version]:
-        fetches = list(VERSION.iter_unpack(packed))
-        names = self._home.label_names(max((max(f[5], f[6]) for f in fetches), default=0))
+        fetches = list(map(_fetch, VERSION.iter_unpack(packed)))
+        names = self._home.label_names(max((max(f.crawl, f.sweep) for f in fetches), default=0))
         versions = [
             Version(
                 url=url,
-                fetched_at=int.from_bytes(at, "big"),
-                text=int.from_bytes(text, "big"),
-                content=int.from_bytes(content, "little"),
-                bag=int.from_bytes(bag, "little"),
+                fetched_at=fetch.at,
+                text=fetch.text,
+                content=fetch.content,
+                bag=fetch.bag,
                 current=place == len(fetches) - 1,
-                crawl=names[crawl],
-                sweep=names[sweep],
-                status=status,
+                crawl=names[fetch.crawl],
+                sweep=names[fetch.sweep],
+                status=fetch.status,
             )
-            for place, (_, at, text, content, bag, crawl, sweep, status, *_) in enumerate(fetches)
+            for place, fetch in enumerate(fetches)
         ]
         return sorted(versions, key=lambda version: (version.fetched_at, version.text))
 
     def sketch(self, url: str, fetched_at: int | None) -> StreamSketch | None:
         """Return the stored sketch of a version."""
         reply = self._home.run(VERSIONS, "hash", mmh3.hash_bytes(url)[:8])
-        for fetch in sorted(VERSION.iter_unpack(reply[1]), key=lambda f: (f[1], f[2]), reverse=True):
-            if fetched_at is None or int.from_bytes(fetch[1], "big") == fetched_at:
-                number, text, shingles, tokens, profile = fetch[0], fetch[2], fetch[8], fetch[9], fetch[10]
-                stored = self._lists.sketches([number])[number]
-                stored = stored or bytes(4)
-                keys = keys_of(stored, profile, self._scheme).tobytes()
-                whose = shingles, tokens, int.from_bytes(text, "big")
-                return restored(stored, PROFILES[profile], *whose, keys)
+        fetches = sorted(map(_fetch, VERSION.iter_unpack(reply[1])), key=lambda f: (f.at, f.text), reverse=True)
+        for fetch in fetches:
+            if fetched_at is None or fetch.at == fetched_at:
+                stored = self._lists.sketches([fetch.number])[fetch.number] or bytes(4)
+                keys = keys_of(stored, fetch.profile, self._scheme).tobytes()
+                whose = fetch.shingles, fetch.tokens, fetch.text
+                return restored(stored, PROFILES[fetch.profile], *whose, keys)
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A version as the home shard gives it: the number of its content, then what `Version` and its sketch need."""
+
+    number: int
+    at: int
+    text: int
+    content: int
+    bag: int
+    crawl: int
+    sweep: int
+    status: int
+    shingles: int
+    tokens: int
+    profile: int
+
+
+def _fetch(words: tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, int, bytes, bytes, int]) -> Fetch:
+    number, at, text, content, bag, crawl, sweep, status, shingles, tokens, profile = words
+    return Fetch(
+        number=number,
+        at=int.from_bytes(at, "big"),
+        text=int.from_bytes(text, "big"),
+        content=int.from_bytes(content, "little"),
+        bag=int.from_bytes(bag, "little"),
+        crawl=int.from_bytes(crawl, "little"),
+        sweep=int.from_bytes(sweep, "little"),
+        status=status,
+        shingles=int.from_bytes(shingles, "little"),
+        tokens=int.from_bytes(tokens, "little"),
+        profile=profile,
+    )
 
 
 def slot_of(policies: Sequence[Policy], name: str) -> int:

@@ -66,7 +66,7 @@ def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
 def lookup_keys(query: StreamSketch, profile: Profile, scheme: Scheme) -> Keys:
     """Return the keys that a query is looked up by: of all its values, or of those that an index has kept of it."""
     if isinstance(query, Restored):
-        return np.frombuffer(query.keys, np.uint32)
+        return keys_of(query.stored, profile.code, scheme)
     return every_key(ordered(query, profile), profile, scheme)
 
 

@@ -56,9 +56,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Restored(StreamSketch):
-    """A sketch from an index: its values are cut, and its posted keys, 4 bytes each, say what the values have lost."""
+    """A sketch from an index: its values are cut; its stored form has kept what is needed to look it up."""
 
-    keys: bytes = b""
+    stored: bytes = bytes(4)
 
 
 def ordered(sketch: StreamSketch, profile: Profile) -> Values:
@@ -121,12 +121,9 @@ def unpack(stored: bytes, bits: int) -> Stored:
     return Stored(codes.astype(np.uint32), *known, extras.astype(np.uint16))
 
 
-def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int, keys: bytes = b"") -> Restored:
-    """Return a sketch whose values are the codes' own: to be compared with others from the index, or `coarse`.
-
-    With its ``keys`` (`posted.keys_of`) it can be looked up like a fresh one.
-    """
-    return Restored(_expand(unpack(stored, mantissa(profile)).codes, profile), shingles, tokens, text, keys)
+def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> Restored:
+    """Return a sketch whose values are the codes' own: to be compared with others from the index, or `coarse`."""
+    return Restored(_expand(unpack(stored, mantissa(profile)).codes, profile), shingles, tokens, text, stored)
 
 
 def coarse(sketch: StreamSketch, profile: Profile) -> StreamSketch:

@@ -11,7 +11,7 @@ local ghost = floor(tonumber(ARGV[2]) / 256)
 local graded = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
 policies(graded)
 local n = get(NODES, ghost)
-if has(n, PENDING) then
+if call('SISMEMBER', BASE .. ':w', ghost) == 1 then
   call('LREM', BASE .. ':g', 1, ARGV[2])
   call('RPUSH', BASE .. ':g', ARGV[2])
   return 0

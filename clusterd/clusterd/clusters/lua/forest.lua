@@ -1,6 +1,7 @@
 -- The clusters of each policy: union-find whose trees are never cut, and a ring of members for each.
 --
---   BASE:c<p>:<id / 128>   content under policy p: its element (0: alone), neighbours in the ring of its cluster
+--   BASE:c<p>:<id / 128>   hash: id mod 128 → its element under policy p, neighbours in the ring of its cluster; only of
+--                          contents that are not alone
 --   BASE:e<p>:<id / 128>   element: parent (0: a root), URLs in the cluster, contents and elements that point here, name
 --   BASE:ef<p>, BASE:m     elements that are free again; counter e<p>
 --   BASE:a:<id / 16>       hash: id mod 16 → neighbours of a content: 6 bytes each, content and bits of the policies
@@ -18,13 +19,18 @@ local function policies(count)
   graded_count = count
   for p = 0, count - 1 do
     CONTENTS[p] = store('c' .. p, '<I4I4I4')
+    CONTENTS[p].sparse = true
     ELEMENTS[p] = store('e' .. p, '<I4I4I4I4')
   end
 end
 
 local function new_element(p, name)
-  local id = tonumber(call('RPOP', BASE .. ':ef' .. p)) or call('HINCRBY', BASE .. ':m', 'e' .. p, 1)
-  local e = edit(ELEMENTS[p], id)
+  local id = tonumber(call('RPOP', BASE .. ':ef' .. p))
+  local e = id and edit(ELEMENTS[p], id)
+  if not e then
+    id = next_id('e' .. p)
+    e = fresh(ELEMENTS[p], id)
+  end
   e[PARENT], e[SIZE], e[POINTERS], e[NAME] = 0, 0, 0, name
   return id
 end
@@ -148,22 +154,30 @@ end
 -- Where a neighbour stands in packed edges, nil where it does not.
 local function edge_at(bytes, content)
   local id = pack('<I4', content)
-  local at = string.find(bytes, id, 1, true)
-  while at and at % 6 ~= 1 do at = string.find(bytes, id, at + 1, true) end
+  local at = find(bytes, id, 1, true)
+  while at and at % 6 ~= 1 do at = find(bytes, id, at + 1, true) end
   return at
+end
+
+-- Sizes and names of the clusters of a page, under identical text and under each graded policy: 8 bytes each.
+local function places(node)
+  local n = get(NODES, node)
+  local bytes = {pack('<I4I4', n[LIVE], node)}
+  for p = 0, graded_count - 1 do bytes[p + 2] = pack('<I4I4', standing(p, n[REP])) end
+  return table.concat(bytes)
 end
 
 local function add_edge(bytes, content, bits)
   local at = edge_at(bytes, content)
   if not at then return bytes .. pack('<I4I2', content, bits) end
   bits = bit.bor(bits, (unpack4('<I2', bytes, at + 4)))
-  return string.sub(bytes, 1, at + 3) .. pack('<I2', bits) .. string.sub(bytes, at + 6)
+  return sub(bytes, 1, at + 3) .. pack('<I2', bits) .. sub(bytes, at + 6)
 end
 
 local function cut_edge(bytes, content)
   local at = edge_at(bytes, content)
   if not at then return bytes end
-  return string.sub(bytes, 1, at - 1) .. string.sub(bytes, at + 6)
+  return sub(bytes, 1, at - 1) .. sub(bytes, at + 6)
 end
 
 -- Add a content's verified edges, and join what they join; notes in `merged` under which policies two clusters became one.

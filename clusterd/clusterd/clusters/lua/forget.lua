@@ -1,4 +1,4 @@
--- forget(BASE; before, URL ids) → how many superseded versions, fetched before a time (8 bytes, big-endian), were forgotten
+-- forget(BASE; before, URL ids) → how many superseded versions, fetched before a time (6 bytes, big-endian), were forgotten
 --
 -- KEYS[1] BASE   the home shard (records.lua, settling.lua)
 
@@ -20,11 +20,11 @@ for at = 1, #ARGV[2], 4 do
   local key = BASE .. ':o:' .. u
   local bytes, kept = call('GET', key) or '', {}
   for place = 1, #bytes, OLD_SIZE do
-    if string.sub(bytes, place + 4, place + 11) < ARGV[1] then
+    if sub(bytes, place + 4, place + 9) < ARGV[1] then
       release(u4(bytes, place))
       gone = gone + 1
     else
-      kept[#kept + 1] = string.sub(bytes, place, place + OLD_SIZE - 1)
+      kept[#kept + 1] = sub(bytes, place, place + OLD_SIZE - 1)
     end
   end
   if #kept == 0 then

@@ -24,7 +24,7 @@ local moving = call('GET', BASE .. ':mv')
 if moving then
   local p, element = unpack4('<BI4', moving)
   if element == 0 then
-    local name = call('HINCRBY', BASE .. ':m', 'n', 1)
+    local name = next_id('n')
     call('HINCRBY', BASE .. ':b', floor(name / PER), 1)
     element = new_element(p, name)
   end
@@ -32,13 +32,13 @@ if moving then
   local first = #looked > 1 and u4(looked, 2) or u4(moving, 6)
   local stop = math.min(#moving, 5 + 4 * limit)
   for at = 6, stop, 4 do move(p, element, u4(moving, at), first) end
-  looked = looked .. string.sub(moving, 6, stop)
+  looked = looked .. sub(moving, 6, stop)
   flush()
   call('SET', BASE .. ':rl', looked)
   if stop >= #moving then
     call('DEL', BASE .. ':mv')
   else
-    call('SET', BASE .. ':mv', pack('<BI4', p, element) .. string.sub(moving, stop + 1))
+    call('SET', BASE .. ':mv', pack('<BI4', p, element) .. sub(moving, stop + 1))
   end
   return #looked + #moving
 end
@@ -60,5 +60,5 @@ if stop >= #looked then
   call('DEL', BASE .. ':rl')
   return 0
 end
-call('SET', BASE .. ':rl', pack('<B', p) .. string.sub(looked, stop + 1))
+call('SET', BASE .. ':rl', pack('<B', p) .. sub(looked, stop + 1))
 return #looked

@@ -3,68 +3,64 @@
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies: number of graded policies that the caller knows
 --         for each version: packed VERSION; its URL; its host
--- returns number of graded policies; then for each version, packed: URL id, node, content, twin (a URL id equal to it, or
---         0), flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in sketch,
---         64 its sketch is to be stored, not posted); after that,
---         where it changed: size and name of the cluster that it left, under identical text and each graded policy
+-- returns number of graded policies, alone where it is not the caller's (nothing was done then); else for each version,
+--         packed: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
+--         sketch, 64 its sketch is to be stored, not posted); if current, its places (forest.lua); if changed, those that it
+--         left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
 -- content. 4. Let the URL leave what it showed and enter what it shows. A content that nothing shows any more waits to be
 -- dismissed. What has to be posted is pending until `link`; a pending content is posted again by whoever meets it.
 
-local VERSION = '<c8c8c8c8c8c8I4I4I4I4I4B'
+local VERSION = '<c8c8c8c8c8c6I3I3I3I3I2B'
 local known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
+if tonumber(ARGV[1]) ~= known_policies then return {known_policies} end
 policies(known_policies)
 local TEXTS, SKETCHES, URLS = open('t'), open('c'), open('u')
-local versions = 0
+local versions, contents, hosts = 0, 0, {}
+local pending, to_post = {}, {}
+for _, id in ipairs(call('SMEMBERS', BASE .. ':w')) do pending[tonumber(id)] = true end
 
 local function find_text(v)
-  for _, id in ipairs((under(TEXTS, string.sub(v.text, 1, 4)))) do
-    local number = u4(id, 1)
-    local n = get(NODES, number)
+  for _, id in ipairs(under(TEXTS, sub(v.text, 1, 4))) do
+    local node = u4(id, 1)
+    local n = get(NODES, node)
     if n[TEXT] == v.text and n[PROFILE] == v.profile and (v.late or not has(get(NODES, n[REP]), DEPARTED)) then
-      return number
+      return node
     end
   end
 end
 
 local function find_content(v)
-  for _, id in ipairs((under(SKETCHES, string.sub(v.sketch, 1, 4)))) do
-    local number = u4(id, 1)
-    local n = get(NODES, number)
-    if n[SKEY] == v.sketch and n[PROFILE] == v.profile and (v.late or not has(n, DEPARTED)) then return number end
+  for _, id in ipairs(under(SKETCHES, sub(v.sketch, 1, 4))) do
+    local node = u4(id, 1)
+    local n = get(NODES, node)
+    if n[SKEY] == v.sketch and n[PROFILE] == v.profile and (v.late or not has(n, DEPARTED)) then return node end
   end
 end
 
-local function enlist(t, hash, id)
-  local _, key, bytes = under(t, hash)
-  put(t, key, bytes, hash, pack('<I4', id))
-end
-
 local function new_node(v, content)
-  local id = call('HINCRBY', BASE .. ':m', 'n', 1)
-  local n = edit(NODES, id)
-  for field = REP, FLAGS do n[field] = 0 end
-  n[REP], n[TEXT], n[SKEY], n[SHINGLES], n[TOKENS], n[PROFILE] = content or id, v.text, ZERO, v.shingles, v.tokens, v.profile
-  enlist(TEXTS, string.sub(v.text, 1, 4), id)
+  local id = next_id('n')
+  local n = fresh(NODES, id)
+  n[REP], n[TEXT], n[SHINGLES], n[TOKENS], n[PROFILE] = content or id, v.text, v.shingles, v.tokens, v.profile
+  put(TEXTS, sub(v.text, 1, 4), pack('<I4', id))
   if content then
     local c = edit(NODES, content)
     n[TPREV], n[TNEXT] = content, c[TNEXT]
     if c[TNEXT] ~= 0 then edit(NODES, c[TNEXT])[TPREV] = id end
     c[TNEXT] = id
-  else
-    n[SKEY] = v.sketch
-    n[FLAGS] = PENDING + (v.late and DEPARTED + DISMISSED or 0)
-    enlist(SKETCHES, string.sub(v.sketch, 1, 4), id)
-    call('HINCRBY', BASE .. ':m', 'contents', 1)
+    return id
   end
+  n[SKEY], n[FLAGS] = v.sketch, v.late and DEPARTED + DISMISSED or 0
+  put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
+  for p = 0, known_policies - 1 do untouched(CONTENTS[p], id) end
+  contents = contents + 1
+  pending[id], to_post[#to_post + 1] = true, id
   return id
 end
 
 local function node_of(v)
-  local id = find_text(v)
-  if id then return id end
-  return new_node(v, find_content(v))
+  return find_text(v) or new_node(v, find_content(v))
 end
 
 local function enter(u, node)
@@ -119,48 +115,36 @@ end
 -- The node of a superseded version that is known already, nil where it is not.
 local function known_old(u, v)
   local bytes = call('GET', BASE .. ':o:' .. u) or ''
-  local at = string.find(bytes, v.at, 1, true)
+  local at = find(bytes, v.at, 1, true)
   while at do
     if at % OLD_SIZE == 5 then
       local node = u4(bytes, at - 4)
       if order(v.at, node) == v.order then return node end
     end
-    at = string.find(bytes, v.at, at + 1, true)
+    at = find(bytes, v.at, at + 1, true)
   end
 end
 
 local function new_page(v, url, host)
-  local u = call('HINCRBY', BASE .. ':m', 'v', 1)
-  local page = edit(PAGES, u)
-  for field = NODE, STATUS do page[field] = 0 end
-  page[AT], page[UHASH], page[CONTENT], page[BAG] = ZERO, v.url, ZERO, ZERO
-  enlist(URLS, string.sub(v.url, 1, 4), u)
-  call('HSET', BASE .. ':s:' .. floor(u / 16), u % 16, url)
-  call('APPEND', BASE .. ':h:' .. host, pack('<I4', u))
-  call('HINCRBY', BASE .. ':hosts', host, 1)
+  local u = next_id('v')
+  local page = fresh(PAGES, u)
+  page[AT], page[UHASH] = sub(ZERO, 1, 6), sub(v.url, 5, 8)
+  put(URLS, sub(v.url, 1, 4), pack('<I4', u))
+  keep_value(strings, u, url)
+  hosts[host] = (hosts[host] or '') .. pack('<I4', u)
   return u
 end
 
-local function stand(node)
-  local n = get(NODES, node)
-  local bytes = pack('<I4I4', n[LIVE], node)
-  for p = 0, known_policies - 1 do
-    local size, name = standing(p, n[REP])
-    bytes = bytes .. pack('<I4I4', size, name)
-  end
-  return bytes
-end
-
-local function answer(u, node, twin, flags, before)
-  return pack('<I4I4I4I4I4', u, node, get(NODES, node)[REP], twin, flags) .. (before or '')
+local function answer(u, node, flags, now, before, twin)
+  return pack('<I4I4I4I4', u, node, get(NODES, node)[REP], flags) .. now .. before .. twin
 end
 
 -- A delivery repeated: nothing changes; what a crash left pending is to be posted (a departed content: stored) again.
 local function again(u, node, current)
-  local c = get(NODES, get(NODES, node)[REP])
+  local content = get(NODES, node)[REP]
   local flags = current and 2 or 0
-  if has(c, PENDING) then flags = flags + (has(c, DEPARTED) and 64 or 8) end
-  return answer(u, node, 0, flags)
+  if pending[content] then flags = flags + (has(get(NODES, content), DEPARTED) and 64 or 8) end
+  return answer(u, node, flags, current and places(node) or '', '', '')
 end
 
 local function keep_late(u, v)
@@ -170,46 +154,61 @@ local function keep_late(u, v)
   local node = node_of(v)
   refer(node)
   supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
-  return answer(u, node, 0, 1 + (has(get(NODES, get(NODES, node)[REP]), PENDING) and 64 or 0))
+  return answer(u, node, 1 + (pending[get(NODES, node)[REP]] and 64 or 0), '', '', '')
+end
+
+-- What is equal to a page that moves from one node (0: a new page) to another: flag, and the id of a page.
+local function twin_of(u, old, node)
+  local n = get(NODES, node)
+  if old == node then
+    local other = get(PAGES, u)[NEXT]
+    if other ~= u then return 16, other end
+    return 0, 0
+  end
+  if n[LIVE] > 0 then return 16, n[HEAD] end
+  if get(NODES, n[REP])[CLIVE] == 0 then return 0, 0 end
+  local other = shown_by(n[REP], u)
+  return other ~= 0 and 32 or 0, other
 end
 
 local function make_current(u, v)
   local page = edit(PAGES, u)
   local old = page[NODE]
   local node = node_of(v)
-  local n = get(NODES, node)
-  local c = get(NODES, n[REP])
-  local flags, twin, before = 3, 0, nil
-  if old ~= node then
-    if n[LIVE] > 0 then flags, twin = flags + 16, n[HEAD]
-    elseif c[CLIVE] > 0 then
-      twin = shown_by(n[REP], u)
-      if twin ~= 0 then flags = flags + 32 end
-    end
-  elseif n[LIVE] > 1 then
-    flags, twin = flags + 16, page[NEXT]
-  end
+  local content = get(NODES, node)[REP]
+  local equal, twin = twin_of(u, old, node)
+  local flags, before = 3 + equal, ''
   if old ~= 0 then
     supersede(u, pack(OLD, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
-    if old ~= node then flags, before = flags + 4, stand(old) end
+    if old ~= node then flags, before = flags + 4, places(old) end
   end
   refer(node)
   if old ~= node then
-    if old ~= 0 then depart(u, old, n[REP]) end
+    if old ~= 0 then depart(u, old, content) end
     enter(u, node)
   end
   page[NODE], page[AT], page[CONTENT], page[BAG] = node, v.at, v.content, v.bag
   page[CRAWL], page[SWEEP], page[STATUS] = v.crawl, v.sweep, v.status
-  if has(get(NODES, n[REP]), PENDING) then flags = flags + 8 end
-  return answer(u, node, twin, flags, before)
+  if pending[content] then flags = flags + 8 end
+  return answer(u, node, flags, places(node), before, twin ~= 0 and url_of(twin) or '')
 end
 
-local reply = {known_policies}
-if tonumber(ARGV[1]) ~= known_policies then return reply end
+local parsed, hashes = {}, {{}, {}, {}}
 for i = 2, #ARGV, 3 do
   local v = {}
   v.text, v.sketch, v.url, v.content, v.bag, v.at, v.shingles, v.tokens, v.crawl, v.sweep, v.status, v.profile =
     unpack4(VERSION, ARGV[i])
+  parsed[i] = v
+  local at = #hashes[1] + 1
+  hashes[1][at], hashes[2][at], hashes[3][at] = sub(v.text, 1, 4), sub(v.sketch, 1, 4), sub(v.url, 1, 4)
+end
+prefetch(TEXTS, table.concat(hashes[1]))
+prefetch(SKETCHES, table.concat(hashes[2]))
+prefetch(URLS, table.concat(hashes[3]))
+
+local reply = {known_policies}
+for i = 2, #ARGV, 3 do
+  local v = parsed[i]
   v.order = v.at .. (v.shingles == 0 and ZERO or v.text)
   local u = page_by_hash(URLS, v.url) or new_page(v, ARGV[i + 1], ARGV[i + 2])
   local page = get(PAGES, u)
@@ -222,9 +221,17 @@ for i = 2, #ARGV, 3 do
     reply[#reply + 1] = make_current(u, v)
   end
 end
+
 flush()
 close(TEXTS)
 close(SKETCHES)
 close(URLS)
+write_values(strings)
+if #to_post > 0 then call('SADD', BASE .. ':w', unpack(to_post)) end
+for host, ids in pairs(hosts) do
+  call('APPEND', BASE .. ':h:' .. host, ids)
+  call('HINCRBY', BASE .. ':hosts', host, #ids / 4)
+end
 if versions > 0 then call('HINCRBY', BASE .. ':m', 'versions', versions) end
+if contents > 0 then call('HINCRBY', BASE .. ':m', 'contents', contents) end
 return reply

@@ -17,12 +17,10 @@ local function free(id)
   if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and PER - 1 or PER) then return end
   call('DEL', NODES.key .. block)
   call('HDEL', BASE .. ':b', block)
-  for p = 0, tonumber(call('HGET', BASE .. ':m', 'graded') or 0) - 1 do call('DEL', BASE .. ':c' .. p .. ':' .. block) end
 end
 
 local function unlist(t, hash, id)
-  local _, key, bytes = under(t, hash)
-  cut(t, key, bytes, hash, pack('<I4', id))
+  cut(t, hash, pack('<I4', id))
 end
 
 -- Free a text that no version shows, unless it is the content's own node.
@@ -31,16 +29,16 @@ local function free_text(texts, id)
   if n[REP] == id then return end
   edit(NODES, n[TPREV])[TNEXT] = n[TNEXT]
   if n[TNEXT] ~= 0 then edit(NODES, n[TNEXT])[TPREV] = n[TPREV] end
-  unlist(texts, string.sub(n[TEXT], 1, 4), id)
+  unlist(texts, sub(n[TEXT], 1, 4), id)
   free(id)
 end
 
 -- Free a content that no version shows and that is out of the graph.
 local function free_content(texts, sketches, id)
   local n = get(NODES, id)
-  if n[CREFS] > 0 or not has(n, DISMISSED) or has(n, PENDING) then return end
-  unlist(texts, string.sub(n[TEXT], 1, 4), id)
-  unlist(sketches, string.sub(n[SKEY], 1, 4), id)
+  if n[CREFS] > 0 or not has(n, DISMISSED) or call('SISMEMBER', BASE .. ':w', id) == 1 then return end
+  unlist(texts, sub(n[TEXT], 1, 4), id)
+  unlist(sketches, sub(n[SKEY], 1, 4), id)
   free(id)
   call('RPUSH', BASE .. ':trash', id)
   call('HINCRBY', BASE .. ':m', 'contents', -1)

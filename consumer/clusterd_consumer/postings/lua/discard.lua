@@ -1,10 +1,7 @@
--- discard(BASE; ids) → how many of the stored sketches of these ids (4 bytes each) were there; frees them
+-- discard(BASE; ids) → nothing; frees the stored sketches of these ids (4 bytes each)
 --
 -- KEYS[1] BASE   names the shard (see post.lua)
 
-local gone = 0
-for at = 1, #ARGV[1], 4 do
-  local key, field = sketch_key(u4(ARGV[1], at))
-  gone = gone + call('HDEL', key, field)
-end
-return gone
+local sketches = packs('k')
+for at = 1, #ARGV[1], 4 do drop_value(sketches, u4(ARGV[1], at)) end
+write_values(sketches)

@@ -3,7 +3,8 @@
 -- KEYS[1] BASE   names the shard (see post.lua)
 
 local t, found = open('p'), {}
+prefetch(t, ARGV[2])
 for at = 1, #ARGV[2], 4 do
-  found[#found + 1] = proposed(t, string.sub(ARGV[2], at, at + 3), tonumber(ARGV[1]))
+  found[#found + 1] = proposed(t, sub(ARGV[2], at, at + 3), tonumber(ARGV[1]))
 end
 return table.concat(found)

@@ -1,4 +1,4 @@
--- post(BASE; bound, latest, read, (id, stored, hashes)*) → one string of proposed ids for each document, then stored sketches
+-- post(BASE; bound, latest, read, (id, stored, hashes)*) → one string of proposed ids for each document, then sketches
 --
 -- KEYS[1] BASE   names the shard: every key of the script begins with it, so all lie in its hash slot
 -- ARGV    bound, latest: of the lists; read: 1 to return also the sketches of what was proposed, as id, stored, …
@@ -6,24 +6,26 @@
 --
 -- Sketches are written before anything is posted, so that whoever finds a document finds its sketch.
 
-local bound, latest, read = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local bound, latest, with_sketches = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local sketches = packs('k')
+local hashes = {}
 for i = 4, #ARGV, 3 do
-  if ARGV[i + 1] ~= '' then
-    local key, field = sketch_key(u4(ARGV[i], 1))
-    call('HSET', key, field, ARGV[i + 1])
-  end
+  if ARGV[i + 1] ~= '' then keep_value(sketches, u4(ARGV[i], 1), ARGV[i + 1]) end
+  hashes[#hashes + 1] = ARGV[i + 2]
 end
+write_values(sketches)
 
 local t = open('p')
+prefetch(t, table.concat(hashes))
 local reply, wanted = {}, {}
 for i = 4, #ARGV, 3 do
-  local id, hashes, found = ARGV[i], ARGV[i + 2], {}
-  for at = 1, #hashes, 4 do
-    local ids = propose(t, string.sub(hashes, at, at + 3), id, bound, latest)
+  local id, mine, found, seen = ARGV[i], ARGV[i + 2], {}, {}
+  for at = 1, #mine, 4 do
+    local ids = propose(t, sub(mine, at, at + 3), id, bound, latest)
     for place = 1, #ids, 4 do
-      local other = string.sub(ids, place, place + 3)
-      if other ~= id and not found[other] then
-        found[other] = true
+      local other = sub(ids, place, place + 3)
+      if other ~= id and not seen[other] then
+        seen[other] = true
         found[#found + 1] = other
         wanted[other] = true
       end
@@ -33,11 +35,10 @@ for i = 4, #ARGV, 3 do
 end
 close(t)
 
-if read then
+if with_sketches then
   for id in pairs(wanted) do
-    local key, field = sketch_key(u4(id, 1))
     reply[#reply + 1] = id
-    reply[#reply + 1] = call('HGET', key, field) or ''
+    reply[#reply + 1] = value_of(sketches, u4(id, 1))
   end
 end
 return reply

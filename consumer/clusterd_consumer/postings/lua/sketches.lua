@@ -2,9 +2,6 @@
 --
 -- KEYS[1] BASE   names the shard (see post.lua)
 
-local reply = {}
-for at = 1, #ARGV[1], 4 do
-  local key, field = sketch_key(u4(ARGV[1], at))
-  reply[#reply + 1] = call('HGET', key, field) or ''
-end
+local reply, sketches = {}, packs('k')
+for at = 1, #ARGV[1], 4 do reply[#reply + 1] = value_of(sketches, u4(ARGV[1], at)) end
 return reply

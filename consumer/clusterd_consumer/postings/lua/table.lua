@@ -1,82 +1,116 @@
 -- A multimap from 32-bit hashes to 32-bit ids, in string buckets that grow one at a time (linear hashing, Litwin 1980).
 --
---   BASE:<name>:<bucket>   string of 8-byte entries: hash, id (little-endian), oldest first
+--   BASE:<name>:<bucket>   string of 7-byte entries, oldest first: upper 3 bytes of the hash, id (little-endian)
 --   BASE:m                 hash; <name>b buckets, <name>n entries
 --
 -- With b buckets and L the power of two at most b, a hash lies in bucket h mod 2L, or h mod L where there is no such
 -- bucket yet. Adding bucket b splits bucket b - L alone, so growing costs each entry about one move, and no page waits.
--- A bucket is rewritten by SET, never APPEND: Redis doubles a string that is appended to.
+-- There are never fewer than 256 buckets, so the number of a bucket tells the lowest byte of its hashes.
+-- Buckets are read and written through a cache that lives for one call, many in one MGET and one MSET: a call from Lua
+-- costs more than what it does. SET, never APPEND: Redis doubles a string that is appended to.
 
 local BASE = KEYS[1]
 local call = redis.call
 local pack, unpack4 = struct.pack, struct.unpack
-local floor = math.floor
-local FIRST, LOAD = 16, 32
+local floor, find, sub, byte = math.floor, string.find, string.sub, string.byte
+local FIRST, LOAD, ENTRY = 256, 40, 7
+-- Arguments of one call at most: Lua unpacks no more than 8,000.
+local MOST = 4000
 
 local function u4(s, at)
-  return (unpack4('<I4', s, at))
+  local a, b, c, d = byte(s, at, at + 3)
+  return a + b * 256 + c * 65536 + d * 16777216
 end
 
 local function open(name)
   local m = call('HMGET', BASE .. ':m', name .. 'b', name .. 'n')
-  local t = {name = name, key = BASE .. ':' .. name .. ':', b = tonumber(m[1]) or FIRST, n = tonumber(m[2]) or 0}
+  local t = {
+    name = name, key = BASE .. ':' .. name .. ':', b = tonumber(m[1]) or FIRST, n = tonumber(m[2]) or 0, cache = {},
+    dirty = {},
+  }
   t.level = FIRST
   while t.level * 2 <= t.b do t.level = t.level * 2 end
   return t
 end
 
-local function bucket(t, h)
-  local i = h % (2 * t.level)
-  if i >= t.b then i = h % t.level end
-  return t.key .. i
+local function number(t, h)
+  local wide = u4(h, 1)
+  local i = wide % (2 * t.level)
+  if i >= t.b then return wide % t.level end
+  return i
 end
 
--- The ids under a hash (4 bytes h), as a list of 4-byte strings; and the bucket's key and bytes.
-local function under(t, h)
-  local key = bucket(t, u4(h, 1))
-  local bytes = call('GET', key) or ''
-  local ids, count = {}, 0
-  local at = string.find(bytes, h, 1, true)
-  while at do
-    if at % 8 == 1 then
-      count = count + 1
-      ids[count] = string.sub(bytes, at + 4, at + 7)
-      at = string.find(bytes, h, at + 8, true)
-    else
-      at = string.find(bytes, h, at + 1, true)
+-- Read the buckets of these numbers.
+local function read(t, numbers)
+  for start = 1, #numbers, MOST do
+    local keys = {}
+    for at = start, math.min(#numbers, start + MOST - 1) do keys[#keys + 1] = t.key .. numbers[at] end
+    for at, bytes in ipairs(call('MGET', unpack(keys))) do t.cache[numbers[start + at - 1]] = bytes or '' end
+  end
+end
+
+-- Read the buckets of hashes, 4 bytes each, before they are asked for one by one.
+local function prefetch(t, hashes)
+  local wanted = {}
+  for at = 1, #hashes, 4 do
+    local i = number(t, sub(hashes, at, at + 3))
+    if not t.cache[i] then
+      t.cache[i] = ''
+      wanted[#wanted + 1] = i
     end
   end
-  return ids, key, bytes
+  read(t, wanted)
 end
 
-local function put(t, key, bytes, h, id)
-  call('SET', key, bytes .. h .. id)
-  t.n = t.n + 1
+local function bytes_of(t, i)
+  if not t.cache[i] then read(t, {i}) end
+  return t.cache[i]
 end
 
--- Take out an entry; h and id together are 8 bytes. Returns the bucket without it.
-local function cut(t, key, bytes, h, id)
-  local entry = h .. id
-  local at = string.find(bytes, entry, 1, true)
-  while at and at % 8 ~= 1 do at = string.find(bytes, entry, at + 1, true) end
-  if not at then return bytes end
-  t.n = t.n - 1
-  bytes = string.sub(bytes, 1, at - 1) .. string.sub(bytes, at + 8)
-  if bytes == '' then call('DEL', key) else call('SET', key, bytes) end
-  return bytes
+-- The ids under a hash, as a list of 4-byte strings.
+local function under(t, h)
+  local bytes, ids = bytes_of(t, number(t, h)), {}
+  local head = sub(h, 2, 4)
+  local at = find(bytes, head, 1, true)
+  while at do
+    if at % ENTRY == 1 then
+      ids[#ids + 1] = sub(bytes, at + 3, at + 6)
+      at = find(bytes, head, at + ENTRY, true)
+    else
+      at = find(bytes, head, at + 1, true)
+    end
+  end
+  return ids
+end
+
+local function change(t, i, bytes, by)
+  t.cache[i], t.dirty[i], t.n = bytes, true, t.n + by
+end
+
+local function put(t, h, id)
+  local i = number(t, h)
+  change(t, i, bytes_of(t, i) .. sub(h, 2, 4) .. id, 1)
+end
+
+local function cut(t, h, id)
+  local i = number(t, h)
+  local bytes, entry = bytes_of(t, i), sub(h, 2, 4) .. id
+  local at = find(bytes, entry, 1, true)
+  while at and at % ENTRY ~= 1 do at = find(bytes, entry, at + 1, true) end
+  if at then change(t, i, sub(bytes, 1, at - 1) .. sub(bytes, at + ENTRY), -1) end
 end
 
 local function grow(t)
   local source, low, high = t.b - t.level, {}, {}
-  local bytes = call('GET', t.key .. source) or ''
-  for at = 1, #bytes, 8 do
-    local entry = string.sub(bytes, at, at + 7)
-    if u4(entry, 1) % (2 * t.level) == source then low[#low + 1] = entry else high[#high + 1] = entry end
+  local bytes = bytes_of(t, source)
+  for at = 1, #bytes, ENTRY do
+    local entry = sub(bytes, at, at + ENTRY - 1)
+    local a, b, c = byte(entry, 1, 3)
+    local h = source % 256 + a * 256 + b * 65536 + c * 16777216
+    if h % (2 * t.level) == source then low[#low + 1] = entry else high[#high + 1] = entry end
   end
-  if #high > 0 then
-    call('SET', t.key .. t.b, table.concat(high))
-    if #low > 0 then call('SET', t.key .. source, table.concat(low)) else call('DEL', t.key .. source) end
-  end
+  change(t, t.b, table.concat(high), 0)
+  change(t, source, table.concat(low), 0)
   t.b = t.b + 1
   if t.b == 2 * t.level then t.level = t.b end
 end
@@ -84,18 +118,86 @@ end
 local function shrink(t)
   if t.b == t.level then t.level = t.level / 2 end
   t.b = t.b - 1
-  local last = call('GET', t.key .. t.b)
-  if last then
-    local target = t.key .. (t.b - t.level)
-    call('SET', target, (call('GET', target) or '') .. last)
-    call('DEL', t.key .. t.b)
-  end
+  local target = t.b - t.level
+  change(t, target, bytes_of(t, target) .. bytes_of(t, t.b), 0)
+  change(t, t.b, '', 0)
 end
 
--- Bring the number of buckets nearer to what the entries need, and remember both.
+local function write(t)
+  local pairs_, gone = {}, {}
+  for i in pairs(t.dirty) do
+    local bytes = t.cache[i]
+    if bytes == '' then
+      gone[#gone + 1] = t.key .. i
+    else
+      pairs_[#pairs_ + 1] = t.key .. i
+      pairs_[#pairs_ + 1] = bytes
+    end
+  end
+  for at = 1, #pairs_, MOST do call('MSET', unpack(pairs_, at, math.min(#pairs_, at + MOST - 1))) end
+  for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
+end
+
+-- Bring the number of buckets nearer to what the entries need; write what changed.
 local function close(t)
+  if not next(t.dirty) then return end
   local steps = 0
   while t.n > t.b * LOAD and steps < 1024 do grow(t); steps = steps + 1 end
   while t.n * 4 < t.b * LOAD and t.b > FIRST and steps < 64 do shrink(t); steps = steps + 1 end
+  write(t)
   call('HSET', BASE .. ':m', t.name .. 'b', t.b, t.name .. 'n', t.n)
+end
+
+-- Values of any length by id, packed PACK to a string key: id mod PACK (1 byte), length (4), bytes; in any order.
+-- Many small keys, or a hash whose values are long, would cost more than half as much again.
+
+local PACK = 8
+
+local function packs(name)
+  return {key = BASE .. ':' .. name .. ':', cache = {}, dirty = {}}
+end
+
+local function block_of(p, id)
+  local block = floor(id / PACK)
+  local bytes = p.cache[block]
+  if not bytes then
+    bytes = call('GET', p.key .. block) or ''
+    p.cache[block] = bytes
+  end
+  return bytes, block
+end
+
+-- Where the value of an id begins and ends in its block, nil where there is none.
+local function span(bytes, id)
+  local at, wanted = 1, id % PACK
+  while at < #bytes do
+    local stop = at + 5 + u4(bytes, at + 1)
+    if byte(bytes, at) == wanted then return at + 5, stop - 1 end
+    at = stop
+  end
+end
+
+local function value_of(p, id)
+  local bytes = block_of(p, id)
+  local from, to = span(bytes, id)
+  return from and sub(bytes, from, to) or ''
+end
+
+local function drop_value(p, id)
+  local bytes, block = block_of(p, id)
+  local from, to = span(bytes, id)
+  if from then p.cache[block], p.dirty[block] = sub(bytes, 1, from - 6) .. sub(bytes, to + 1), true end
+end
+
+local function keep_value(p, id, value)
+  drop_value(p, id)
+  local bytes, block = block_of(p, id)
+  p.cache[block], p.dirty[block] = bytes .. pack('<BI4', id % PACK, #value) .. value, true
+end
+
+local function write_values(p)
+  for block in pairs(p.dirty) do
+    if p.cache[block] == '' then call('DEL', p.key .. block) else call('SET', p.key .. block, p.cache[block]) end
+  end
+  p.dirty = {}
 end

@@ -4,7 +4,8 @@
 
 local t = open('p')
 for i = 1, #ARGV, 2 do
-  for at = 1, #ARGV[i + 1], 4 do withdraw(t, string.sub(ARGV[i + 1], at, at + 3), ARGV[i]) end
+  prefetch(t, ARGV[i + 1])
+  for at = 1, #ARGV[i + 1], 4 do withdraw(t, sub(ARGV[i + 1], at, at + 3), ARGV[i]) end
 end
 close(t)
 return #ARGV / 2

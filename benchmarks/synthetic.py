@@ -1,0 +1,68 @@
+"""Synthetic sketches with the duplicate structure of a crawl, made from a seed.
+
+Of the pages, 25 % have the text of an earlier page, 10 % are near duplicates of one (2 to 40 % of the shingles are
+others), 5 % are recrawls of an earlier URL with a new text of which 10 to 100 % changed; the rest share nothing with any.
+A page has 400 to 6,000 shingles (log-normal, median 1,100), so every sketch is full: the 400 smallest of so many
+uniform numbers below 2^40, drawn by their exponential spacings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch
+
+SPACE: Final = 2.0**40
+EXACT, NEAR, RECRAWLED = 0.25, 0.10, 0.05
+#: Pages that later ones may copy.
+RECENT: Final = 20_000
+
+
+def crawl(pages: int, seed: int = 1, profile: Profile = TEXT) -> Iterator[Sketch]:
+    """Yield so many fetched pages."""
+    dice = np.random.default_rng(seed)
+    made: list[tuple[str, StreamSketch]] = []
+    for number in range(pages):
+        url = f"http://host{number // 200}.example/section/{number % 7}/page-{number}.html"
+        fate = dice.random() if made else 1.0
+        if fate < EXACT:
+            stream = made[int(dice.integers(len(made)))][1]
+        elif fate < EXACT + NEAR:
+            stream = edited(made[int(dice.integers(len(made)))][1], dice.uniform(0.02, 0.4), dice, profile)
+        elif fate < EXACT + NEAR + RECRAWLED:
+            url, before = made[int(dice.integers(len(made)))]
+            stream = edited(before, dice.uniform(0.1, 1.0), dice, profile)
+        else:
+            stream = fresh(dice, profile)
+        if len(made) < RECENT:
+            made.append((url, stream))
+        else:
+            made[int(dice.integers(RECENT))] = (url, stream)
+        text = stream.text
+        yield Sketch(url, 1_700_000_000_000 + number, profile.code, text ^ number, stream, stream, text ^ 5, crawl="c1")
+
+
+def fresh(dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
+    """Return the sketch of a page that shares nothing with any other."""
+    shingles = int(min(6000, max(profile.size, dice.lognormal(7.0, 0.6))))
+    values = np.cumsum(dice.exponential(SPACE / shingles, profile.size)).astype(np.uint64)
+    return _stream(values, shingles, dice)
+
+
+def edited(before: StreamSketch, share: float, dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
+    """Return the sketch of a page in which a share of the shingles was replaced by others."""
+    values = np.frombuffer(before.values, "<u8")
+    kept = values[dice.random(len(values)) >= share]
+    spacing = SPACE / max(1.0, before.shingles * share)
+    others = np.cumsum(dice.exponential(spacing, profile.size)).astype(np.uint64)
+    # Beyond the old threshold the kept shingles are not known: fill up with others, at the density of the page.
+    beyond = int(values[-1]) + np.cumsum(dice.exponential(SPACE / before.shingles, profile.size)).astype(np.uint64)
+    others = np.concatenate([others[others <= values[-1]], beyond])
+    return _stream(np.unique(np.concatenate([kept, others]))[: profile.size], before.shingles, dice)
+
+
+def _stream(values: np.typing.NDArray[np.uint64], shingles: int, dice: np.random.Generator) -> StreamSketch:
+    packed = np.unique(np.minimum(values, np.uint64(2**40 - 1))).astype("<u8").tobytes()
+    return StreamSketch(packed, shingles, shingles + 9, int(dice.integers(1, 2**63)))

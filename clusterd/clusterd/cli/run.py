@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
+from clusterd_crawler.settings import Settings
 
 from clusterd.cli.invocation import Invocation
 from clusterd.config import LOG_LEVELS, Config
@@ -15,7 +17,16 @@ from clusterd.config import LOG_LEVELS, Config
 HEALTHY = frozenset({"starting", "running"})
 
 
-@click.command("run")
+def _settings_table() -> str:
+    """Return the daemon's own settings with their defaults, for the end of the help."""
+    crawl = {field.name for field in fields(Settings)}
+    own = [field for field in fields(Config) if field.name not in crawl and field.name != "policies"]
+    lines = [f"  {field.name:<18} {field.metadata['help']} [{field.default!r}]" for field in own]
+    head = "Settings of the daemon, in the file of --config or as CLUSTERD_... in the environment:"
+    return "\n".join(["\b", head, *lines, "  [policies]         a table: near = { resemblance = 0.9 }, ..."])
+
+
+@click.command("run", epilog=_settings_table())
 @click.option("--check", is_flag=True, help="Print how the daemon on this machine is; exit 1 where it is not well.")
 @click.option("--anywhere", is_flag=True, help="With --check: the daemons on other machines count too.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one has ended.")

@@ -32,13 +32,9 @@ from kafka import (  # type: ignore[import-untyped]
     TopicPartition,
 )
 from kafka.errors import (  # type: ignore[import-untyped]
-    CommitFailedError,
-    IllegalGenerationError,
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
-    RebalanceInProgressError,
-    UnknownMemberIdError,
 )
 
 from clusterd_consumer.transport.contract import Position, Record
@@ -52,15 +48,12 @@ IN_FLIGHT: Final = 10_000
 ANSWER_TIMEOUT: Final = 10.0
 #: Milliseconds after which the client gives a message up; it is then sent again by the next `flush`.
 DELIVERY_TIMEOUT: Final = 30_000
-#: Milliseconds that a fetch waits for more than one message: adds to the latency of a quiet topic only.
+#: Milliseconds that the broker holds a fetch open while there is nothing new; what is new is answered at once.
 FETCH_WAIT: Final = 100
 #: Milliseconds for the last commit before leaving.
 LAST_COMMIT: Final = 2_000
 #: Milliseconds that messages wait for company.
 LINGER: Final = 5
-
-#: The group moved on without us: the partitions are somebody else's, who starts from the store's position.
-_MOVED_ON: Final = (CommitFailedError, IllegalGenerationError, RebalanceInProgressError, UnknownMemberIdError)
 
 
 class KafkaTransport:
@@ -90,6 +83,8 @@ class KafkaTransport:
         self._topic = prefix + topics.SKETCHES
         self._consumer: Any = None
         self._producer: Any = None
+        #: A consumer of no group, for `backlog`.
+        self._asker: Any = None
         self._topic_id = ""
         self._placed: set[Any] = set()
         #: Partitions of which nothing has been delivered since they were placed: their first records may come again.
@@ -167,15 +162,11 @@ class KafkaTransport:
     def backlog(self) -> int:
         """Return the records that lie after the store's position, over all partitions."""
         with self._translated():
-            probe(",".join(self._servers))
-            asking = KafkaConsumer(**self._client_settings(), group_id=None, enable_auto_commit=False)
-            try:
-                self._topic_id = self._topic_id or self._find_topic_id(asking)
-                every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
-                ends = asking.end_offsets(every, timeout_ms=int(self._answer_timeout * 1000)) if every else {}
-                begins = asking.beginning_offsets(every, timeout_ms=int(self._answer_timeout * 1000)) if every else {}
-            finally:
-                asking.close()
+            asking = self._asking()
+            every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
+            wait = int(self._answer_timeout * 1000)
+            ends = asking.end_offsets(every, timeout_ms=wait) if every else {}
+            begins = asking.beginning_offsets(every, timeout_ms=wait) if every else {}
         position = self._remembered()
         return sum(
             max(0, end - max(int(position.get(self._name(partition), 0)), begins[partition]))
@@ -190,10 +181,10 @@ class KafkaTransport:
         except Unreachable as error:
             log.warning("closed with messages undelivered: %s", error)
         self._commit_at_last()
-        for client in (self._consumer, self._producer):
+        for client in (self._consumer, self._producer, self._asker):
             if client is not None:
                 _close(client)
-        self._consumer = self._producer = None
+        self._consumer = self._producer = self._asker = None
         self._placed.clear()
 
     def _commit_at_last(self) -> None:
@@ -223,6 +214,14 @@ class KafkaTransport:
             consumer.subscribe([self._topic], listener=_Forget(self._placed, self._committed))
             self._consumer = consumer
         return self._consumer
+
+    def _asking(self) -> Any:
+        """Return the consumer of no group, made at first."""
+        if self._asker is None:
+            probe(",".join(self._servers))
+            self._asker = KafkaConsumer(**self._client_settings(), group_id=None, enable_auto_commit=False)
+            self._topic_id = self._topic_id or self._find_topic_id(self._asker)
+        return self._asker
 
     def _producing(self) -> Any:
         """Return the producer, made at first."""
@@ -257,14 +256,20 @@ class KafkaTransport:
     def _place(self, partitions: set[Any], position: Position) -> None:
         for partition in partitions:
             offset = position.get(self._name(partition))
+            try:
+                if offset is None:
+                    self._consumer.seek_to_beginning(partition)
+                else:
+                    self._consumer.seek(partition, int(offset))
+            except ValueError:
+                log.info("%s was taken away before it was placed", self._name(partition))
+                continue
             log.info("reading %s from %s", self._name(partition), offset or "its beginning")
-            if offset is None:
-                self._consumer.seek_to_beginning(partition)
-            else:
-                self._consumer.seek(partition, int(offset))
+            self._committed.pop(partition, None)
+            if offset is not None:
                 self._committed[partition] = int(offset)
-        self._placed |= partitions
-        self._fresh |= partitions
+            self._placed.add(partition)
+            self._fresh.add(partition)
 
     def _record(self, partition: Any, taken: Any) -> Record:
         return Record(
@@ -316,8 +321,6 @@ class KafkaTransport:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except _MOVED_ON as error:
-            log.info("the group moved on: %s", error)
         except (KafkaError, OSError) as error:
             raise Unreachable(f"Kafka at {', '.join(self._servers)} does not answer: {error}") from error
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final, Literal
 
 import mmh3
@@ -126,6 +127,8 @@ Values = npt.NDArray[np.uint64]
 
 #: What a token's hash is multiplied by for each later token of the shingle (2^64 divided by the golden ratio).
 MULTIPLIER: Final = 0x9E3779B97F4A7C15
+#: Tokens up to which the powers of the multiplier are kept (twice 128 KB).
+_POWERS_KEPT: Final = 16_384
 _KINDS: Final = {"min": 0, "v": 1, "mod": 2}
 EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
 
@@ -200,10 +203,27 @@ def fingerprints(hashes: Hashes, w: int) -> Values:
     w = min(w, len(hashes))
     count = len(hashes) - w + 1
     sums = np.zeros(count, np.uint64)
-    for offset in range(w):
-        sums *= np.uint64(MULTIPLIER)
-        sums += hashes[offset : offset + count]
+    if len(hashes) < _POWERS_KEPT:  # a difference of prefix sums; powers cancel modulo 2^64, as the multiplier is odd
+        powers, inverses = _powers()
+        prefix = np.zeros(len(hashes) + 1, np.uint64)
+        np.cumsum(hashes * inverses[: len(hashes)], out=prefix[1:])
+        sums = (prefix[w:] - prefix[:-w]) * powers[w - 1 : w - 1 + count]
+    else:
+        for offset in range(w):
+            sums *= np.uint64(MULTIPLIER)
+            sums += hashes[offset : offset + count]
     return fmix64(sums) >> np.uint64(64 - FINGERPRINT_BITS)
+
+
+@cache
+def _powers() -> tuple[Values, Values]:
+    """The powers of the multiplier, and of its inverse modulo 2^64."""
+    made = []
+    for base in (MULTIPLIER, pow(MULTIPLIER, -1, 1 << 64)):
+        factors = np.full(_POWERS_KEPT, base, np.uint64)
+        factors[0] = 1
+        made.append(np.multiply.accumulate(factors))
+    return made[0], made[1]
 
 
 def sample(distinct: Values, profile: Profile) -> Values:

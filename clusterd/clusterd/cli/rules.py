@@ -131,6 +131,8 @@ def export_rules(
             invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
     for refused, reason in done.refused.items():
         invocation.emit({"id": refused, "reason": reason}, f"{refused}  not exported: {reason}")
+    if not loose and any("other parameters" in reason for reason in done.refused.values()):
+        invocation.hint("--loose exports them without their condition on other parameters, each with a note")
 
 
 @rules.command("import")

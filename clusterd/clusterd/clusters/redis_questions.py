@@ -9,7 +9,7 @@ from typing import Final
 
 import mmh3
 import numpy as np
-from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
+from clusterd_consumer.postings.posted import lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.stored import restored
@@ -148,9 +148,7 @@ class Questions:
         for fetch in fetches:
             if fetched_at is None or fetch.at == fetched_at:
                 stored = self._lists.sketches([fetch.number])[fetch.number] or bytes(4)
-                keys = keys_of(stored, fetch.profile, self._scheme).tobytes()
-                whose = fetch.shingles, fetch.tokens, fetch.text
-                return restored(stored, PROFILES[fetch.profile], *whose, keys)
+                return restored(stored, PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
         return None
 
 

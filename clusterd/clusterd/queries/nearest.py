@@ -35,7 +35,7 @@ from clusterd_crawler.sketch import FINGERPRINT_BITS, Profile, StreamSketch
 #: A shingle on more pages than this proposes nothing (paper, section 3.2: common shingles).
 COMMON: Final = 1000
 #: Candidates that are read in full for one query.
-READ: Final = 48
+READ: Final = 32
 #: What an equal page name adds to a score of at most 1, and what an equal depth of the path adds to that.
 SAME_NAME: Final = 0.03
 SAME_DEPTH: Final = 0.01
@@ -106,6 +106,8 @@ class Nearest:
         self._owners = owners[order]
         self._known, self._starts, counts = np.unique(everything[order], return_index=True, return_counts=True)
         self._counts = np.maximum(counts - self._octaves.sum(axis=0)[octave(self._known)] / self._cells, 1.0)
+        #: The weights of each page's values.
+        self._weighed = np.split(self._weights(everything), np.cumsum(sizes)[:-1]) if len(pages) else []
         self._namesakes: dict[str, list[int]] = {}
         for number, page in enumerate(pages):
             self._namesakes.setdefault(page_name(page.url), []).append(number)
@@ -130,6 +132,8 @@ class Nearest:
 
     def _weights(self, own: Values) -> Weights:
         """Return w(x) of each value; one that no page of the set carries weighs 1."""
+        if not len(self._known):
+            return np.ones(len(own))
         at, there = self._places(own)
         weights = np.ones(len(own))
         weights[there] /= self._counts[at[there]]
@@ -143,7 +147,7 @@ class Nearest:
         counts = np.append(self._starts, len(self._owners))[at[rare] + 1] - starts
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         carried = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
-        shared = carried - self._octaves @ self._by_chance(own, weights)
+        shared = carried - self._octaves @ self._by_chance(own, weights).astype(np.float32)
         best = np.argsort(-shared, kind="stable")[:READ]
         chosen = dict.fromkeys(int(owner) for owner in best if shared[owner] > 0)
         chosen.update(dict.fromkeys(self._namesakes.get(page_name(query.url), [])[:READ]))
@@ -159,10 +163,18 @@ class Nearest:
         own, other = own[: np.searchsorted(own, end, "right")], other[: np.searchsorted(other, end, "right")]
         weights = weights[: len(own)]
         chance = float(self._by_chance(own, weights) @ np.bincount(octave(other), minlength=OCTAVES))
-        both = max(0.0, float(weights[np.isin(own, other, assume_unique=True)].sum()) - chance)
-        union = float(weights.sum() + self._weights(other).sum()) - both
+        both = max(0.0, float(weights[_holds(other, own)].sum()) - chance)
+        union = float(weights.sum() + self._weighed[owner][: len(other)].sum()) - both
         text = both / union if union else 0.0
         return Match(page, text, both, text + address_bonus(page.url, query.url), chance**0.5)
+
+
+def _holds(ascending: Values, wanted: Values) -> npt.NDArray[np.bool_]:
+    """Return which of the wanted values are among the others."""
+    if not len(ascending):
+        return np.zeros(len(wanted), np.bool_)
+    at = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return np.asarray(ascending[at] == wanted)
 
 
 def values(sketch: StreamSketch) -> Values:

@@ -160,7 +160,9 @@ def _order(rule: CompiledRule) -> int:
 class Keys:
     """Keys under the rule sets of many hosts. A set replaces the one of its host before."""
 
-    def __init__(self) -> None:
+    def __init__(self, conditional: bool = False) -> None:
+        """Make keys under all rules, or (``conditional`` false) under those that ask nothing of the known page."""
+        self._conditional = conditional
         self._sets: dict[str, RuleSet] = {}
         self._spanning: set[str] = set()
         self._compiled: dict[str, HostRules] = {}
@@ -192,7 +194,7 @@ class Keys:
         domain = registrable(authority)
         if domain != authority and domain in self._spanning:
             rules = [rule for rule in self._sets[domain].rules if rule.spans] + rules
-        return [rule for rule in rules if rule.state in LIVE]
+        return [rule for rule in rules if rule.state in LIVE and (self._conditional or not rule.shows)]
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return a URL's key and the ids of the rules applied, in order. What is no URL is its own key."""

@@ -54,6 +54,7 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
         "transformation": [_edit_to_json(edit) for edit in rule.transformation],
         "carrier": [_condition_to_json(condition) for condition in rule.carrier],
         "spans": rule.spans,
+        "shows": rule.shows,
         "identity": rule.identity,
         "support": rule.support,
         "coverage": rule.coverage,
@@ -115,7 +116,7 @@ def rule_from_json(value: Any, where: str = "rule") -> Rule:
     fields["transformation"] = tuple(_list(value.get("transformation", []), f"{where}: transformation", _edit))
     fields["name"] = _string(value.get("name", ""), f"{where}: name")
     fields["spans"] = _flag(value.get("spans", False), f"{where}: spans")
-    for name in ("support", "coverage", "since"):
+    for name in ("support", "coverage", "since", "shows"):
         fields[name] = _number(value.get(name, 0), f"{where}: {name}")
     for name in ("precision", "lower_bound"):
         fields[name] = _share(value.get(name, 0.0), f"{where}: {name}")

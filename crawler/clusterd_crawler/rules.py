@@ -138,6 +138,8 @@ class Rule:
     name: str = ""
     #: Of a name rule: what the URL of the known page that bears the name looks like.
     carrier: tuple[Condition, ...] = ()
+    #: Where not 0, the identity that the known page has to show: an empty list stays empty however it is sorted.
+    shows: int = 0
     spans: bool = False
     #: Which identity pages were judged by.
     identity: Literal["identical", "near"] = "identical"
@@ -160,7 +162,8 @@ class Rule:
         if self.kind == "name":
             bearer = " and ".join(map(str, self.carrier)) or "any page"
             return f"{where}: {context} → known where {bearer} names it by {self.name}"
-        return f"{where}: {context} → {', '.join(map(str, self.transformation))}"
+        shown = f" where the known page shows {self.shows:x}" if self.shows else ""
+        return f"{where}: {context} → {', '.join(map(str, self.transformation))}{shown}"
 
 
 def rule_id(
@@ -171,9 +174,10 @@ def rule_id(
     name: str = "",
     carrier: tuple[Condition, ...] = (),
     identity: str = "identical",
+    shows: int = 0,
 ) -> str:
     """Return the stable id of a rule: a hash of what it says, not of what is known about it."""
-    said = repr((host, context, transformation, name, carrier, identity))
+    said = repr((host, context, transformation, name, carrier, identity, *([shows] if shows else [])))
     return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 

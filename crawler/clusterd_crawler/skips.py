@@ -86,6 +86,8 @@ class HostPages:
     keys: dict[int, KnownPage] = field(default_factory=dict)
     #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
     torn: set[int] = field(default_factory=set)
+    #: Hash of a key under all rules, those included that ask what the known page shows → such a page.
+    shown: dict[int, KnownPage] = field(default_factory=dict)
     names: NameTable | None = None
     contents: set[int] = field(default_factory=set)
 
@@ -103,6 +105,9 @@ class KnownPages:
     ) -> None:
         """Take the share of would-be skips that is fetched, and how old a known page may be (seconds; None: any)."""
         self._keys = Keys()
+        self._all_keys = Keys(conditional=True)
+        #: Id of a rule that asks what the known page shows → what.
+        self._shows: dict[str, int] = {}
         self._hosts: dict[str, HostPages] = {}
         self._sets: dict[str, RuleSet] = {}
         self._unskip: dict[str, frozenset[str]] = {}
@@ -138,6 +143,11 @@ class KnownPages:
         self._sets[rules.host] = rules
         self._unskip[rules.host] = frozenset(rules.unskip)
         self._keys.load(rules)
+        self._all_keys.load(rules)
+        gone = () if known is None else known.rules
+        for rule in gone:
+            self._shows.pop(rule.id, None)
+        self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
         domain = registrable(rules.host)
         held = self._hosts.get(domain)
         if held is not None:
@@ -147,6 +157,7 @@ class KnownPages:
         """Compute the keys of all known pages of a domain anew."""
         held.keys.clear()
         held.torn.clear()
+        held.shown.clear()
         held.names = NameTable(self._name_rules(domain))
         for page in held.pages.values():
             self._note_keys(held, page)
@@ -162,6 +173,10 @@ class KnownPages:
         if before is not None and UNKNOWN not in {before.content, page.content} and before.content != page.content:
             held.torn.add(hashed)
         held.keys[hashed] = page
+        if self._shows and page.content != UNKNOWN:
+            key, applied = self._all_keys.key_of_canonical(page.url)
+            if self._allows(applied, page):
+                held.shown[hash(key)] = page
         if held.names is not None:
             held.names.note(page.url, page.names)
 
@@ -216,7 +231,7 @@ class KnownPages:
         held = self._hosts.get(registrable(host))
         if url in self._unskip.get(host, ()) or (held is not None and url in held.pages):
             return None
-        found = None if held is None else self._by_key(held, url, at) or self._by_name(held, url, at)
+        found = None if held is None else self._find(held, url, at)
         if found is None:
             trap = self.traps.leaves(url)
             return None if trap is None else self._left(url, trap)
@@ -224,6 +239,9 @@ class KnownPages:
         explore = self._explores(url, FAMILY_EXPLORE if key.startswith(FAMILY) else 1)
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known.url, explore)
+
+    def _find(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
+        return self._by_key(held, url, at) or self._by_name(held, url, at) or self._by_shown(held, url, at)
 
     def _left(self, url: str, trap: Trap) -> Skip:
         self.skipped[trap.id] += 1
@@ -238,6 +256,20 @@ class KnownPages:
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
         rules = applied or self._keys.key_of_canonical(known.url)[1]
         return (rules[-1], key, known) if rules else None
+
+    def _allows(self, applied: Iterable[str], page: KnownPage) -> bool:
+        """Whether a page shows what the rules applied ask for."""
+        return all(self._shows.get(rule, page.content) == page.content for rule in applied)
+
+    def _by_shown(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
+        if not held.shown:
+            return None
+        key, applied = self._all_keys.key_of_canonical(url)
+        known = held.shown.get(hash(key))
+        if known is None or not self._recent(known, at) or not self._allows(applied, known):
+            return None
+        asking = [rule for rule in (*applied, *self._all_keys.key_of_canonical(known.url)[1]) if rule in self._shows]
+        return (asking[0], key, known) if asking else None
 
     def _by_name(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
         found = None if held.names is None else held.names.find(url)

@@ -31,6 +31,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: Query names that get a column of their own; the most frequent ones.
 MAX_NAMES = 256
+#: Rows below which a trial looks at all of them: finding those that a rule concerns costs more.
+SMALL = 3_000
 
 
 class Trial(NamedTuple):
@@ -62,6 +64,11 @@ class Columns:
         self.clusters: Numbers = np.asarray(clusters, dtype=np.int64)
         self.paths: list[Path] = []
         self._numbers: dict[Path, int] = {}
+        self._path_hashes: list[int] = []
+        self._hashed_paths: Hashes = np.zeros(0, dtype=np.uint64)
+        self._fits: dict[Context, Mask] = {}
+        self._moved: dict[Transformation, Numbers] = {}
+        self._whole: tuple[int, int] | None = None
         self.path = np.fromiter((self._number(parts.path or ROOT) for parts in urls), dtype=np.int64, count=self.size)
         self.values: dict[str, dict[str, int]] = {}
         self.columns: dict[str, Numbers] = {}
@@ -76,6 +83,7 @@ class Columns:
         if number is None:
             number = self._numbers[path] = len(self.paths)
             self.paths.append(path)
+            self._path_hashes.append(_hash("/".join(path)))
         return number
 
     def _fill(self, urls: Sequence[UrlParts]) -> None:
@@ -100,13 +108,16 @@ class Columns:
                 self._others.setdefault(row, []).append((name, value))
 
     def _sum(self) -> Hashes:
-        total = self._path_hashes()[self.path] + self.rest
+        total = self._hashes_of_paths()[self.path] + self.rest
         for hashed in self.hashes.values():
             total = total + hashed
+        self._whole = None
         return total
 
-    def _path_hashes(self) -> Hashes:
-        return np.fromiter((_hash("/".join(path)) for path in self.paths), dtype=np.uint64, count=len(self.paths))
+    def _hashes_of_paths(self) -> Hashes:
+        if len(self._hashed_paths) != len(self._path_hashes):
+            self._hashed_paths = np.array(self._path_hashes, dtype=np.uint64)
+        return self._hashed_paths
 
     # Contexts
 
@@ -117,12 +128,19 @@ class Columns:
             (slot, test) for slot, test in context if not slot[0] and not slot[3] and slot[1:3] not in {(1, 0), (2, 0)}
         )
         if of_path:
-            fits = np.fromiter((path_matches(of_path, path) for path in self.paths), np.bool_, len(self.paths))
-            rows &= fits[self.path]
+            rows &= self._fitting(of_path)[self.path]
         for slot, test in context:
             if slot[0] and not slot[3]:
                 rows &= self._query_mask(slot[0][1:], test)
         return rows
+
+    def _fitting(self, of_path: Context) -> Mask:
+        """Return which of the distinct paths satisfy path conditions; kept until there are new paths."""
+        fits = self._fits.get(of_path)
+        if fits is None or len(fits) != len(self.paths):
+            fits = np.fromiter((path_matches(of_path, path) for path in self.paths), np.bool_, len(self.paths))
+            self._fits[of_path] = fits
+        return fits
 
     def _query_mask(self, name: str, test: str | None) -> Mask:
         column = self.columns.get(name)
@@ -139,28 +157,33 @@ class Columns:
     def edited(self, changes: Transformation) -> tuple[Hashes, Numbers, set[str]]:
         """Return every row's hash and path under a transformation, and the names that it deletes."""
         total, path, gone = self.total, self.path, set[str]()
-        of_path = []
+        of_path = tuple((slot, change) for slot, change in changes if not slot[0])
         for slot, change in changes:
             if change.op == "family":
                 return np.full(self.size, _hash("family"), dtype=np.uint64), path, set(self.columns)
             if change.op == "keep":
-                kept = set(change.value.split("&"))
-                gone |= {name for name in self.columns if name not in kept}
-                total = total - self.rest
-            elif slot[0]:
+                kept = set(change.value.split("&")) & self.columns.keys()
+                gone |= self.columns.keys() - kept
+                total = self._hashes_of_paths()[path] + sum((self.hashes[name] for name in kept), np.uint64(0))
+            elif slot[0] and slot[0][1:] in self.hashes:
                 gone.add(slot[0][1:])
-            else:
-                of_path.append((slot, change))
-        for name in gone:
-            if name in self.hashes:
-                total = total - self.hashes[name]
+                total = total - self.hashes[slot[0][1:]]
         if of_path:
-            edited = tuple(of_path)
-            moved = np.fromiter((self._number(edited_path(edited, known)) for known in list(self.paths)), np.int64)
-            hashes = self._path_hashes()
-            path = moved[path]
+            path = self._moves(of_path)[path]
+            hashes = self._hashes_of_paths()
             total = total - hashes[self.path] + hashes[path]
         return total, path, gone
+
+    def _moves(self, of_path: Transformation) -> Numbers:
+        """Return what each distinct path becomes; kept until there are new paths."""
+        moved = self._moved.get(of_path)
+        if moved is None or len(moved) != len(self.paths):
+            known = list(self.paths)
+            moved = np.fromiter((self._number(edited_path(of_path, path)) for path in known), np.int64, len(known))
+            new = range(len(known), len(self.paths))
+            moved = np.concatenate([moved, np.fromiter(new, np.int64, len(new))])
+            self._moved[of_path] = moved
+        return moved
 
     def trial(self, context: Context, changes: Transformation) -> Trial:
         """Say what a rule would do to the rows as they are."""
@@ -173,10 +196,13 @@ class Columns:
         if covered < 2:
             return Trial(covered, 0, 0, 0)
         after = np.where(rows, changed, self.total)
-        if covered * 4 < self.size:
+        if self.size > SMALL and covered * 4 < self.size:
             near = rows | np.isin(self.total, changed[rows])
-            return _judge(self.total[near], after[near], self.clusters[near], rows[near])
-        return _judge(self.total, after, self.clusters, rows)
+            before = _partition(self.total[near], self.clusters[near], None)[:2]
+            return _judge(before, after[near], self.clusters[near], rows[near])
+        if self._whole is None:
+            self._whole = _partition(self.total, self.clusters, None)[:2]
+        return _judge(self._whole, after, self.clusters, rows)
 
     def take(self, context: Context, changes: Transformation) -> None:
         """Apply a rule for good."""
@@ -266,12 +292,11 @@ def _adds_path(context: Context, changes: Transformation) -> bool:
     )
 
 
-def _judge(before: Hashes, after: Hashes, clusters: Numbers, rows: Mask) -> Trial:
+def _judge(before: tuple[int, int], after: Hashes, clusters: Numbers, rows: Mask) -> Trial:
     """Count the merges that a partition makes beyond the one before, and those that join different clusters."""
-    groups_before, false_before, _ = _partition(before, clusters, None)
-    groups_after, false_after, false_covered = _partition(after, clusters, rows)
-    saved = groups_before - groups_after
-    wrong = max(0, false_after - false_before)
+    groups, false, false_covered = _partition(after, clusters, rows)
+    saved = before[0] - groups
+    wrong = max(0, false - before[1])
     return Trial(int(rows.sum()), false_covered, saved - wrong, wrong)
 
 
@@ -279,14 +304,18 @@ def _partition(keys: Hashes, clusters: Numbers, rows: Mask | None) -> tuple[int,
     """Return the groups of a partition, its URLs outside their group's largest cluster, and how many are covered."""
     order = np.lexsort((clusters, keys))
     keys, clusters = keys[order], clusters[order]
-    starts = np.flatnonzero(np.r_[True, keys[1:] != keys[:-1]])
-    runs = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]) | (clusters[1:] != clusters[:-1])])
-    sizes = np.diff(np.r_[runs, len(keys)])
-    first_run = np.searchsorted(runs, starts)
-    largest = np.maximum.reduceat(sizes, first_run)
-    whole = np.diff(np.r_[starts, len(keys)])
-    false = int((whole - largest).sum())
-    if rows is None or false == 0:
+    new_key = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=new_key[1:])
+    new_run = new_key.copy()
+    new_run[1:] |= clusters[1:] != clusters[:-1]
+    starts, runs = np.flatnonzero(new_key), np.flatnonzero(new_run)
+    if len(starts) == len(runs):
+        return len(starts), 0, 0
+    sizes = np.diff(runs, append=len(keys))
+    largest = np.maximum.reduceat(sizes, np.searchsorted(runs, starts))
+    others = np.diff(starts, append=len(keys)) - largest
+    false = int(others.sum())
+    if rows is None:
         return len(starts), false, 0
     covered = np.add.reduceat(rows[order].astype(np.int64), starts)
-    return len(starts), false, int(np.minimum(whole - largest, covered).sum())
+    return len(starts), false, int(np.minimum(others, covered).sum())

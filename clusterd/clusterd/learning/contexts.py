@@ -11,6 +11,7 @@ they are so many that the next may be expected to agree too (`OPEN`), in which c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from math import ceil, log
 from typing import Final
@@ -28,6 +29,9 @@ BOUND: Final = 0.87
 OPEN_BOUND: Final = 0.95
 #: The bound where a context was narrowed to values whose record may be luck, since they were chosen: 31 clean trials.
 NARROWED_BOUND: Final = 0.92
+#: Groups in which a content stands before rules are looked for that ask for it; most such contents of an edit.
+SHOWN: Final = 52
+SHOWN_CONTENTS: Final = 3
 #: Most units of a live rule that may differ, of those tried, when there are many; one may where they are few …
 DIFFER: Final = 0.01
 #: … if the bound is this all the same: 42 trials.
@@ -157,12 +161,30 @@ class Trials:
         self._before = snapshot.key[self._at]
         self._after = after[self._at]
         self._content = snapshot.content[self._at]
+        self._by_group = False
         self.outcome = self._judged(self.rows[self._at])
 
     def _judged(self, changed: Flags) -> Outcome:
         after = np.where(changed, self._after, self._before)
-        found = judge(self._before, after, self._content, changed)
+        found = judge(self._before, after, self._content, changed, by_group=self._by_group)
         return replace(found, rows=self._at[found.rows])
+
+    def showing(self, content: int) -> Trials:
+        """Return the trials of the groups in which a page shows a content."""
+        meant = np.isin(self._after, self._after[self._content == content])
+        chosen = copy(self)
+        chosen._by_group = True
+        chosen._at, chosen._before, chosen._after = self._at[meant], self._before[meant], self._after[meant]
+        chosen._content = self._content[meant]
+        chosen.outcome = chosen._judged(chosen.rows[chosen._at])
+        return chosen
+
+    def common(self, fewest: int) -> list[int]:
+        """Return the contents that stand in so many groups, the most common first."""
+        pairs = np.unique(np.stack([self.outcome.content, self.outcome.group]), axis=1)[0]
+        contents, groups = np.unique(pairs, return_counts=True)
+        order = np.argsort(-groups, kind="stable")
+        return [int(contents[at]) for at in order if groups[at] >= fewest]
 
     def narrow(self, wanted: Flags) -> None:
         """Leave only these rows edited."""
@@ -206,7 +228,23 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
 
     ``prior`` is how many clean trials the kind of edit brings along (`candidates.PRIORS`).
     """
+    return _refined(snapshot, Trials(snapshot, edit), bound, prior)
+
+
+def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Proposal, int]]:
+    """Yield, with the content in question, where an edit holds if the known page shows one common content.
+
+    An empty list is empty however it is sorted and wherever it begins. The unit of agreement is then a group.
+    """
     trials = Trials(snapshot, edit)
+    for content in trials.common(SHOWN)[:SHOWN_CONTENTS]:
+        found = _refined(snapshot, trials.showing(content), OPEN_BOUND, 0)
+        if found is not None:
+            yield found, content
+
+
+def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Proposal | None:
+    edit = trials.edit
     if not trials.outcome.agreed or trials.outcome.agreed + prior < FEWEST:
         return None
     needed = {condition.key for condition in edit.needs}

@@ -96,6 +96,7 @@ class Evidence:
         self.row_of: dict[str, int] = {}
         self.contents = array("q")
         self.content_numbers: dict[int, int] = {}
+        self.identities: list[int] = []
         self.paths = Interned()
         self.shapes = Interned()
         self.path_numbers = array("q")
@@ -106,12 +107,17 @@ class Evidence:
     def __len__(self) -> int:
         return len(self.urls)
 
+    def identity(self, number: int) -> int:
+        """Return the identity that a content number stands for."""
+        return self.identities[number]
+
     def add(self, url: str, content: int) -> tuple[int, bool]:
         """Take a page (its URL canonical); return its row (-1: left out) and whether its content is new."""
         number = self.content_numbers.get(content)
         new = number is None
         if number is None:
             number = self.content_numbers[content] = len(self.content_numbers)
+            self.identities.append(content)
         row = self.row_of.get(url)
         if row is not None:
             self.contents[row] = number

@@ -2,9 +2,10 @@
 
 ``viewtopic.php?t=N&view=next`` is always some topic, ``Special:UserLogin&returnto=…`` always one of six log-in pages.
 No key says which, but once `RUN` fetched members in a row brought no new content of the host, the next will hardly
-either (95 %: less than 3 / `RUN`). The rule names the family only for values of its few-valued parameters that the run holds
-`EACH` times; a larger share of it is explored than of other rules (`clusterd_crawler.skips`), and the first member that
-does bring something new ends the run, and the rule with it.
+either (95 %: less than 3 / `RUN`); where all members together show only `FEW` contents, `FEW_RUN` are enough, since there is
+little more to come. The rule names the family only for values of its few-valued parameters that the run holds `EACH`
+times; a larger share of it is explored than of other rules (`clusterd_crawler.skips`), and the first member that does
+bring something new ends the run, and the rule with it.
 
 Only URLs with a query: paths without one are mostly the content itself.
 """
@@ -25,6 +26,9 @@ from clusterd.learning.trials import Outcome, lower_bound
 
 #: Members in a row that brought nothing new.
 RUN: Final = 120
+FEW_RUN: Final = 60
+#: Contents that are few for a family.
+FEW: Final = 6
 #: Fewest members of the run with a value, for that value to be of the family.
 EACH: Final = 20
 
@@ -63,18 +67,19 @@ def exhausted(snapshot: Snapshot) -> Iterator[Proposal]:
     order = np.argsort(form, kind="stable")
     starts = np.flatnonzero(np.append(True, form[order][1:] != form[order][:-1]))
     for members in np.split(order, starts[1:]):
-        if len(members) < RUN:
+        if len(members) < FEW_RUN:
             continue
+        needed = FEW_RUN if len(np.unique(snapshot.content[members])) <= FEW else RUN
         fresh = np.flatnonzero(novel[members])
         run = members[int(fresh[-1]) + 1 :] if len(fresh) else members
         shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
-        if len(run) >= RUN and isinstance(shape, tuple):
-            proposal = _proposal(snapshot, members, run, shape)
+        if len(run) >= needed and isinstance(shape, tuple):
+            proposal = _proposal(snapshot, members, run, shape, needed)
             if proposal is not None:
                 yield proposal
 
 
-def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape) -> Proposal | None:
+def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int) -> Proposal | None:
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return None
     path = str(snapshot.evidence.paths.items[int(snapshot.path[run[0]])])
@@ -95,7 +100,7 @@ def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape) -> Pro
             return None
         conditions.append(Condition(Key(*key), "is" if len(found) == 1 else "in", found))
         kept = kept[np.isin(values, numbers)]
-    if not takes_new or len(kept) < RUN:
+    if not takes_new or len(kept) < needed:
         return None
     flags = np.zeros(len(snapshot), np.bool_)
     flags[members] = True

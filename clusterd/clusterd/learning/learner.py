@@ -24,7 +24,7 @@ from clusterd_crawler.rules import LIVE, Rule, RuleSet, rule_id
 from clusterd_crawler.urls import canonical
 
 from clusterd.learning.candidates import proposals
-from clusterd.learning.contexts import BOUND, Proposal, refine
+from clusterd.learning.contexts import BOUND, Proposal, refine, refine_shown
 from clusterd.learning.contract import Page
 from clusterd.learning.evidence import Evidence, Snapshot
 from clusterd.learning.exhausted import exhausted
@@ -83,30 +83,37 @@ class Learner:
         self._learned_at = self._duplicates
         self._urgent = False
         snapshot = Snapshot(self.evidence)
-        found = [self._rule(proposal, at) for proposal in self._accepted(snapshot)]
+        found = [self._rule(proposal, at, shows) for proposal, shows in self._accepted(snapshot)]
         found += self.names.rules(self.host, self.identity, at)
         return self._publish(found, at)
 
-    def _accepted(self, snapshot: Snapshot) -> Iterable[Proposal]:
+    def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
+        """Yield what holds, with the identity that the known page has to show (0: any)."""
         for proposal in families(snapshot, self.bound):
             proposal.edit.commit(snapshot, proposal.rows)
-            yield proposal
-        for edit, prior in proposals(snapshot):
+            yield proposal, 0
+        offered = proposals(snapshot)
+        for edit, prior in offered:
             found = refine(snapshot, edit, self.bound, prior)
             if found is not None:
                 found.edit.commit(snapshot, found.rows)
-                yield found
-        yield from exhausted(snapshot)
+                yield found, 0
+        for edit, _ in offered:
+            for found, content in refine_shown(snapshot, edit):
+                yield found, self.evidence.identity(content)
+        for proposal in exhausted(snapshot):
+            yield proposal, 0
 
-    def _rule(self, proposal: Proposal, at: int) -> Rule:
+    def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:
         context = tuple(dict.fromkeys((*proposal.edit.needs, *proposal.conditions)))
         transformation = proposal.edit.transformation
         outcome = proposal.outcome
         return Rule(
-            id=rule_id(self.host, context, transformation, identity=self.identity),
+            id=rule_id(self.host, context, transformation, identity=self.identity, shows=shows),
             host=self.host,
             context=context,
             transformation=transformation,
+            shows=shows,
             identity=self.identity,
             support=outcome.agreed,
             coverage=int(np.count_nonzero(proposal.rows)),

@@ -19,11 +19,16 @@ from clusterd.learning.generalize import ANY, Context, GeneralRule, generalize
 from clusterd.learning.pairwise import DELETE, Change, Transformation, common_ends
 from clusterd.learning.paths import Path
 from clusterd.learning.publish import published
-from clusterd.learning.targets import generate_all_rules, select_targets
+from clusterd.learning.targets import generate_all_rules, target_rank
 from clusterd.learning.tokenize import Slot, UrlParts, tokenize, whole
 
 #: Pairs that a cluster proposes from: a third each with its target, with neighbours in the alphabet, at random.
 PAIRS = 36
+#: Below this many sources a cluster proposes from its target and from neighbours as they stand.
+FEW = 6
+#: Transformations and contexts of each that are proposed: the heaviest, of a small host fewer (its rules are few, and
+#: learning over many small hosts must cost as little a URL as over one large one).
+TRANSFORMATIONS, CONTEXTS, SAMPLED = (8, 80, 12), (6, 48, 24), (6, 200, 20)
 #: Components of a common prefix that a context may name, and differing components that are one proposal.
 PREFIX, WILDCARDS = 4, 3
 KEEP: Slot = ("?", 0, 0, 0, 0)
@@ -41,12 +46,11 @@ class Proposal:
 
 def pairs_of(cluster: Sequence[UrlParts], random: Random) -> list[tuple[UrlParts, UrlParts]]:
     """Return the pairs (source, target) of a cluster that propose: linear in its size."""
-    if len(cluster) == 2:
-        target = select_targets(cluster)[0]
-        return [(cluster[1] if target == cluster[0] else cluster[0], target)]
-    third = PAIRS // 3
-    target = select_targets(cluster)[0]
+    target = min(cluster, key=target_rank)
     others = [parts for parts in cluster if parts != target]
+    if len(others) < FEW:
+        return [(parts, target) for parts in others] + list(zip(others, others[1:], strict=False))
+    third = PAIRS // 3
     sample = others if len(others) <= third else random.sample(others, third)
     pairs = [(parts, target) for parts in sample]
     start = random.randrange(max(1, len(others) - third))
@@ -157,10 +161,15 @@ def _path_contexts(mine: Path, theirs: Path, changes: Transformation) -> Iterato
         yield tuple((("", n + 3, depth - n, 0, 0), mine[n]) for n in range(depth))
 
 
-def propose(
-    clusters: Iterable[Sequence[UrlParts]], random: Random, transforms: int = 80, narrow: int = 48
-) -> list[list[Proposal]]:
+def _budget(limits: tuple[int, int, int], urls: int) -> int:
+    """Return how much of something a host of so many URLs gets: (least, most, URLs that earn one more)."""
+    least, most, each = limits
+    return min(most, least + urls // each)
+
+
+def propose(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[list[Proposal]]:
     """Return the proposals of some clusters: for each of the heaviest transformations its contexts, heaviest first."""
+    urls = sum(map(len, clusters))
     weights: Counter[Transformation] = Counter()
     pairs: dict[Transformation, list[tuple[UrlParts, UrlParts, float]]] = defaultdict(list)
     for cluster in clusters:
@@ -170,26 +179,27 @@ def propose(
             for changes in transformations(source, target):
                 weights[changes] += weight
                 pairs[changes].append((source, target, weight))
-    return [_with_contexts(changes, pairs[changes], narrow) for changes, _ in weights.most_common(transforms)]
+    heaviest = weights.most_common(_budget(TRANSFORMATIONS, urls))
+    return [_with_contexts(changes, pairs[changes], urls) for changes, _ in heaviest]
 
 
 def _with_contexts(
-    changes: Transformation, pairs: Sequence[tuple[UrlParts, UrlParts, float]], narrow: int
+    changes: Transformation, pairs: Sequence[tuple[UrlParts, UrlParts, float]], urls: int
 ) -> list[Proposal]:
     weights: Counter[Context] = Counter()
-    step = max(1, len(pairs) // 200)
+    step = -(-len(pairs) // _budget(SAMPLED, urls))
     for source, target, weight in pairs[::step]:
         for context in contexts(source, target, changes):
             weights[context] += weight * step
-    ranked = sorted(weights.items(), key=lambda item: (-item[1], len(item[0]), repr(item[0])))
-    return [Proposal(context, changes, weight) for context, weight in ranked[:narrow]]
+    ranked = sorted(weights.items(), key=lambda item: (-item[1], len(item[0]), item[0]))
+    return [Proposal(context, changes, weight) for context, weight in ranked[: _budget(CONTEXTS, urls)]]
 
 
 def propose_paper(
     clusters: Iterable[Sequence[UrlParts]], tokenizer: DeepTokenizer, random: Random, most: int = 60
 ) -> list[list[Proposal]]:
     """Return what algorithms 3 to 5 learn and joint drops cannot say: references, conversions, literals, deep tokens."""
-    clusters = list(clusters)
+    clusters = [cluster for cluster in clusters if not _is_dropping(cluster)]
     general = generalize(generate_all_rules(clusters, tokenize, random))
     if tokenizer.learned:
         deep = generalize(generate_all_rules(clusters, lambda parts: tokenizer.cut(tokenize(parts)), random))
@@ -197,6 +207,13 @@ def propose_paper(
     general = [rule for rule in general if any(_reads(slot, change) for slot, change in rule.changes)]
     general.sort(key=lambda rule: -rule.pairs)
     return [_widened(rule) for rule in general[:most]]
+
+
+def _is_dropping(cluster: Sequence[UrlParts]) -> bool:
+    """Whether a cluster is explained without reading a value: its target is what every URL of it is when keys go."""
+    target = min(cluster, key=target_rank)
+    pairs = set(target.query)
+    return all(parts.path == target.path and pairs.issubset(parts.query) for parts in cluster)
 
 
 def _reads(slot: Slot, change: Change) -> bool:

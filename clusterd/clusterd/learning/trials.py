@@ -65,8 +65,11 @@ _NOTHING: Final = np.zeros(0, np.int64)
 NO_OUTCOME: Final = Outcome(_NOTHING, np.zeros(0, np.bool_), _NOTHING, _NOTHING, 0, 0, 0)
 
 
-def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags) -> Outcome:
-    """Judge an edit by the keys before and after it; ``changed`` marks the rows that it edits."""
+def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags, *, by_group: bool = False) -> Outcome:
+    """Judge an edit by the keys before and after it; ``changed`` marks the rows that it edits.
+
+    ``by_group``: the unit of agreement is a group, for a question that is about one content.
+    """
     rows = _brought_together(after, changed)
     if not len(rows):
         return NO_OUTCOME
@@ -93,7 +96,7 @@ def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags) -> Outco
     pairs = np.bincount(group, weights=good).astype(np.int64)
     good &= (pairs > 1)[group]
     distinct = _distinct_contents(group, shown)
-    agreed = _units(group, shown, good)
+    agreed = len(np.unique(group[good])) if by_group else _units(group, shown, good)
     return Outcome(rows, good, group, shown, agreed, int((distinct - 1).sum()), int(np.maximum(pairs - 1, 0).sum()))
 
 

@@ -264,10 +264,10 @@ def test_the_position_is_kept_with_the_state(opened: Opened) -> None:
 def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefix: str) -> None:
     RedisIndex(redis_url, prefix).close()
     with pytest.raises(WrongInput, match="scheme"):
-        RedisIndex(redis_url, prefix, scheme=Scheme(prefix=4))
+        RedisIndex(redis_url, prefix, scheme=Scheme(prefix=5))
 
 
-@pytest.mark.parametrize("scheme", [Scheme(), Scheme(candidates="super"), Scheme(prefix=3, modulus=0)])
+@pytest.mark.parametrize("scheme", [Scheme(), Scheme(candidates="super"), Scheme(prefix=3, small_prefix=3, modulus=0)])
 def test_the_partition_is_the_batch_s_under_every_scheme(opened: Opened, scheme: Scheme) -> None:
     crawl = World(11, urls=30, length=600).crawl(90)
     index = opened(scheme=scheme)

@@ -43,7 +43,8 @@ def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[byt
     """Return the stored form of a sketch and the keys under which it is posted."""
     if CORE is not None and scheme.candidates == "prefix" and profile.kind != "v":
         flags = flags_of(sketch, profile)
-        arguments = mantissa(profile), flags, scheme.prefix, scheme.modulus, profile.code
+        smallest = scheme.smallest(len(sketch.values) // 8)
+        arguments = mantissa(profile), flags, smallest, scheme.modulus, profile.code
         stored, keys = CORE.pack(sketch.values, *arguments)
         return stored, np.frombuffer(keys, "<u4")
     values = ordered(sketch, profile)
@@ -83,7 +84,7 @@ def _chosen(codes: Codes, scheme: Scheme) -> npt.NDArray[np.bool_]:
     chosen = np.zeros(len(codes), np.bool_)
     if scheme.modulus:
         chosen = fmix32(codes * np.uint32(GOLDEN)) % np.uint32(scheme.modulus) == 0
-    chosen[: scheme.prefix] = True
+    chosen[: scheme.smallest(len(codes))] = True
     return chosen
 
 

@@ -20,8 +20,11 @@ class Scheme:
     """How candidates are found. Two indexes agree on their partition only under equal schemes."""
 
     candidates: Literal["prefix", "super"] = "prefix"
-    #: The smallest values that are posted. Of two documents with r = .5 both of 8 miss each other in .3 % of the cases.
-    prefix: int = 8
+    #: The smallest values that are posted: of a sketch of fewer than ``small`` values ``small_prefix`` (two such with
+    #: r = .5 miss each other in .4 % of the cases), of a larger one ``prefix``: its sampled values do the rest (.4 %).
+    prefix: int = 4
+    small_prefix: int = 8
+    small: int = 256
     #: One value in so many is posted besides, so that a small document finds the large one that holds it; 0: none.
     modulus: int = 64
     #: Values in a super-shingle, and how many super-shingles are posted (the smallest).
@@ -30,6 +33,10 @@ class Scheme:
     #: A list that grew beyond ``bound`` documents proposes only its ``latest`` (FIELD: 128 in a stream; 4).
     bound: int = 128
     latest: int = 4
+
+    def smallest(self, values: int) -> int:
+        """Return how many of the smallest values are posted of a sketch of so many."""
+        return self.prefix if values >= self.small else self.small_prefix
 
 
 DEFAULT: Final = Scheme()

@@ -56,6 +56,7 @@ end
 
 -- The root element of a content's cluster, 0 where it is alone.
 local function root(p, content)
+  if CONTENTS[p].absent[content] then return 0 end
   local first = get(CONTENTS[p], content)[ELEMENT]
   local id = first
   if id == 0 then return 0 end

@@ -21,6 +21,7 @@ local stores = {}
 
 local function store(name, format)
   local s = {key = BASE .. ':' .. name .. ':', format = format, size = struct.size(format), cache = {}, dirty = {}}
+  s.absent = {}
   s.zeros = string.rep('\0', s.size)
   stores[#stores + 1] = s
   return s
@@ -35,7 +36,9 @@ end
 local function get(s, id)
   local record = s.cache[id]
   if record then return record end
-  if s.sparse then
+  if s.absent[id] then
+    record = decoded(s, s.zeros)
+  elseif s.sparse then
     record = decoded(s, call('HGET', s.key .. floor(id / PER), id % PER) or '')
   else
     local from = (id % PER) * s.size
@@ -46,8 +49,9 @@ local function get(s, id)
 end
 
 local function edit(s, id)
-  s.dirty[id] = true
-  return get(s, id)
+  local record = get(s, id)
+  s.dirty[id], s.absent[id] = true, nil
+  return record
 end
 
 -- A record that was never written: nothing is read.
@@ -55,10 +59,6 @@ local function fresh(s, id)
   local record = decoded(s, s.zeros)
   s.cache[id], s.dirty[id] = record, true
   return record
-end
-
-local function untouched(s, id)
-  if not s.cache[id] then s.cache[id] = decoded(s, s.zeros) end
 end
 
 local function flush_sparse(s)

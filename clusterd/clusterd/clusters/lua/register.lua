@@ -53,7 +53,7 @@ local function new_node(v, content)
   end
   n[SKEY], n[FLAGS] = v.sketch, v.late and DEPARTED + DISMISSED or 0
   put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
-  for p = 0, known_policies - 1 do untouched(CONTENTS[p], id) end
+  for p = 0, known_policies - 1 do CONTENTS[p].absent[id] = true end
   contents = contents + 1
   pending[id], to_post[#to_post + 1] = true, id
   return id

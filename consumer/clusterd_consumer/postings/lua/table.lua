@@ -13,7 +13,7 @@ local BASE = KEYS[1]
 local call = redis.call
 local pack, unpack4 = struct.pack, struct.unpack
 local floor, find, sub, byte = math.floor, string.find, string.sub, string.byte
-local FIRST, LOAD, ENTRY = 256, 40, 7
+local FIRST, LOAD, ENTRY = 256, 28, 7
 -- Arguments of one call at most: Lua unpacks no more than 8,000.
 local MOST = 4000
 
@@ -26,7 +26,7 @@ local function open(name)
   local m = call('HMGET', BASE .. ':m', name .. 'b', name .. 'n')
   local t = {
     name = name, key = BASE .. ':' .. name .. ':', b = tonumber(m[1]) or FIRST, n = tonumber(m[2]) or 0, cache = {},
-    dirty = {},
+    dirty = {}, names = {}, numbers = {},
   }
   t.level = FIRST
   while t.level * 2 <= t.b do t.level = t.level * 2 end
@@ -40,26 +40,46 @@ local function number(t, h)
   return i
 end
 
+local function name_of(t, i)
+  local name = t.names[i]
+  if not name then
+    name = t.key .. i
+    t.names[i] = name
+  end
+  return name
+end
+
 -- Read the buckets of these numbers.
 local function read(t, numbers)
   for start = 1, #numbers, MOST do
     local keys = {}
-    for at = start, math.min(#numbers, start + MOST - 1) do keys[#keys + 1] = t.key .. numbers[at] end
+    for at = start, math.min(#numbers, start + MOST - 1) do keys[#keys + 1] = name_of(t, numbers[at]) end
     for at, bytes in ipairs(call('MGET', unpack(keys))) do t.cache[numbers[start + at - 1]] = bytes or '' end
   end
 end
 
 -- Read the buckets of hashes, 4 bytes each, before they are asked for one by one.
 local function prefetch(t, hashes)
-  local wanted = {}
+  local wanted, cache, numbers = {}, t.cache, t.numbers
   for at = 1, #hashes, 4 do
-    local i = number(t, sub(hashes, at, at + 3))
-    if not t.cache[i] then
-      t.cache[i] = ''
+    local h = sub(hashes, at, at + 3)
+    local i = number(t, h)
+    numbers[h] = i
+    if not cache[i] then
+      cache[i] = ''
       wanted[#wanted + 1] = i
     end
   end
   read(t, wanted)
+end
+
+local function place(t, h)
+  local i = t.numbers[h]
+  if not i then
+    i = number(t, h)
+    t.numbers[h] = i
+  end
+  return i
 end
 
 local function bytes_of(t, i)
@@ -69,7 +89,7 @@ end
 
 -- The ids under a hash, as a list of 4-byte strings.
 local function under(t, h)
-  local bytes, ids = bytes_of(t, number(t, h)), {}
+  local bytes, ids = bytes_of(t, place(t, h)), {}
   local head = sub(h, 2, 4)
   local at = find(bytes, head, 1, true)
   while at do
@@ -88,12 +108,12 @@ local function change(t, i, bytes, by)
 end
 
 local function put(t, h, id)
-  local i = number(t, h)
+  local i = place(t, h)
   change(t, i, bytes_of(t, i) .. sub(h, 2, 4) .. id, 1)
 end
 
 local function cut(t, h, id)
-  local i = number(t, h)
+  local i = place(t, h)
   local bytes, entry = bytes_of(t, i), sub(h, 2, 4) .. id
   local at = find(bytes, entry, 1, true)
   while at and at % ENTRY ~= 1 do at = find(bytes, entry, at + 1, true) end
@@ -101,6 +121,7 @@ local function cut(t, h, id)
 end
 
 local function grow(t)
+  t.numbers = {}
   local source, low, high = t.b - t.level, {}, {}
   local bytes = bytes_of(t, source)
   for at = 1, #bytes, ENTRY do
@@ -116,6 +137,7 @@ local function grow(t)
 end
 
 local function shrink(t)
+  t.numbers = {}
   if t.b == t.level then t.level = t.level / 2 end
   t.b = t.b - 1
   local target = t.b - t.level
@@ -128,9 +150,9 @@ local function write(t)
   for i in pairs(t.dirty) do
     local bytes = t.cache[i]
     if bytes == '' then
-      gone[#gone + 1] = t.key .. i
+      gone[#gone + 1] = name_of(t, i)
     else
-      pairs_[#pairs_ + 1] = t.key .. i
+      pairs_[#pairs_ + 1] = name_of(t, i)
       pairs_[#pairs_ + 1] = bytes
     end
   end
@@ -154,17 +176,16 @@ end
 local PACK = 8
 
 local function packs(name)
-  return {key = BASE .. ':' .. name .. ':', cache = {}, dirty = {}}
+  return {key = BASE .. ':' .. name .. ':', cache = {}, added = {}, dirty = {}}
 end
 
-local function block_of(p, id)
-  local block = floor(id / PACK)
+local function block_bytes(p, block)
   local bytes = p.cache[block]
   if not bytes then
     bytes = call('GET', p.key .. block) or ''
     p.cache[block] = bytes
   end
-  return bytes, block
+  return bytes
 end
 
 -- Where the value of an id begins and ends in its block, nil where there is none.
@@ -177,27 +198,38 @@ local function span(bytes, id)
   end
 end
 
-local function value_of(p, id)
-  local bytes = block_of(p, id)
-  local from, to = span(bytes, id)
-  return from and sub(bytes, from, to) or ''
-end
-
 local function drop_value(p, id)
-  local bytes, block = block_of(p, id)
+  local block = floor(id / PACK)
+  local bytes = block_bytes(p, block)
   local from, to = span(bytes, id)
   if from then p.cache[block], p.dirty[block] = sub(bytes, 1, from - 6) .. sub(bytes, to + 1), true end
 end
 
+-- Keep a value; a block is put together once, by write_values.
 local function keep_value(p, id, value)
-  drop_value(p, id)
-  local bytes, block = block_of(p, id)
-  p.cache[block], p.dirty[block] = bytes .. pack('<BI4', id % PACK, #value) .. value, true
+  local block = floor(id / PACK)
+  if block_bytes(p, block) ~= '' then drop_value(p, id) end
+  local parts = p.added[block]
+  if not parts then
+    parts = {}
+    p.added[block], p.dirty[block] = parts, true
+  end
+  parts[#parts + 1] = pack('<BI4', id % PACK, #value)
+  parts[#parts + 1] = value
 end
 
 local function write_values(p)
   for block in pairs(p.dirty) do
-    if p.cache[block] == '' then call('DEL', p.key .. block) else call('SET', p.key .. block, p.cache[block]) end
+    local bytes = p.cache[block] .. table.concat(p.added[block] or {})
+    p.cache[block] = bytes
+    if bytes == '' then call('DEL', p.key .. block) else call('SET', p.key .. block, bytes) end
   end
-  p.dirty = {}
+  p.dirty, p.added = {}, {}
+end
+
+local function value_of(p, id)
+  if next(p.added) then write_values(p) end
+  local bytes = block_bytes(p, floor(id / PACK))
+  local from, to = span(bytes, id)
+  return from and sub(bytes, from, to) or ''
 end

@@ -109,20 +109,21 @@ class Crawl:
 
     async def close(self) -> None:
         """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads."""
-        if self._publisher is None or self._subscriber is None:
-            return
         if self._counting is not None and self._counting.running:
             self._counting.stop()
-        seconds = CLOSE_SECONDS[0] if self._publisher.reachable else CLOSE_SECONDS[1]
-        await run_in_thread(self._publisher.close, seconds)
+        if self._publisher is not None:
+            seconds = CLOSE_SECONDS[0] if self._publisher.reachable else CLOSE_SECONDS[1]
+            await run_in_thread(self._publisher.close, seconds)
         if self._daemon is not None and not await run_in_thread(self._daemon.drain):
             logger.warning("The daemon has not worked off this crawl yet; the next one goes on with it")
-        await run_in_thread(self._subscriber.close, 5.0)
+        if self._subscriber is not None:
+            await run_in_thread(self._subscriber.close, 5.0)
         if self._daemon is not None:
             await run_in_thread(self._daemon.stop)
         await run_in_thread(self._kept.close)
         self._worker.close()
-        self._count()
+        if self._publisher is not None:
+            self._count()
 
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""

@@ -1,8 +1,9 @@
 """The daemon beside the crawl: started as a child process where neither Redis nor Kafka is given.
 
 ``python -m clusterd run --data DIR`` starts the embedded store on DIR/redis.sock and works on the crawl's messages. It
-is a process of its own session, so that Ctrl-C stops the crawl first and the daemon after its backlog. Crawls that run
-at once in one project have a daemon each, which share the store and the work.
+is a process of its own session, so that Ctrl-C stops the crawl first and the daemon after its backlog; it holds one end
+of a pipe, so that it stops in order when the crawl dies in whatever way. Crawls that run at once in one project have a
+daemon each, which share the store and the work.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
+import os
+import runpy
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -62,10 +66,10 @@ class EmbeddedDaemon:
     def start(self) -> None:
         """Start the daemon; return when its store answers, or log why it does not."""
         self._data.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "clusterd", "run", "--data", str(self._data)]
+        command = [sys.executable, "-m", __name__, "run", "--data", str(self._data)]
         with (self._data / "daemon.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
             )
         if not _wait(self._answers, START_SECONDS, unless=self._has_ended) and not self._answers():
             logger.error("The daemon does not start; see %s. Messages go to the spool", self._data / "daemon.log")
@@ -85,6 +89,8 @@ class EmbeddedDaemon:
             logger.error("The daemon does not stop and is killed; its store is safe")
             self._process.kill()
             self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def _has_ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
@@ -128,3 +134,14 @@ def _wait(true: Callable[[], bool], seconds: float, unless: Callable[[], bool]) 
             return False
         time.sleep(LOOK_SECONDS)
     return True
+
+
+def _stop_with_parent() -> None:
+    """Wait until the crawl's end of the pipe closes, and ask this process to stop."""
+    os.read(sys.stdin.fileno(), 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    runpy.run_module("clusterd", run_name="__main__", alter_sys=True)

@@ -51,8 +51,13 @@ class ClusterdMiddleware:
 
     async def spider_opened(self, spider: Spider) -> None:
         """Begin."""
-        self._crawl = Crawl(self._crawler, self._settings, project_folder())
-        await self._crawl.open()
+        crawl = Crawl(self._crawler, self._settings, project_folder())
+        try:
+            await crawl.open()
+        except BaseException:
+            await crawl.close()
+            raise
+        self._crawl = crawl
 
     async def spider_closed(self, spider: Spider) -> None:
         """End."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawler.crawling import crawl
+from tests.crawler.crawling import Crawling, crawl, wait_for
 from tests.crawler.site import Site, running
 
 
@@ -45,3 +45,21 @@ def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
     assert time.monotonic() - started < 30
     near = [heard for heard in again.heard if "near" in heard]
     assert [heard["match"].rsplit("/", 1)[0] for heard in near] == [f"{site.url}/near"]
+
+
+def test_a_crawl_that_is_killed_leaves_no_daemon_behind(site: Site, tmp_path: Path) -> None:
+    killed = Crawling(tmp_path, [f"{site.url}/page/1", {"pause": 60}], {})
+    wait_for(lambda: site.hits["/page/1"], seconds=40)
+    assert not is_free(tmp_path / ".clusterd" / "redis.users.lock")
+    killed.process.kill()
+    killed.process.wait()
+    wait_for(lambda: is_free(tmp_path / ".clusterd" / "redis.users.lock"), seconds=40)
+    wait_for(lambda: is_free(tmp_path / ".clusterd" / "redis.server.lock"), seconds=40)
+
+
+def test_a_data_folder_that_cannot_be_made_leaves_the_crawl_alone(site: Site, tmp_path: Path) -> None:
+    (tmp_path / ".clusterd").write_text("a file in the way")
+    done = Crawling(tmp_path, [f"{site.url}/page/1"], {}).result()
+    assert done.code == 0
+    assert len(done.seen) == 1
+    assert "FileExistsError" in done.log

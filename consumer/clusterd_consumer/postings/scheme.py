@@ -8,7 +8,7 @@ from typing import Final, Literal
 from clusterd_crawler.sketch import Profile
 
 #: Mantissa bits of a stored value of MIN_s up to this size. Measured in `benchmarks/store.py`.
-FINE: Final = 12
+FINE: Final = 11
 #: Mantissa bits where a sketch has no bound on its number of values (MOD_m, V_i).
 FINEST: Final = 20
 #: Sketches of at most this many values are told apart well enough by `FINE` bits.

@@ -43,7 +43,7 @@ while text ~= 0 do
   if get(NODES, text)[REFS] == 0 then free_text(texts, text) end
   text = following
 end
-free_content(texts, sketches, ghost)
+free_content(sketches, ghost)
 flush()
 close(texts)
 close(sketches)

@@ -29,7 +29,7 @@ local function new_element(p, name)
   local e = id and edit(ELEMENTS[p], id)
   if not e then
     id = next_id('e' .. p)
-    e = fresh(ELEMENTS[p], id)
+    e = fresh(ELEMENTS[p], id, {0, 0, 0, 0})
   end
   e[PARENT], e[SIZE], e[POINTERS], e[NAME] = 0, 0, 0, name
   return id
@@ -163,6 +163,10 @@ end
 -- Sizes and names of the clusters of a page, under identical text and under each graded policy: 8 bytes each.
 local function places(node)
   local n = get(NODES, node)
+  if graded_count > 0 and CONTENTS[0].absent[n[REP]] then
+    local alone = pack('<I4I4', get(NODES, n[REP])[CLIVE], n[REP])
+    return pack('<I4I4', n[LIVE], node) .. string.rep(alone, graded_count)
+  end
   local bytes = {pack('<I4I4', n[LIVE], node)}
   for p = 0, graded_count - 1 do bytes[p + 2] = pack('<I4I4', standing(p, n[REP])) end
   return table.concat(bytes)

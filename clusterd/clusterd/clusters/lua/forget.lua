@@ -12,7 +12,7 @@ local function release(node)
   local c = edit(NODES, content)
   c[CREFS] = c[CREFS] - 1
   if n[REFS] == 0 then free_text(texts, node) end
-  free_content(texts, sketches, content)
+  free_content(sketches, content)
 end
 
 for at = 1, #ARGV[2], 4 do

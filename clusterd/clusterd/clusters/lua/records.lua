@@ -4,7 +4,8 @@
 --   BASE:v:<id / 128>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
 --   BASE:s:<id / 8>     URLs, packed (table.lua)
---   BASE:t, BASE:c, BASE:u   tables (table.lua): text → node, sketch identity → content, URL hash → URL id
+--   BASE:c, BASE:u, BASE:t   tables (table.lua): sketch identity → content, URL hash → URL id, and text → node for those
+--                            texts that are not the first of their content
 --   BASE:m              hash of counters: n nodes, v URLs, versions, contents; and of the tables' sizes
 --   BASE:w              set of pending contents: registered, not linked yet
 --   BASE:x              set of URL ids with superseded versions
@@ -55,8 +56,7 @@ local function edit(s, id)
 end
 
 -- A record that was never written: nothing is read.
-local function fresh(s, id)
-  local record = decoded(s, s.zeros)
+local function fresh(s, id, record)
   s.cache[id], s.dirty[id] = record, true
   return record
 end

@@ -21,16 +21,7 @@ local versions, contents, hosts = 0, 0, {}
 local pending, to_post = {}, {}
 for _, id in ipairs(call('SMEMBERS', BASE .. ':w')) do pending[tonumber(id)] = true end
 
-local function find_text(v)
-  for _, id in ipairs(under(TEXTS, sub(v.text, 1, 4))) do
-    local node = u4(id, 1)
-    local n = get(NODES, node)
-    if n[TEXT] == v.text and n[PROFILE] == v.profile and (v.late or not has(get(NODES, n[REP]), DEPARTED)) then
-      return node
-    end
-  end
-end
-
+-- The content of a sketch, nil where it is not known; one that departed serves late versions only.
 local function find_content(v)
   for _, id in ipairs(under(SKETCHES, sub(v.sketch, 1, 4))) do
     local node = u4(id, 1)
@@ -39,19 +30,28 @@ local function find_content(v)
   end
 end
 
-local function new_node(v, content)
-  local id = next_id('n')
-  local n = fresh(NODES, id)
-  n[REP], n[TEXT], n[SHINGLES], n[TOKENS], n[PROFILE] = content or id, v.text, v.shingles, v.tokens, v.profile
-  put(TEXTS, sub(v.text, 1, 4), pack('<I4', id))
-  if content then
-    local c = edit(NODES, content)
-    n[TPREV], n[TNEXT] = content, c[TNEXT]
-    if c[TNEXT] ~= 0 then edit(NODES, c[TNEXT])[TPREV] = id end
-    c[TNEXT] = id
-    return id
+-- The node of a text of a content: its own, or another (only those are in the table of texts).
+local function find_text(v, content)
+  if get(NODES, content)[TEXT] == v.text then return content end
+  for _, id in ipairs(under(TEXTS, sub(v.text, 1, 4))) do
+    local n = get(NODES, u4(id, 1))
+    if n[TEXT] == v.text and n[REP] == content then return u4(id, 1) end
   end
-  n[SKEY], n[FLAGS] = v.sketch, v.late and DEPARTED + DISMISSED or 0
+end
+
+local function new_text(v, content)
+  local id, c = next_id('n'), edit(NODES, content)
+  fresh(NODES, id, {content, 0, 0, 0, c[TNEXT], content, v.text, v.shingles, v.tokens, 0, 0, ZERO, v.profile, 0})
+  put(TEXTS, sub(v.text, 1, 4), pack('<I4', id))
+  if c[TNEXT] ~= 0 then edit(NODES, c[TNEXT])[TPREV] = id end
+  c[TNEXT] = id
+  return id
+end
+
+local function new_content(v)
+  local id = next_id('n')
+  local flags = v.late and DEPARTED + DISMISSED or 0
+  fresh(NODES, id, {id, 0, 0, 0, 0, 0, v.text, v.shingles, v.tokens, 0, 0, v.sketch, v.profile, flags})
   put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
   for p = 0, known_policies - 1 do CONTENTS[p].absent[id] = true end
   contents = contents + 1
@@ -60,7 +60,9 @@ local function new_node(v, content)
 end
 
 local function node_of(v)
-  return find_text(v) or new_node(v, find_content(v))
+  local content = find_content(v)
+  if not content then return new_content(v) end
+  return find_text(v, content) or new_text(v, content)
 end
 
 local function enter(u, node)
@@ -127,8 +129,7 @@ end
 
 local function new_page(v, url, host)
   local u = next_id('v')
-  local page = fresh(PAGES, u)
-  page[AT], page[UHASH] = sub(ZERO, 1, 6), sub(v.url, 5, 8)
+  fresh(PAGES, u, {0, 0, 0, sub(ZERO, 1, 6), sub(v.url, 5, 8), ZERO, ZERO, 0, 0, 0})
   put(URLS, sub(v.url, 1, 4), pack('<I4', u))
   keep_value(strings, u, url)
   hosts[host] = (hosts[host] or '') .. pack('<I4', u)
@@ -193,18 +194,17 @@ local function make_current(u, v)
   return answer(u, node, flags, places(node), before, twin ~= 0 and url_of(twin) or '')
 end
 
-local parsed, hashes = {}, {{}, {}, {}}
+local parsed, hashes = {}, {{}, {}}
 for i = 2, #ARGV, 3 do
   local v = {}
   v.text, v.sketch, v.url, v.content, v.bag, v.at, v.shingles, v.tokens, v.crawl, v.sweep, v.status, v.profile =
     unpack4(VERSION, ARGV[i])
   parsed[i] = v
   local at = #hashes[1] + 1
-  hashes[1][at], hashes[2][at], hashes[3][at] = sub(v.text, 1, 4), sub(v.sketch, 1, 4), sub(v.url, 1, 4)
+  hashes[1][at], hashes[2][at] = sub(v.sketch, 1, 4), sub(v.url, 1, 4)
 end
-prefetch(TEXTS, table.concat(hashes[1]))
-prefetch(SKETCHES, table.concat(hashes[2]))
-prefetch(URLS, table.concat(hashes[3]))
+prefetch(SKETCHES, table.concat(hashes[1]))
+prefetch(URLS, table.concat(hashes[2]))
 
 local reply = {known_policies}
 for i = 2, #ARGV, 3 do

@@ -34,10 +34,9 @@ local function free_text(texts, id)
 end
 
 -- Free a content that no version shows and that is out of the graph.
-local function free_content(texts, sketches, id)
+local function free_content(sketches, id)
   local n = get(NODES, id)
   if n[CREFS] > 0 or not has(n, DISMISSED) or call('SISMEMBER', BASE .. ':w', id) == 1 then return end
-  unlist(texts, sub(n[TEXT], 1, 4), id)
   unlist(sketches, sub(n[SKEY], 1, 4), id)
   free(id)
   call('RPUSH', BASE .. ':trash', id)

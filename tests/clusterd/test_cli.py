@@ -155,8 +155,10 @@ class TestEveryCommand:
             assert err.count("\n") == 1
 
     def test_debug_shows_where(self, typed: Typed) -> None:
-        with pytest.raises(Exception, match="No such file"):
-            typed("similar", "nothing.html", "--debug")
+        status, lines, err = typed("similar", "nothing.html", "--debug")
+        assert (status, lines) == (2, [])
+        assert "Traceback" in err
+        assert err.splitlines()[-1].startswith("clusterd: nothing.html: No such file")
 
     def test_standard_output_may_be_closed_early(self, tmp_path: Path) -> None:
         file = write(tmp_path / "p.jsonl", *({"id": n, "text": words(n % 2)} for n in range(400)))

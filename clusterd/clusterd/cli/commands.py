@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
@@ -153,11 +154,11 @@ def run(arguments: list[str]) -> int:
         return 1
     except ClusterdError as error:
         if debug:
-            raise
+            traceback.print_exc()
         return _say(str(error), 2 if isinstance(error, WrongInput) else 1)
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
     return result if isinstance(result, int) else 0
 

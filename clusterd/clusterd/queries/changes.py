@@ -96,7 +96,7 @@ def _between(search: Search, start: str, end: str) -> Changes:
 
 def _went_elsewhere(search: Search, version: Version, start: str) -> bool:
     """Whether a page of another host that resembles the version appeared after it."""
-    sketch = search.index.sketch(version.url, version.fetched_at)
+    sketch = search.sketch(version)
     if sketch is None:
         return False
     for hit in similar(search.index, Document(version.url, sketch), search.profile, LOOKED_AT):
@@ -109,8 +109,8 @@ def _went_elsewhere(search: Search, version: Version, start: str) -> bool:
 
 
 def _resemblance(search: Search, before: Version, after: Version) -> float:
-    a = search.index.sketch(before.url, before.fetched_at)
-    b = search.index.sketch(after.url, after.fetched_at)
+    a = search.sketch(before)
+    b = search.sketch(after)
     return estimate(a, b, search.profile).resemblance if a is not None and b is not None else 0.0
 
 

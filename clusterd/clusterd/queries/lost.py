@@ -95,6 +95,7 @@ class Search:
     host: str
     sweeps: Timeline = field(init=False)
     _sets: dict[str, Nearest] = field(default_factory=dict)
+    _texts: dict[int, StreamSketch] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sweeps = timeline(self.host, self.index.pages(self.host))
@@ -132,11 +133,14 @@ class Search:
         start = from_sweep or self.sweeps.last_seen(url, target)
         if start is None or url not in self.sweeps.pages[start]:
             raise NotFound(f"{url} is not in the sweep {start or 'before ' + target}")
-        sketch = self._sketch(self.sweeps.pages[start][url])
+        sketch = self.sketch(self.sweeps.pages[start][url])
         if sketch is None:
             raise NotFound(f"the sketch of {url} in {start} is no longer kept")
         page = Page(url, sketch)
-        return self._direct(page, start, target) or self._chain(page, start, target) or _nothing(url, start, target)
+        found = self._direct(page, start, target)
+        if found is None and len(self.sweeps.between(start, target)) > 1:
+            found = self._chain(page, start, target)
+        return found or Found(url, None, 0.0, 0.0, 0.0, 0.0, start, target)
 
     def _direct(self, page: Page, start: str, target: str) -> Found | None:
         matches = self._nearest(target).matches(page, 2, lambda match: self._fits(page, match, start))
@@ -157,7 +161,7 @@ class Search:
                     continue
                 here, margin = self.sweeps.pages[step][moved.match], min(margin, moved.margin)
                 via.append((step, here.url))
-            at, sweep = Page(here.url, self._sketch(here) or at.sketch), step
+            at, sweep = Page(here.url, self.sketch(here) or at.sketch), step
         if sweep != target:
             return None
         return self._found(page, at, margin, start, target, tuple(via[:-1]))
@@ -171,7 +175,7 @@ class Search:
     def _nearest(self, sweep: str) -> Nearest:
         """Return the pages of a sweep as a searchable set."""
         if sweep not in self._sets:
-            pages = [(v.url, self._sketch(v)) for v in self.sweeps.pages[sweep].values()]
+            pages = [(v.url, self.sketch(v)) for v in self.sweeps.pages[sweep].values()]
             self._sets[sweep] = Nearest([Page(url, s) for url, s in pages if s is not None], self.profile)
         return self._sets[sweep]
 
@@ -183,13 +187,15 @@ class Search:
         now = estimate(page.sketch, match.page.sketch, self.profile)
         if now.resemblance >= TWIN:
             return True
-        sketch = self._sketch(before)
+        sketch = self.sketch(before)
         then = estimate(page.sketch, sketch, self.profile).a_in_b if sketch is not None else 1.0
         return now.a_in_b - then >= GAIN
 
-    def _sketch(self, version: Version) -> StreamSketch | None:
-        return self.index.sketch(version.url, version.fetched_at)
-
-
-def _nothing(url: str, start: str, target: str) -> Found:
-    return Found(url, None, 0.0, 0.0, 0.0, 0.0, start, target)
+    def sketch(self, version: Version) -> StreamSketch | None:
+        """Return the sketch of a version; equal texts, which most pages keep from sweep to sweep, are read once."""
+        known = self._texts.get(version.text)
+        if known is None:
+            known = self.index.sketch(version.url, version.fetched_at)
+            if known is not None:
+                self._texts[version.text] = known
+        return known

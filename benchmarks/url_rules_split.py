@@ -1,8 +1,8 @@
 """The paper's protocol (Koppula et al. 2010, section 5) on the recorded crawls, beside the rules that came before it.
 
 Same splits, same clusters, same measures for all: a rule's coverage and precision are taken on the training half, the
-reduction on the test half. Tables 3 and 5 (rules and reduction by precision) and 4 and 6 (by coverage) are printed in form.
-Without the recorded crawls a generated site stands in.
+reduction on the test half. Tables 3 and 5 (rules and reduction by precision) and 4 and 6 (by coverage) are printed in
+form. Without the recorded crawls a generated site stands in.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from clusterd.learning import protocol
+from clusterd.learning.protocol import COVERAGES, PRECISIONS, Clusters, average_reduction, halves, reduction_ratio
 from rich.console import Console
 from rich.table import Table
 
@@ -24,8 +26,6 @@ from benchmarks.baselines.contract import Baseline, Figures, measure, normalize
 from benchmarks.baselines.dust import Dust
 from benchmarks.baselines.hypotheses import Hypotheses
 from benchmarks.baselines.rewrite import Rewrite
-from clusterd.learning import protocol
-from clusterd.learning.protocol import COVERAGES, PRECISIONS, Clusters, average_reduction, halves, reduction_ratio
 
 CRAWLS = Path(__file__).resolve().parent.parent.parent / "shared" / "crawls"
 SEEDS = (0, 1, 2)

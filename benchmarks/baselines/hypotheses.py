@@ -1,10 +1,10 @@
 """MaybeDont (TeamHG-Memex, MIT): its six duplicate hypotheses, as rules.
 
-The package (0.1.1) keeps them in memory, asks them of a URL against URLs seen, and crashes on Python 3.11 once a path has
-more than 200 pages (``random.sample`` of a set). Its hypotheses are stated here over known clusters, so that the text
-comparison plays no part: (1) URLs of one path are one page; those that differ in one parameter are, (2) whatever the
-path, (3) on one path, (4) with one rest of the query; those that differ by param=value are, (5) anywhere, (6) on one path.
-Evidence as in the package: at least five comparisons, of which some agreed; pairs on one path only.
+The package (0.1.1) keeps them in memory, asks them of a URL against URLs seen, and crashes on Python 3.11 once a path
+has more than 200 pages (``random.sample`` of a set). Its hypotheses are stated here over known clusters, so that the
+text comparison plays no part: (1) URLs of one path are one page; those that differ in one parameter are, (2) whatever
+the path, (3) on one path, (4) with one rest of the query; those that differ by param=value are, (5) anywhere, (6) on
+one path. Evidence as in the package: at least five comparisons, of which some agreed; pairs on one path only.
 """
 
 from __future__ import annotations

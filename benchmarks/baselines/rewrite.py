@@ -1,19 +1,21 @@
 """Rewrite rules (Dasgupta, Kumar, Sasturkar, KDD 2008), as the paper that we implement describes and compares them.
 
-A URL is a function from keys (positions from the start, query names) to values; a rule has the source as context and lists
-for each key of the target a reference, a literal or nothing. All pairs of a cluster make rules (here at most `PAIRS` of
-them at random: their way is quadratic). Heuristic generalization: a key that takes more than `FAN_OUT` values over the
-rules of one transformation becomes a wildcard, in the context and, where it is replaced, in the transformation.
+A URL is a function from keys (positions from the start, query names) to values; a rule has the source as context and
+lists for each key of the target a reference, a literal or nothing. All pairs of a cluster make rules (here at most
+`PAIRS` of them at random: their way is quadratic). Heuristic generalization: a key that takes more than `FAN_OUT`
+values over the rules of one transformation becomes a wildcard, in the context and, where it is replaced, in the
+transformation.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from random import Random
 
-from benchmarks.baselines.contract import Clusters
 from clusterd.learning.tokenize import Slot, UrlParts, in_view, split_url, tokenize
+
+from benchmarks.baselines.contract import Clusters
 
 FAN_OUT, PAIRS, SURE = 30, 100, 3
 ANY = "*"
@@ -67,7 +69,7 @@ class Rewrite:
         for changes, sources in classes.items():
             fixed = tuple(slot for slot in keys if len({source[slot] for source in sources}) <= FAN_OUT)
             table = self.filed.setdefault(keys, {}).setdefault(fixed, {})
-            for values, _ in Counter(tuple(source[slot] for slot in fixed) for source in sources).items():
+            for values in {tuple(source[slot] for slot in fixed) for source in sources}:
                 table.setdefault(values, set()).add(changes)
                 self.rules += 1
 

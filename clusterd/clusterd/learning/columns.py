@@ -1,8 +1,8 @@
 """A site's URLs as columns of hashes, so that a candidate rule is tried on all of them in a few vector operations.
 
-A URL is a function from keys to values (definition 1), so its hash is the sum of a hash of its path and one of each query
-pair: what a rule deletes is subtracted, whatever the order of the keys. Cost of a trial: O(n log n) for n URLs with a
-small constant (about 100 ns a URL).
+A URL is a function from keys to values (definition 1), so its hash is the sum of a hash of its path and one of each
+query pair: what a rule deletes is subtracted, whatever the order of the keys. Cost of a trial: O(n log n) for n URLs
+with a small constant (about 100 ns a URL).
 
 Layout: one row a URL; ``paths`` numbers distinct paths, ``columns[name]`` holds the number of the value (-1 absent) and
 ``hashes[name]`` the 64-bit hash of the pair (0 absent). Names beyond `MAX_NAMES` are one column that no rule names.

@@ -1,24 +1,26 @@
 """Deep tokens: a host's own delimiters, learned (Koppula et al. 2010, section 3.1.2, algorithms 1 and 2, lemma 1).
 
-The tokens of one key of a host grow a tree of patterns, from ``*`` to ``ctattractions-*-Austria-*-attractions.html``; a
-leaf cuts its tokens into anchors, delimiters and what each ``*`` matched. Candidate anchors are the runs of letters of one
-case or of digits; those that stand alike in nearly all tokens become anchors.
+The tokens of one key of a host grow a tree of patterns, from ``*`` to ``ctattractions-*-Austria-*-attractions.html``;
+a leaf cuts its tokens into anchors, delimiters and what each ``*`` matched. Candidate anchors are the runs of letters
+of one case or of digits; those that stand alike in nearly all tokens become anchors.
 
 Chosen where the paper is silent:
-  A1  "The" is one run, not T and he (the examples keep SiteID and Grudge whole); ``strict`` gives definition 3's letter.
-  A2  candidates are clustered by both delimiters, type and *position*, counted from both ends of the stretch between two
-      anchors: without position Austria and Vienna would share a cluster.
+  A1  "The" is one run, not T and he (the examples keep SiteID and Grudge whole); ``strict`` gives definition 3's
+      letter.
+  A2  candidates are clustered by both delimiters, type and *position*, counted from both ends of the stretch between
+      two anchors: without position Austria and Vienna would share a cluster.
   A3  a cluster is selected when it covers `COVERAGE` of the node's tokens and has one value, or at most `FEW` values
       (or a `FEW_SHARE` of the tokens), each met twice on average, with a coefficient of variation of at most 1.
       Where no cluster covers the node, two forms of token are mixed (eBay's with QQ and without): the single-valued
       cluster with the widest coverage of at least `LOOSE_COVERAGE` parts them.
   A4  all single-valued clusters together; only where there is none, the one with the fewest values, a child for each.
   A5  tokens that lack the selected anchors stay with the parent's pattern.
-  A6  a ``*``'s text is one deep token; runs of letters that are anchors without a delimiter between them are one ("SiteID").
+  A6  a ``*``'s text is one deep token; runs of letters that are anchors without a delimiter between them are one
+      ("SiteID").
   A8  at least `MIN_TOKENS` different tokens of a key, at most `MAX_DEPTH` levels.
 
-Cost: O(tokens · runs · depth), the tree is grown from at most `SAMPLE` tokens of a key; cutting one token is linear in its
-length (no regular expression with several wildcards).
+Cost: O(tokens · runs · depth), the tree is grown from at most `SAMPLE` tokens of a key; cutting one token is linear
+in its length (no regular expression with several wildcards).
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
 """Few general rules out of many pairwise ones (Koppula et al. 2010, section 3.2.2, algorithm 5, lemma 3).
 
-Transformations are the classes of a decision tree, keys its attributes; bottom-up, key by key, a node becomes a wildcard
-where no single value of the key holds the majority, else one node a value. All paths of the tree are the contexts. Cost:
-O(k · r) for the gains and O(k · r) for the tree: r pairwise rules of a host, k keys, of which at most `MAX_KEYS` count.
+Transformations are the classes of a decision tree, keys its attributes; bottom-up, key by key, a node becomes a
+wildcard where no single value of the key holds the majority, else one node a value. All paths of the tree are the
+contexts. Cost: O(k · r) for the gains and O(k · r) for the tree: r pairwise rules of a host, k keys, of which at most
+`MAX_KEYS` count.
 
 Chosen where the paper is silent:
-  A0c  a transformation is indexed under three views of its path keys (from the start, from the end, both), and takes the
-       one that most clusters share. Where the URLs of a class differ in depth, only scheme, host, query keys and the path
-       keys that the transformation touches are its context (the paper's own ag.arizona rule accepts any depth).
+  A0c  a transformation is indexed under three views of its path keys (from the start, from the end, both), and takes
+       the one that most clusters share. Where the URLs of a class differ in depth, only scheme, host, query keys and
+       the path keys that the transformation touches are its context (the paper's own ag.arizona rule accepts any
+       depth).
   A14  gain first, then more distinct values (so that wildcards come first), then the order of keys.
   A15  wildcard where no value has more than `MAJORITY` and there are more than `threshold` values.
   A16  of several classes at one context the one with most support stays, if it has `purity` of the context's rules.
   A17  an absent key is a value of its own, which no wildcard covers.
   A18  a rule needs `min_clusters` distinct clusters.
-  A19  transformation generalization: literals that replace a key's value and differ from cluster to cluster become ``*``
-       before the tree is built: a class for each literal would leave the tree nothing to generalize from.
+  A19  transformation generalization: literals that replace a key's value and differ from cluster to cluster become
+       ``*`` before the tree is built: a class for each literal would leave the tree nothing to generalize from.
 """
 
 from __future__ import annotations

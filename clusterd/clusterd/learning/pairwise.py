@@ -1,7 +1,7 @@
 """Pairwise rules: what turns a source URL into a target URL of its cluster (Koppula et al. 2010, algorithm 3).
 
-The context is the source; the transformation lists what differs: deletions, additions, key references, value conversions
-and literals. Cost: linear in the tokens of the two URLs.
+The context is the source; the transformation lists what differs: deletions, additions, key references, value
+conversions and literals. Cost: linear in the tokens of the two URLs.
 
 Chosen where the paper is silent:
   A10  a key whose value is equal is not listed; then a conversion of the same key, a reference to another key, a

@@ -9,9 +9,10 @@ Cost: linear in the URLs, at most `PAIRS` pairs a cluster, a bounded number of p
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 
 from clusterd.learning.deep_tokens import DeepTokenizer
@@ -49,15 +50,15 @@ def pairs_of(cluster: Sequence[UrlParts], random: Random) -> list[tuple[UrlParts
     target = min(cluster, key=target_rank)
     others = [parts for parts in cluster if parts != target]
     if len(others) < FEW:
-        return [(parts, target) for parts in others] + list(zip(others, others[1:], strict=False))
+        return [(parts, target) for parts in others] + list(pairwise(others))
     third = PAIRS // 3
     sample = others if len(others) <= third else random.sample(others, third)
     pairs = [(parts, target) for parts in sample]
     start = random.randrange(max(1, len(others) - third))
     near = sorted(others, key=_alphabet)[start : start + third + 1] if len(others) > 1 else []
-    pairs += zip(near, near[1:], strict=False)
+    pairs += pairwise(near)
     shuffled = random.sample(others, min(len(others), third + 1))
-    return pairs + list(zip(shuffled, shuffled[1:], strict=False))
+    return pairs + list(pairwise(shuffled))
 
 
 def _alphabet(parts: UrlParts) -> tuple[Path, tuple[tuple[str, str], ...]]:
@@ -170,7 +171,7 @@ def _budget(limits: tuple[int, int, int], urls: int) -> int:
 def propose(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[list[Proposal]]:
     """Return the proposals of some clusters: for each of the heaviest transformations its contexts, heaviest first."""
     urls = sum(map(len, clusters))
-    weights: Counter[Transformation] = Counter()
+    weights: dict[Transformation, float] = defaultdict(float)
     pairs: dict[Transformation, list[tuple[UrlParts, UrlParts, float]]] = defaultdict(list)
     for cluster in clusters:
         chosen = pairs_of(cluster, random)
@@ -179,14 +180,14 @@ def propose(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[list
             for changes in transformations(source, target):
                 weights[changes] += weight
                 pairs[changes].append((source, target, weight))
-    heaviest = weights.most_common(_budget(TRANSFORMATIONS, urls))
-    return [_with_contexts(changes, pairs[changes], urls) for changes, _ in heaviest]
+    heaviest = sorted(weights, key=lambda changes: -weights[changes])[: _budget(TRANSFORMATIONS, urls)]
+    return [_with_contexts(changes, pairs[changes], urls) for changes in heaviest]
 
 
 def _with_contexts(
     changes: Transformation, pairs: Sequence[tuple[UrlParts, UrlParts, float]], urls: int
 ) -> list[Proposal]:
-    weights: Counter[Context] = Counter()
+    weights: dict[Context, float] = defaultdict(float)
     step = -(-len(pairs) // _budget(SAMPLED, urls))
     for source, target, weight in pairs[::step]:
         for context in contexts(source, target, changes):
@@ -195,11 +196,15 @@ def _with_contexts(
     return [Proposal(context, changes, weight) for context, weight in ranked[: _budget(CONTEXTS, urls)]]
 
 
+def unexplained(clusters: Iterable[Sequence[UrlParts]]) -> list[Sequence[UrlParts]]:
+    """Return the clusters that dropping query keys alone does not explain."""
+    return [cluster for cluster in clusters if not _is_dropping(cluster)]
+
+
 def propose_paper(
-    clusters: Iterable[Sequence[UrlParts]], tokenizer: DeepTokenizer, random: Random, most: int = 60
+    clusters: Sequence[Sequence[UrlParts]], tokenizer: DeepTokenizer, random: Random, most: int = 60
 ) -> list[list[Proposal]]:
-    """Return what algorithms 3 to 5 learn and joint drops cannot say: references, conversions, literals, deep tokens."""
-    clusters = [cluster for cluster in clusters if not _is_dropping(cluster)]
+    """Return what algorithms 3 to 5 learn and joint drops cannot say: references, conversions, deep tokens."""
     general = generalize(generate_all_rules(clusters, tokenize, random))
     if tokenizer.learned:
         deep = generalize(generate_all_rules(clusters, lambda parts: tokenizer.cut(tokenize(parts)), random))

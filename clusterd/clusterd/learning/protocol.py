@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol
 
+from clusterd_crawler.keys import Keys
+from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
+
 from clusterd.learning.publish import published
 from clusterd.learning.selection import MIN_COVERAGE, MIN_RIGHT, Evidence
 from clusterd.learning.tokenize import UrlParts, split_url
-from clusterd_crawler.keys import Keys
-from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 
 PRECISIONS = (1.0, 0.95, 0.9, 0.8, 0.0)
 COVERAGES = (10, 100, 1000)
@@ -184,6 +185,6 @@ def measure(rules: Mapping[str, Sequence[Rule]], test: Clusters) -> Measured:
         for cluster, urls in clusters.items():
             for url in urls:
                 groups[keys.key(url)[0]][host, cluster] += 1
-    urls = sum(found.total() for found in groups.values())
+    total = sum(found.total() for found in groups.values())
     false = sum(found.total() - max(found.values()) for found in groups.values())
-    return Measured(urls, len(groups), sum(map(len, test.values())), false)
+    return Measured(total, len(groups), sum(map(len, test.values())), false)

@@ -1,8 +1,9 @@
 """A learned rule as the rule that crawls load (`clusterd_crawler.rules`), where that can say it.
 
 A published rule's edits run one after the other on the URL as it is then, so they are ordered: what is written first
-(from the start of the path on, since a component can only be appended), then deletions, the last component first. Deep
-tokens become one ``like`` pattern a component. What cannot be said that way is not published: None, never an approximation.
+(from the start of the path on, since a component can only be appended), then deletions, the last component first.
+Deep tokens become one ``like`` pattern a component. What cannot be said that way is not published: None, never an
+approximation.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from clusterd_crawler.rule_tests import deep_spans
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
+
 from clusterd.learning.generalize import ANY, Context
 from clusterd.learning.pairwise import DELETE, Change, Transformation
 from clusterd.learning.tokenize import Slot, key_of, whole
-from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
-from clusterd_crawler.rule_tests import deep_spans
 
 _DeepTests = dict[Slot, str | None]
 

@@ -1,8 +1,8 @@
 """Which of the proposed rules a host gets: greedily, at a precision, few of them.
 
-A rule must reach the threshold by the paper's own measure (coverage and f of section 5, on the training clusters), and what
-it adds to the rules before it must be right in a share of `ADDED` at least: merges that the measure forgives because the
-rule also covers many URLs that merge with nothing are not worth a lost page.
+A rule must reach the threshold by the paper's own measure (coverage and f of section 5, on the training clusters),
+and what it adds to the rules before it must be right in a share of `ADDED` at least: merges that the measure forgives
+because the rule also covers many URLs that merge with nothing are not worth a lost page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from clusterd.learning.columns import Columns, Trial
 from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import Context
 from clusterd.learning.pairwise import Transformation
-from clusterd.learning.proposals import Proposal, propose, propose_paper
+from clusterd.learning.proposals import Proposal, propose, propose_paper, unexplained
 from clusterd.learning.tokenize import UrlParts, tokenize
 
 #: Rules of a host; the paper's filter on coverage (section 5.1); merges that a rule must add.
@@ -25,12 +25,14 @@ MAX_RULES, MIN_COVERAGE, MIN_RIGHT = 20, 10, 2
 ADDED = 0.6
 #: Of two rules that add about the same the one with fewer conditions is taken: it says more about clusters not seen.
 NARROWING = 1.03
-#: A rule that names what stays also drops keys not met yet, one that names what goes does not: of two alike it is taken.
+#: A rule that names what stays also drops keys not met yet, one that names what goes does not: of two alike it wins.
 KEEPING = 1.1
 #: A component that any value replaces: what differs there was never asked.
 BLIND = 0.9
 #: URLs that rules are tried on (whole clusters, at random where a host has more).
-TRIED = 20_000
+TRIED = 10_000
+#: URLs whose pairs propose, and URLs that algorithms 3 to 5 read: what is frequent enough to matter is among them.
+PROPOSING, READ, LEAST = 5_000, 1_500, 40
 #: Contexts of one transformation that pass, after which narrower ones are not tried.
 ENOUGH = 3
 
@@ -49,10 +51,12 @@ class Evidence:
     """One host's clusters, what they propose, and what each proposal does to them; rules at any precision."""
 
     def __init__(self, clusters: Sequence[Sequence[UrlParts]], random: Random) -> None:
-        self.clusters = _sampled(clusters, random)
-        distinct = list(dict.fromkeys(parts for cluster in self.clusters for parts in cluster))
-        self.tokenizer = DeepTokenizer.learn(map(tokenize, distinct))
-        self.proposals = propose(self.clusters, random) + propose_paper(self.clusters, self.tokenizer, random)
+        self.clusters = sampled(clusters, TRIED, random)
+        urls = sum(map(len, self.clusters))
+        reading = sampled(unexplained(self.clusters), min(READ, LEAST + urls // 4), random)
+        self.tokenizer = DeepTokenizer.learn(tokenize(parts) for cluster in reading for parts in cluster)
+        self.proposals = propose(sampled(self.clusters, PROPOSING, random), random)
+        self.proposals += propose_paper(reading, self.tokenizer, random)
         self.columns = self._columns()
         self._trials: dict[tuple[Context, Transformation], Trial] = {}
 
@@ -83,14 +87,15 @@ class Evidence:
         return self._trials[key]
 
 
-def _sampled(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[Sequence[UrlParts]]:
-    """Return clusters for trial, at most `TRIED` URLs; of a giant cluster a sample."""
-    if sum(map(len, clusters)) <= TRIED:
+def sampled(clusters: Sequence[Sequence[UrlParts]], most: int, random: Random) -> list[Sequence[UrlParts]]:
+    """Return whole clusters at random, of at most so many URLs; of a giant cluster a sample."""
+    if sum(map(len, clusters)) <= most:
         return list(clusters)
-    left, chosen = TRIED, []
+    left = most
+    chosen: list[Sequence[UrlParts]] = []
     for cluster in random.sample(list(clusters), len(clusters)):
-        part = cluster if len(cluster) <= TRIED // 4 else random.sample(list(cluster), TRIED // 4)
-        if len(part) <= left:
+        part = cluster if len(cluster) <= most // 4 else random.sample(list(cluster), most // 4)
+        if 1 < len(part) <= left:
             chosen.append(part)
             left -= len(part)
         if left < 2:

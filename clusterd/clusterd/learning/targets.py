@@ -5,8 +5,9 @@ URLs (lemma 2), and at most `SOURCES` times k pairs, whatever its size.
 
 Chosen where the paper is silent: targets are ranked without a query first ("static type" is named first), then by
 fewer query keys, shorter, fewer components, more important, then as strings (A13); k = 1. Sources: all up to
-`SOURCES`, else stratified by importance where the crawl knows it (ten equal buckets, each by its share of the importance),
-by the pattern of the URL (names of query keys, number of components) otherwise, with one of each pattern first.
+`SOURCES`, else stratified by importance where the crawl knows it (ten equal buckets, each by its share of the
+importance), by the pattern of the URL (names of query keys, number of components) otherwise, with one of each pattern
+first.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """URL → the function from keys to values of definition 1, and the views of a key that generalization chooses from.
 
-Koppula et al. 2010, section 3.1.1 and definition 1. A *slot* is a key in the compact form that the learner counts with:
-``(name, a, b, i, j)``; of a path component ``name`` is "", ``a`` = x from the start (1 = scheme, 2 = host), ``b`` = y
-from the end; of a query key ``name`` is "?" and its name, ``a`` the occurrence. ``i``, ``j`` count deep tokens from both
-ends, 0 = the whole component. Plain tuples hash in C: five times faster than the dataclass that rules are published as.
+Koppula et al. 2010, section 3.1.1 and definition 1. A *slot* is a key in the compact form that the learner counts
+with: ``(name, a, b, i, j)``; of a path component ``name`` is "", ``a`` = x from the start (1 = scheme, 2 = host),
+``b`` = y from the end; of a query key ``name`` is "?" and its name, ``a`` the occurrence. ``i``, ``j`` count deep
+tokens from both ends, 0 = the whole component. Plain tuples hash in C: five times faster than the dataclass that
+rules are published as.
 
-What the paper leaves open (RFC 1738 is all that it says, A0), as chosen here and in `urls`: fragment dropped; a trailing
-slash is an explicit empty last component, so that a rule can delete it; a bare host and "/" have no component; repeated
-query keys are numbered; ``;`` separates parameters where the query has no ``&``; ``;name=`` inside the path is a key; a
-key without ``=`` has a value of its own (`BARE`), distinct from the empty one.
+What the paper leaves open (RFC 1738 is all that it says, A0), as chosen here and in `urls`: fragment dropped; a
+trailing slash is an explicit empty last component, so that a rule can delete it; a bare host and "/" have no
+component; repeated query keys are numbered; ``;`` separates parameters where the query has no ``&``; ``;name=``
+inside the path is a key; a key without ``=`` has a value of its own (`BARE`), distinct from the empty one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 import pytest
-
 from clusterd.learning.apply_paper import matches, transform
 from clusterd.learning.deep_tokens import DeepTokenizer, candidate_anchors, cluster_candidates, grow, select_anchors
 from clusterd.learning.deep_tokens import _Member as Member
@@ -107,7 +106,8 @@ class TestDeepTokens:
     def test_figure_2_deep_tokens(self):
         leaf = next(grow(FIGURE_2, min_tokens=6).leaves())
         deep = leaf.cut(FIGURE_2[0])
-        assert deep == tuple("ctattractions - 17876002 - Austria - Vienna - attractions . html".split())
+        pieces = ("ctattractions", "-", "17876002", "-", "Austria", "-", "Vienna", "-", "attractions", ".", "html")
+        assert deep == pieces
 
     def test_figure_2_clusters_and_selection_of_the_first_iteration(self):
         members = [Member(candidate_anchors(token)) for token in FIGURE_2]
@@ -127,8 +127,17 @@ class TestDeepTokens:
         assert chosen == {"Austria", "html"}
 
     def test_simtel_brackets_are_the_hosts_delimiters(self):
-        scripts = "accelerate.php download.html ftp.cgi list.asp news.jsp mirror.pl topten.html find.cgi".split()
-        sites = "softwareoasis winsite tucows nonags jumbo download32".split()
+        scripts = [
+            "accelerate.php",
+            "download.html",
+            "ftp.cgi",
+            "list.asp",
+            "news.jsp",
+            "mirror.pl",
+            "topten.html",
+            "find.cgi",
+        ]
+        sites = ["softwareoasis", "winsite", "tucows", "nonags", "jumbo", "download32"]
         urls = [
             f"http://www.simtel.net/{script}[id]{100019 + 7 * number}[SiteID]{site}"
             for number, (script, site) in enumerate((script, site) for script in scripts for site in sites)
@@ -150,7 +159,30 @@ class TestDeepTokens:
     def test_ebay_candidates_and_anchors(self):
         token = "The-Grudge_UPC_043396062603_W0QQ_fclsZ1QQ_pcatidZ1QQ_pidZ43973351QQ_tabZ2"
         assert [run.text for run in candidate_anchors(token)] == (
-            "The Grudge UPC 043396062603 W 0 QQ fcls Z 1 QQ pcatid Z 1 QQ pid Z 43973351 QQ tab Z 2".split()
+            [
+                "The",
+                "Grudge",
+                "UPC",
+                "043396062603",
+                "W",
+                "0",
+                "QQ",
+                "fcls",
+                "Z",
+                "1",
+                "QQ",
+                "pcatid",
+                "Z",
+                "1",
+                "QQ",
+                "pid",
+                "Z",
+                "43973351",
+                "QQ",
+                "tab",
+                "Z",
+                "2",
+            ]
         )
         assert [run.text for run in candidate_anchors("TheGrudge", strict=True)] == ["T", "he", "G", "rudge"]
 
@@ -376,7 +408,20 @@ class TestGeneralization:
 
 def ebay_clusters() -> list[list[str]]:
     random = Random(11)
-    films = "Grudge Ring Host Others Eye Omen Thing Birds Mist Shining Village Descent".split()
+    films = [
+        "Grudge",
+        "Ring",
+        "Host",
+        "Others",
+        "Eye",
+        "Omen",
+        "Thing",
+        "Birds",
+        "Mist",
+        "Shining",
+        "Village",
+        "Descent",
+    ]
     clusters = []
     for film in films:
         head = f"http://catalog.ebay.com/The-{film}_UPC_0{random.randrange(10**10)}_W0"

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from clusterd.learning.columns import Columns
 from clusterd.learning.generalize import ANY
 from clusterd.learning.pairwise import DELETE, Change
@@ -20,6 +17,8 @@ from clusterd.learning.targets import SOURCES, select_sources
 from clusterd.learning.tokenize import split_url
 from clusterd_crawler.keys import key_under
 from clusterd_crawler.rules import RuleSet
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 @dataclass(frozen=True)

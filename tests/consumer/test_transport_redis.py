@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 import redis
+from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport import redis_streams
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
 from clusterd_crawler import topics
@@ -145,7 +146,7 @@ def test_entries_that_others_wrote_in_another_form_are_no_stumbling_block(
 
 
 def test_a_redis_that_is_away_keeps_what_is_published_until_it_is_back(prefix: str) -> None:
-    gone = redis.Redis(port=free_port())
+    gone = connect(f"redis://127.0.0.1:{free_port()}/0")
     transport = RedisStreamTransport(gone, prefix=prefix)
     transport.publish(topics.ALERTS, b"k", b"v")
     for _ in range(2):

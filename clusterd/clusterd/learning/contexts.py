@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import ceil, log
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
@@ -128,6 +128,13 @@ def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator
 
 def path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
     """Yield the whole path, its first two components and its last."""
+    known = snapshot.derived.get("path attributes")
+    if known is None:
+        known = snapshot.derived["path attributes"] = list(_path_attributes(snapshot))
+    yield from cast(list[Attribute], known)
+
+
+def _path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
     items = snapshot.evidence.paths.items
     split = {number: str(items[number]).split("/") for number in np.unique(snapshot.path).tolist()}
     for name, start, end in (("path", 0, 0), ("first", 3, 0), ("second", 4, 0), ("last", 0, 1)):

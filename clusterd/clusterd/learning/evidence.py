@@ -14,7 +14,7 @@ more than `PAIRS` pairs, or that bring more names than `NAMES`, are left out of 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -173,17 +173,30 @@ class Snapshot:
         self.key: Hashes = evidence.paths.table()[self.path] + evidence.shapes.table()[self.shape]
         for column in self.columns.values():
             self.key[column.rows] += column.hashes
+        self._values: dict[ColumnKey, Rows] = {}
+        #: What others derive from the paths, until the next edit is accepted.
+        self.derived: dict[str, object] = {}
 
     def __len__(self) -> int:
         return len(self.content)
 
     def values(self, key: ColumnKey) -> Rows:
         """Return a query key's value number for every row, 0 where it is absent (or dropped by an accepted rule)."""
+        known = self._values.get(key)
+        if known is not None:
+            return known
         dense = np.zeros(len(self), np.int64)
         column = self.columns.get(key)
         if column is not None:
             dense[column.rows[column.alive]] = column.values[column.alive]
+        self._values[key] = dense
         return dense
+
+    def changed(self, keys: Iterable[ColumnKey] = ()) -> None:
+        """Forget what was derived from these columns, and from the paths, before an edit was accepted."""
+        self.derived.clear()
+        for key in keys:
+            self._values.pop(key, None)
 
 
 class LiveColumn:

@@ -25,7 +25,7 @@ from clusterd.learning.families import brings_new_values
 from clusterd.learning.trials import Outcome, lower_bound
 
 #: Members in a row that brought nothing new.
-RUN: Final = 120
+RUN: Final = 100
 FEW_RUN: Final = 60
 #: Contents that are few for a family.
 FEW: Final = 6

@@ -32,8 +32,9 @@ from clusterd.learning.families import families
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.watch import Watch
 
-#: Learn again when the duplicates have grown by this share …
-GROWTH: Final = 0.1
+#: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it …
+GROWTH: Final = ((5_000, 0.05), (50_000, 0.1), (200_000, 0.25))
+LAST_GROWTH: Final = 0.5
 #: … and by this many.
 FEWEST_NEW: Final = 2
 #: Pairs of URLs that a rule carries as evidence.
@@ -76,7 +77,8 @@ class Learner:
 
     def due(self) -> bool:
         """Whether the evidence changed enough that learning again is worth its cost."""
-        return self._urgent or self._duplicates >= self._learned_at * (1 + GROWTH) + FEWEST_NEW
+        growth = next((share for pages, share in GROWTH if len(self.evidence) < pages), LAST_GROWTH)
+        return self._urgent or self._duplicates >= self._learned_at * (1 + growth) + FEWEST_NEW
 
     def learn(self, at: int) -> RuleSet | None:
         """Learn; return the new rule set where it differs from the one before, else None."""
@@ -90,13 +92,13 @@ class Learner:
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
         for proposal in families(snapshot, self.bound):
-            proposal.edit.commit(snapshot, proposal.rows)
+            _accept(snapshot, proposal)
             yield proposal, 0
         offered = proposals(snapshot)
         for edit, prior in offered:
             found = refine(snapshot, edit, self.bound, prior)
             if found is not None:
-                found.edit.commit(snapshot, found.rows)
+                _accept(snapshot, found)
                 yield found, 0
         for edit, _ in offered:
             for found, content in refine_shown(snapshot, edit):
@@ -177,3 +179,8 @@ class Learner:
                 self._pinned[rule] = replace(known, state="pinned", since=at)
                 return self._set(tuple(self._pinned.get(other.id, other) for other in self.rules), ())
         raise NotFound(f"{self.host} has no live rule {rule}")
+
+
+def _accept(snapshot: Snapshot, proposal: Proposal) -> None:
+    proposal.edit.commit(snapshot, proposal.rows)
+    snapshot.changed(proposal.edit.own)

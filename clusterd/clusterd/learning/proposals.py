@@ -29,7 +29,9 @@ PAIRS = 36
 FEW = 6
 #: Transformations and contexts of each that are proposed: the heaviest, of a small host fewer (its rules are few, and
 #: learning over many small hosts must cost as little a URL as over one large one).
-TRANSFORMATIONS, CONTEXTS, SAMPLED = (8, 80, 12), (6, 48, 24), (6, 200, 20)
+TRANSFORMATIONS, CONTEXTS, SAMPLED = (12, 80, 4), (8, 48, 6), (8, 200, 3)
+#: URLs of a host that counts as small.
+SMALL_HOST = 100
 #: Components of a common prefix that a context may name, and differing components that are one proposal.
 PREFIX, WILDCARDS = 4, 3
 KEEP: Slot = ("?", 0, 0, 0, 0)
@@ -120,7 +122,7 @@ def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Ite
 
     What is blind to keys not met yet (kept names, wildcards, families) never holds for a whole host.
     """
-    bases = list(_path_contexts(source.path, target.path, changes))
+    bases = [tuple(sorted(base)) for base in _path_contexts(source.path, target.path, changes)]
     theirs = dict(target.query)
     names = [name for name, _ in source.query if name in theirs]
     extras: list[Context] = [()]
@@ -131,12 +133,12 @@ def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Ite
     for base in bases:
         for extra in extras:
             if base or extra or not blind:
-                yield tuple(sorted((*base, *extra)))
+                yield base + extra
 
 
 def _seen_values(source: UrlParts, theirs: dict[str, str]) -> list[Context]:
     """Return the values with which the source's own keys are dropped: each alone, and all of them."""
-    own: Context = tuple((("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs)
+    own: Context = tuple(sorted((("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs))
     alone: list[Context] = [(condition,) for condition in own]
     return [*alone, own] if len(own) > 1 else alone
 
@@ -165,7 +167,7 @@ def _path_contexts(mine: Path, theirs: Path, changes: Transformation) -> Iterato
 def _budget(limits: tuple[int, int, int], urls: int) -> int:
     """Return how much of something a host of so many URLs gets: (least, most, URLs that earn one more)."""
     least, most, each = limits
-    return min(most, least + urls // each)
+    return min(most, least + max(0, urls - SMALL_HOST) // each)
 
 
 def propose(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[list[Proposal]]:

@@ -32,9 +32,9 @@ BLIND = 0.9
 #: URLs that rules are tried on (whole clusters, at random where a host has more).
 TRIED = 10_000
 #: URLs whose pairs propose, and URLs that algorithms 3 to 5 read: what is frequent enough to matter is among them.
-PROPOSING, READ, LEAST = 5_000, 1_500, 40
-#: Contexts of one transformation that pass, after which narrower ones are not tried.
-ENOUGH = 3
+PROPOSING, READ, LEAST = 5_000, 1_500, 20
+#: Contexts of one transformation that pass, after which narrower ones are not tried: one, two from so many URLs, three.
+ENOUGH = (150, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Evidence:
     def __init__(self, clusters: Sequence[Sequence[UrlParts]], random: Random) -> None:
         self.clusters = sampled(clusters, TRIED, random)
         urls = sum(map(len, self.clusters))
-        reading = sampled(unexplained(self.clusters), min(READ, LEAST + urls // 4), random)
+        reading = sampled(unexplained(self.clusters), min(READ, LEAST + urls // 10), random)
         self.tokenizer = DeepTokenizer.learn(tokenize(parts) for cluster in reading for parts in cluster)
         self.proposals = propose(sampled(self.clusters, PROPOSING, random), random)
         self.proposals += propose_paper(reading, self.tokenizer, random)
@@ -70,6 +70,7 @@ class Evidence:
 
     def _passing(self, precision: float) -> Iterator[tuple[Trial, Proposal]]:
         """Yield the proposals that are precise alone: of each transformation the widest few contexts."""
+        enough = 1 + sum(self.columns.size >= urls for urls in ENOUGH)
         for contexts in self.proposals:
             passed = 0
             for proposal in contexts:
@@ -77,7 +78,7 @@ class Evidence:
                 if trial.covered >= MIN_COVERAGE and trial.precision >= precision and trial.right >= MIN_RIGHT:
                     yield trial, proposal
                     passed += 1
-                    if passed == ENOUGH:
+                    if passed == enough:
                         break
 
     def _trial(self, proposal: Proposal) -> Trial:

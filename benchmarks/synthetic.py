@@ -1,7 +1,7 @@
 """Synthetic sketches with the duplicate structure of a crawl, made from a seed.
 
 Of the pages, 25 % have the text of an earlier page, 10 % are near duplicates of one (2 to 40 % of the shingles are
-others), 5 % are recrawls of an earlier URL with a new text of which 10 to 100 % changed; the rest share nothing with any.
+others), 5 % are recrawls of an earlier URL with a new text of which 10 to 100 % changed; the rest share nothing.
 A page has 400 to 6,000 shingles (log-normal, median 1,100), so every sketch is full: the 400 smallest of so many
 uniform numbers below 2^40, drawn by their exponential spacings.
 """

@@ -3,7 +3,7 @@
 --   BASE:n:<id / 128>   node: a text, and in the node that represents a content also the content (NODES below)
 --   BASE:v:<id / 128>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
---   BASE:s:<id / 8>     URLs, packed (table.lua)
+--   BASE:s:<id / 12>    URLs, packed (table.lua)
 --   BASE:c, BASE:u, BASE:t   tables (table.lua): sketch identity → content, URL hash → URL id, and text → node for those
 --                            texts that are not the first of their content
 --   BASE:m              hash of counters: n nodes, v URLs, versions, contents; and of the tables' sizes

@@ -2,7 +2,7 @@
 --
 --   BASE:p:<bucket>   the table
 --   BASE:f:<hash>     a common list, latest last, 4 bytes a document; its table entry has the id COMMON
---   BASE:k:<id / 8>   stored sketches, packed (table.lua)
+--   BASE:k:<id / 12>   stored sketches, packed (table.lua)
 
 local COMMON = '\255\255\255\255'
 

@@ -1,0 +1,106 @@
+"""Streams made to hurt: the cost of a page must not grow, and memory must stay bounded.
+
+- ``shingle``: every page has one shingle in common with all others, and nothing else.
+- ``cluster``: all pages are near duplicates of one another, one cluster; every eighth then changes and leaves it.
+- ``recrawl``: one URL, fetched again and again, with another text each time; old versions expire.
+
+``python -m benchmarks.hostile [PAGES]``: 100,000 of each by default.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import redis
+from clusterd.clusters.redis_index import RedisIndex
+from clusterd_crawler.sketch import TEXT, Sketch, StreamSketch
+
+from benchmarks.store import BATCH, feed, used
+from benchmarks.synthetic import fresh
+from tests.services.redis_server import redis_server
+
+#: Slices whose rates are compared: the last with the second (the first warms up).
+SLICES = 10
+
+
+def shingle(pages: int) -> Iterator[Sketch]:
+    """Yield pages with one shingle in common: the smallest of all, so that every page posts it."""
+    dice = np.random.default_rng(1)
+    for number in range(pages):
+        values = np.frombuffer(fresh(dice).values, "<u8").copy()
+        values[0] = 1
+        yield _page(f"http://a.example/{number}", number, values, dice)
+
+
+def cluster(pages: int) -> Iterator[Sketch]:
+    """Yield near duplicates; every eighth page is a recrawl of an earlier URL that shows something else now."""
+    dice = np.random.default_rng(2)
+    base = np.frombuffer(fresh(dice).values, "<u8")
+    for number in range(pages):
+        if number % 8 == 7:
+            values, url = np.frombuffer(fresh(dice).values, "<u8"), f"http://a.example/{dice.integers(number)}"
+        else:
+            values, url = base.copy(), f"http://a.example/{number}"
+            values[dice.integers(len(values), size=4)] += dice.integers(1, 2**20, 4).astype(np.uint64)
+        yield _page(url, number, values, dice)
+
+
+def recrawl(pages: int) -> Iterator[Sketch]:
+    """Yield one URL, with another text each time, of which a tenth changed."""
+    dice = np.random.default_rng(3)
+    values = np.frombuffer(fresh(dice).values, "<u8").copy()
+    for number in range(pages):
+        values[dice.integers(len(values), size=40)] = dice.integers(0, int(values.max()), 40, dtype=np.uint64)
+        yield _page("http://a.example/", number, values, dice)
+
+
+def _page(url: str, number: int, values: np.typing.NDArray[np.uint64], dice: np.random.Generator) -> Sketch:
+    packed = np.unique(values).astype("<u8").tobytes()
+    stream = StreamSketch(packed, 1000, 1009, int(dice.integers(1, 2**63)))
+    return Sketch(url, number + 1, TEXT.code, stream.text, stream, stream, stream.text)
+
+
+def run(pages: int = 100_000) -> list[dict[str, Any]]:
+    """Measure; return two rows for each stream."""
+    return [row for make in (shingle, cluster, recrawl) for row in _measure(make, pages)]
+
+
+def _measure(make: Callable[[int], Iterator[Sketch]], pages: int) -> list[dict[str, Any]]:
+    sketches = list(make(pages))
+    size = pages // SLICES
+    rates: list[float] = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redis_server(Path(folder)) as url,
+        redis.Redis.from_url(url) as client,
+    ):
+        index = RedisIndex(url, "hostile:")
+        before = used(client)
+        for start in range(0, pages, size):
+            at = time.perf_counter()
+            feed(index, sketches[start : start + size], BATCH, in_flight=1)
+            if make is recrawl:
+                index.expire(start)
+                index.settle()
+            rates.append(size / (time.perf_counter() - at))
+            print(f"{make.__name__} {start + size:>9,} {rates[-1]:>9,.0f} documents/s", file=sys.stderr, flush=True)
+        memory = (used(client) - before) / pages
+        index.close()
+    work = f"hostile: {make.__name__}, {pages:,} pages"
+    return [
+        {"work": work, "subject": "clusterd", "value": rates[-1], "unit": "documents/s", "peer": "its second tenth",
+         "ratio": rates[-1] / rates[1]},
+        {"work": f"{work}, memory", "subject": "clusterd", "value": memory, "unit": "bytes/document", "peer": None,
+         "ratio": None},
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    for row in run(*map(int, sys.argv[1:])):
+        print(row)

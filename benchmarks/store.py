@@ -1,0 +1,172 @@
+"""The stream over a real Redis: documents/s and bytes a document, beside datasketch's MinHashLSH on the same Redis.
+
+Sketches of 400 values are given (`synthetic`: 25 % exact duplicates, 10 % near ones, 5 % changed recrawls); look up,
+insert and cluster under four policies, versions kept, splits settled after the last page and timed with them. Medians
+of three runs. Two batches are in flight: threads of one process, so that Redis works while the next batch is packed.
+
+``python -m benchmarks.store [PAGES]`` runs it alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import redis
+from clusterd.clusters.redis_index import RedisIndex
+from clusterd_crawler.sketch import Sketch
+from datasketch import MinHash, MinHashLSH
+
+from benchmarks.synthetic import crawl
+from tests.services.redis_server import redis_server
+
+Row = dict[str, Any]
+
+#: Documents of a batch (the worker's default), and batches in flight.
+BATCH = 64
+IN_FLIGHT = 2
+RUNS = 3
+#: Documents of the peer: it is a hundred times slower.
+PEER = 400
+#: Permutations of the peer's MinHash.
+PERMUTATIONS = 128
+
+
+def run(pages: int = 20_000) -> list[Row]:
+    """Measure; return rows for the results file."""
+    sketches = list(crawl(pages))
+    with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder)) as url:
+        peer = _median(lambda number: _peer(url, sketches[:PEER], f"peer{number}"))
+        batched = _median(lambda number: _stream(url, f"batched{number}:", sketches, BATCH)[0])
+        single = _median(lambda number: _stream(url, f"single{number}:", sketches[: pages // 4], 1)[0])
+        client, server = _stream(url, "cpu:", sketches, BATCH)[1:]
+    (size, strings), peer_size = _memory(sketches), _peer_memory(sketches[:PEER])
+    name = "datasketch MinHashLSH on Redis"
+    return [
+        _row("store: stream into clusters, batches of 64", batched, "documents/s", name, batched / peer),
+        _row("store: stream into clusters, one a call", single, "documents/s", name, single / peer),
+        _row("store: CPU of the worker", client, "us/document", None, None),
+        _row("store: CPU of Redis", server, "us/document", None, None),
+        _row("store: memory, URL strings apart", size - strings, "bytes/document", name, peer_size / (size - strings)),
+        _row("store: memory of the URL strings", strings, "bytes/document", None, None),
+    ]
+
+
+def _row(work: str, value: float, unit: str, peer: str | None, ratio: float | None) -> Row:
+    return {
+        "work": work,
+        "subject": "clusterd",
+        "value": round(value, 1),
+        "unit": unit,
+        "peer": peer,
+        "ratio": None if ratio is None else round(ratio, 1),
+    }
+
+
+def _median(measure: Callable[[int], float]) -> float:
+    return statistics.median(measure(number) for number in range(RUNS))
+
+
+def _stream(url: str, prefix: str, sketches: Sequence[Sketch], batch: int) -> tuple[float, float, float]:
+    """Stream sketches into an index; return documents/s, and the CPU of this process and of Redis, us a document."""
+    index = RedisIndex(url, prefix)
+    with redis.Redis.from_url(url) as client:
+        before, began, at = _cpu(client), time.process_time(), time.perf_counter()
+        feed(index, sketches, batch)
+        seconds, mine = time.perf_counter() - at, time.process_time() - began
+        server = _cpu(client) - before
+    index.close()
+    count = len(sketches)
+    return count / seconds, mine / count * 1e6, server / count * 1e6
+
+
+def feed(index: RedisIndex, sketches: Sequence[Sketch], batch: int, in_flight: int = IN_FLIGHT) -> None:
+    """Apply sketches, several batches in flight, and settle."""
+
+    def work(number: int) -> None:
+        for start in range(number * batch, len(sketches), batch * in_flight):
+            index.apply(sketches[start : start + batch])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(in_flight)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    while index.settle():
+        pass
+
+
+def _cpu(client: redis.Redis) -> float:
+    info: dict[str, Any] = client.info("cpu")
+    return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+
+
+def used(client: redis.Redis) -> int:
+    """Return what the data of a Redis take: all that it uses but its scripts and buffers."""
+    stats: dict[str, Any] = client.memory_stats()
+    return int(stats["dataset.bytes"]) + sum(
+        int(part) for name, part in stats.items() if name.startswith("db.") for part in part.values()
+    )
+
+
+def _memory(sketches: Sequence[Sketch]) -> tuple[float, float]:
+    """Return the bytes a document, and of these the blocks of URL strings."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redis_server(Path(folder)) as url,
+        redis.Redis.from_url(url) as client,
+    ):
+        index = RedisIndex(url, "memory:")
+        before = used(client)
+        feed(index, sketches, BATCH)
+        size = used(client) - before
+        strings = sum(int(client.memory_usage(key) or 0) for key in client.scan_iter("memory:{0}:s:*", count=1000))
+        index.close()
+    return size / len(sketches), strings / len(sketches)
+
+
+def _lsh(url: str, name: str) -> MinHashLSH:
+    port = int(url.rsplit(":", 1)[1].split("/")[0])
+    storage = {"type": "redis", "basename": name.encode(), "redis": {"host": "127.0.0.1", "port": port}}
+    return MinHashLSH(threshold=0.5, num_perm=PERMUTATIONS, storage_config=storage)
+
+
+def _minhashes(sketches: Sequence[Sketch]) -> list[MinHash]:
+    found = []
+    for sketch in sketches:
+        one = MinHash(num_perm=PERMUTATIONS)
+        one.update_batch([sketch.main.values[at : at + 8] for at in range(0, len(sketch.main.values), 8)])
+        found.append(one)
+    return found
+
+
+def _peer(url: str, sketches: Sequence[Sketch], name: str) -> float:
+    """Look up, then insert, with the signatures given; return documents/s."""
+    lsh, signatures = _lsh(url, name), _minhashes(sketches)
+    at = time.perf_counter()
+    for number, signature in enumerate(signatures):
+        lsh.query(signature)
+        lsh.insert(str(number), signature)
+    return len(sketches) / (time.perf_counter() - at)
+
+
+def _peer_memory(sketches: Sequence[Sketch]) -> float:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        redis_server(Path(folder)) as url,
+        redis.Redis.from_url(url) as client,
+    ):
+        before = used(client)
+        _peer(url, sketches, "memory")
+        return (used(client) - before) / len(sketches)
+
+
+if __name__ == "__main__":
+    for row in run(*map(int, sys.argv[1:])):
+        print(row)

@@ -62,7 +62,7 @@ class KafkaBroker:
         self._properties = self._write_properties()
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         with (folder / "format.log").open("wb") as said:
-            tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties)]
+            tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(self._properties)]
             subprocess.run(self._java("-Xmx128m", *tool), check=True, stdout=said, stderr=said, timeout=START_TIMEOUT)
 
     def start(self) -> None:

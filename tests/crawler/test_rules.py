@@ -1,0 +1,343 @@
+"""Rules as data: JSON there and back, strict reading, keys that are fixed points, work that is bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import pytest
+from clusterd_crawler.errors import RuleError
+from clusterd_crawler.keys import CANDIDATES, Keys, key_under
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+HOST = "example.com"
+SID = Key(name="sid")
+
+
+def rule(context: list[Condition], edits: list[Edit], host: str = HOST, **more: Any) -> Rule:
+    return Rule(rule_id(host, tuple(context), tuple(edits)), host, tuple(context), tuple(edits), **more)
+
+
+def rule_set(*rules: Rule, host: str = HOST) -> RuleSet:
+    return RuleSet(host, 1, rules)
+
+
+def key(url: str, *rules: Rule) -> str:
+    return key_under(rule_set(*rules), url)[0]
+
+
+DROP_SID = rule([Condition(SID, "any")], [Edit(SID, "delete")])
+
+
+@pytest.mark.parametrize(
+    "text", ["k(3,-)", "k(-,1)", "k(4,2)", "k(3.1,1.3)", "k(-,-)", "?sid", "?sid#2", "?;jsessionid"]
+)
+def test_a_key_is_written_as_it_is_read(text: str) -> None:
+    assert str(Key.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "sid", "k(3)", "k(x,y)", "?", "?a#0", "k(3,-"])
+def test_what_is_no_key_is_refused(text: str) -> None:
+    with pytest.raises(RuleError, match="not a key"):
+        Key.parse(text)
+
+
+def test_json_there_and_back() -> None:
+    full = replace(
+        DROP_SID, support=3, coverage=4, precision=0.75, lower_bound=0.5, evidence=(("http://a/", "http://b/", True),)
+    )
+    named = Rule(
+        "n1",
+        HOST,
+        (Condition(Key(name="p"), "any"),),
+        (),
+        kind="name",
+        name="anchor",
+        carrier=(Condition(Key(), "only"),),
+    )
+    shown = replace(full, id="s1", shows=7)
+    rules = RuleSet(HOST, 7, (full, named, shown), (("old", "reason"),), ("http://example.com/x",))
+    again = RuleSet.from_json(rules.to_json())
+    assert again == rules
+    assert again.rules[0].evidence == full.evidence
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"surprise": 1}, "unknown 'surprise'"),
+        ({"version": -1}, "version"),
+        ({"rules": {}}, "a list is expected"),
+        ({"rules": [{"id": "x", "host": "other.com", "transformation": [{"key": "?a", "op": "delete"}]}]}, "own host"),
+        ({"rules": [{"id": "x", "host": HOST, "transformation": []}]}, r"rules\[0\]: transformation is empty"),
+        ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "burn"}]}]}, "op: 'burn'"),
+        ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "a", "op": "delete"}]}]}, "not a key"),
+        ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "copy"}]}]}, "needs a source"),
+        (
+            {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "k(-,-)", "op": "family"}]}]},
+            "needs a context",
+        ),
+        (
+            {
+                "rules": [
+                    {"id": "x", "host": HOST, "transformation": [{"key": "k(2,-)", "op": "set", "value": "b.com"}]}
+                ]
+            },
+            "only a rule that spans",
+        ),
+        (
+            {
+                "rules": [
+                    {
+                        "id": "x",
+                        "host": HOST,
+                        "spans": True,
+                        "transformation": [{"key": "k(2,-)", "op": "set", "value": "b.com"}],
+                    }
+                ]
+            },
+            "within 'example.com'",
+        ),
+        (
+            {"rules": [{"id": "x", "host": HOST, "context": [{"key": "?a", "test": "is"}], "transformation": []}]},
+            "exactly one value",
+        ),
+    ],
+)
+def test_a_rule_set_with_an_error_is_refused_whole(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(RuleError, match=message):
+        RuleSet.from_json({**rule_set(DROP_SID).to_json(), **change})
+
+
+def test_an_id_depends_on_what_a_rule_says_not_on_what_is_known_about_it() -> None:
+    assert rule([Condition(SID, "any")], [Edit(SID, "delete")], support=9).id == DROP_SID.id
+    assert rule([Condition(SID, "is", ("1",))], [Edit(SID, "delete")]).id != DROP_SID.id
+
+
+def test_text_is_one_line_for_people() -> None:
+    assert DROP_SID.text == "example.com: ?sid any → delete ?sid"
+
+
+@pytest.mark.parametrize(
+    ("context", "edits", "url", "expected"),
+    [
+        ([], [Edit(SID, "delete")], "http://example.com/a?sid=1&x=2", "http://example.com/a?x=2"),
+        ([], [Edit(SID, "delete")], "http://example.com/a?sid=1&sid=2", "http://example.com/a"),
+        (
+            [],
+            [Edit(Key(name="sid", occurrence=2), "delete")],
+            "http://example.com/?sid=1&sid=2",
+            "http://example.com/?sid=1",
+        ),
+        (
+            [],
+            [Edit(Key(name=";jsessionid"), "delete")],
+            "http://example.com/a;jsessionid=F/b?c",
+            "http://example.com/a/b?c",
+        ),
+        ([], [Edit(Key(), "keep", names=("t",))], "http://example.com/v?t=1&a=2&b", "http://example.com/v?t=1"),
+        ([], [Edit(Key(), "sort")], "http://example.com/?b=1&a=2&b=0", "http://example.com/?a=2&b=1&b=0"),
+        ([], [Edit(Key(), "lower")], "http://example.com/A/B?C=D", "http://example.com/a/b?C=D"),
+        ([], [Edit(SID, "set", "*")], "http://example.com/?sid=9&a=1", "http://example.com/?sid=*&a=1"),
+        (
+            [Condition(Key(end=1), "is", ("",))],
+            [Edit(Key(end=1), "delete")],
+            "http://example.com/a/",
+            "http://example.com/a",
+        ),
+        (
+            [Condition(Key(end=1), "is", ("index.html",))],
+            [Edit(Key(end=1), "set", "")],
+            "http://example.com/a/index.html",
+            "http://example.com/a/",
+        ),
+        (
+            [Condition(Key(start=3), "is", ("old",))],
+            [Edit(Key(start=3), "delete")],
+            "http://example.com/old/a",
+            "http://example.com/a",
+        ),
+        (
+            [],
+            [Edit(Key(name="route"), "decode")],
+            "http://example.com/?route=a%2Fb%26c",
+            "http://example.com/?route=a/b%26c",
+        ),
+        (
+            [Condition(Key(name="title"), "any")],
+            [Edit(Key(start=3), "copy", source=Key(name="title")), Edit(Key(name="title"), "delete")],
+            "http://example.com/index.php?title=A",
+            "http://example.com/A",
+        ),
+        (
+            [Condition(Key(end=1), "like", ("friends-*",))],
+            [Edit(Key(end=1, deep=3), "set", "*")],
+            "http://example.com/friends-bob",
+            "http://example.com/friends-*",
+        ),
+        (
+            [Condition(Key(name="x"), "within", ("1",))],
+            [Edit(SID, "delete")],
+            "http://example.com/?sid=1",
+            "http://example.com/",
+        ),
+        (
+            [Condition(Key(name="x"), "within", ("1",))],
+            [Edit(SID, "delete")],
+            "http://example.com/?sid=1&x=2",
+            "http://example.com/?sid=1&x=2",
+        ),
+        (
+            [Condition(Key(), "only", ("sid",))],
+            [Edit(SID, "delete")],
+            "http://example.com/?sid=1&y=2",
+            "http://example.com/?sid=1&y=2",
+        ),
+        (
+            [Condition(Key(name="y"), "absent")],
+            [Edit(SID, "delete")],
+            "http://example.com/?sid=1&y=2",
+            "http://example.com/?sid=1&y=2",
+        ),
+        (
+            [Condition(Key(), "depth", ("2",))],
+            [Edit(SID, "delete")],
+            "http://example.com/a?sid=1",
+            "http://example.com/a?sid=1",
+        ),
+        (
+            [Condition(SID, "in", ("1", "2"))],
+            [Edit(SID, "delete")],
+            "http://example.com/?sid=3",
+            "http://example.com/?sid=3",
+        ),
+    ],
+)
+def test_what_a_rule_does(context: list[Condition], edits: list[Edit], url: str, expected: str) -> None:
+    assert key(url, rule(context, edits)) == expected
+
+
+def test_a_family_is_one_key_that_is_no_url() -> None:
+    family = rule([Condition(Key(start=3), "is", ("login",))], [Edit(Key(), "family")])
+    first, second = key("http://example.com/login?a=1", family), key("http://example.com/login?a=2", family)
+    assert first == second == f"family:{family.id}@example.com"
+    assert key(first, family) == first
+
+
+def test_other_hosts_stay_untouched() -> None:
+    keys = Keys()
+    keys.load(rule_set(DROP_SID))
+    assert keys.key("http://other.org/?sid=1") == ("http://other.org/?sid=1", ())
+    assert keys.key("http://www.example.com/?sid=1") == ("http://www.example.com/?sid=1", ())
+
+
+def test_a_spanning_rule_reaches_the_hosts_of_its_domain_and_no_other() -> None:
+    spanning = rule([], [Edit(Key(start=2), "set", "example.com")], spans=True)
+    keys = Keys()
+    keys.load(rule_set(spanning, DROP_SID))
+    assert keys.key("http://www.example.com/a?sid=1")[0] == "http://example.com/a"
+    assert keys.key("http://example.org/a?sid=1")[0] == "http://example.org/a?sid=1"
+
+
+def test_a_host_edit_that_leaves_its_domain_is_not_made() -> None:
+    stealing = rule([], [Edit(Key(start=2), "set", "victim.org")], spans=True)
+    assert key("http://example.com/a", stealing) == "http://example.com/a"
+
+
+def test_retired_rules_are_not_applied() -> None:
+    assert key("http://example.com/?sid=1", replace(DROP_SID, state="retired")) == "http://example.com/?sid=1"
+
+
+def test_rules_that_never_settle_leave_the_url_as_its_own_key() -> None:
+    growing = rule([], [Edit(SID, "encode")])
+    assert key("http://example.com/?sid=%2F", growing) == "http://example.com/?sid=%2F"
+    to_a = rule([Condition(Key(start=3), "is", ("b",))], [Edit(Key(start=3), "set", "a")])
+    to_b = rule([Condition(Key(start=3), "is", ("a",))], [Edit(Key(start=3), "set", "b")])
+    assert key(key("http://example.com/b", to_a, to_b), to_a, to_b) == key("http://example.com/b", to_a, to_b)
+
+
+VALUES = st.sampled_from(["a", "b", "index.html", "", "1", "A", "%2F", "x-1"])
+KEYS = st.one_of(
+    st.builds(Key, name=st.sampled_from(["sid", "t", ";j"]), occurrence=st.sampled_from([1, 1, 2])),
+    st.builds(Key, start=st.sampled_from([0, 3, 4]), end=st.sampled_from([0, 1, 2])),
+)
+CONDITIONS = st.builds(
+    lambda key, test, value: Condition(key, test, () if test in {"any", "absent"} else (value,)),
+    KEYS,
+    st.sampled_from(["is", "any", "absent", "in", "within"]),
+    VALUES,
+)
+EDITS = st.builds(
+    Edit,
+    KEYS,
+    st.sampled_from(["delete", "set", "copy", "lower", "upper", "encode", "decode", "sort", "keep"]),
+    value=VALUES,
+    source=st.one_of(st.none(), KEYS),
+)
+RULES = st.lists(
+    st.builds(rule, st.lists(CONDITIONS, max_size=2), st.lists(EDITS, min_size=1, max_size=2)),
+    max_size=5,
+    unique_by=lambda r: r.id,
+)
+URLS = st.builds(
+    lambda path, query: "http://example.com/" + "/".join(path) + ("?" + "&".join(query) if query else ""),
+    st.lists(st.sampled_from(["a", "b", "index.html", "A", "x-1", "c;j=1"]), max_size=3),
+    st.lists(st.sampled_from(["sid=1", "sid=%2f", "t=b", "t", "A=1", "x=1;y=2"]), max_size=3),
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(RULES, URLS)
+def test_keys_are_fixed_points_whatever_the_rules(rules: list[Rule], url: str) -> None:
+    keys = Keys()
+    keys.load(rule_set(*rules))
+    once, applied = keys.key(url)
+    assert keys.key(once)[0] == once
+    assert set(applied) <= {known.id for known in rules}
+    assert "//example.com/" in once
+
+
+def test_work_is_bounded_by_the_rules_that_can_apply() -> None:
+    many = [
+        rule(
+            [Condition(SID, "any"), Condition(Key(name=f"p{n}"), "absent")],
+            [Edit(Key(name=f"q{n}"), "delete"), Edit(SID, "lower")],
+        )
+        for n in range(20 * CANDIDATES)
+    ]
+    keys = Keys()
+    keys.load(rule_set(*many))
+    start = perf_counter()
+    for _ in range(20):
+        assert keys.key("http://example.com/?sid=A")[0] == "http://example.com/?sid=A"
+    assert perf_counter() - start < 2
+
+
+def test_parameters_by_the_hundred_thousand_are_their_own_key() -> None:
+    url = "http://example.com/?" + "&".join(f"sid={n}" for n in range(100_000))
+    keys = Keys()
+    keys.load(rule_set(DROP_SID))
+    start = perf_counter()
+    assert keys.key(url) == (url, ())
+    assert perf_counter() - start < 1
+
+
+def test_cost_does_not_grow_with_rules_of_other_hosts() -> None:
+    keys = Keys()
+    keys.load(rule_set(DROP_SID))
+    urls = [f"http://example.com/a?sid={n}&x={n}" for n in range(3000)]
+
+    def seconds() -> float:
+        start = perf_counter()
+        for url in urls:
+            keys.key(url)
+        return perf_counter() - start
+
+    alone = min(seconds() for _ in range(3))
+    for number in range(2000):
+        other = f"h{number}.org"
+        keys.load(rule_set(rule([Condition(SID, "any")], [Edit(SID, "delete")], host=other), host=other))
+    assert min(seconds() for _ in range(3)) < 3 * alone

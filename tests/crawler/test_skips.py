@@ -1,0 +1,230 @@
+"""What a crawl skips: by keys, by names, by what a known page shows; what never justifies a skip; bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from clusterd_crawler.bearers import parse_names, witnessed
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.settings import Settings
+from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.traps import REPEATED, RUN, TrapGuard, family_of
+from clusterd_crawler.urls import parse
+
+HOST = "h.com"
+SID = Key(name="sid")
+CONTEXT, EDITS = (Condition(SID, "any"),), (Edit(SID, "delete"),)
+DROP_SID = Rule(rule_id(HOST, CONTEXT, EDITS), HOST, CONTEXT, EDITS)
+
+
+def rule_set(*rules: Rule, version: int = 1, host: str = HOST, unskip: tuple[str, ...] = ()) -> RuleSet:
+    return RuleSet(host, version, rules, unskip=unskip)
+
+
+@pytest.fixture
+def known() -> KnownPages:
+    return KnownPages(explore=0)
+
+
+def test_a_page_with_the_key_of_a_fetched_one_is_skipped_and_says_why(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/a?sid=1&x=2", 1)
+    skip = known.decide("http://H.com/a?x=2&sid=9", 2)
+    assert skip is not None
+    assert (skip.rule, skip.key, skip.known_url) == (DROP_SID.id, "http://h.com/a?x=2", "http://h.com/a?sid=1&x=2")
+    assert not skip.explore
+    assert known.skipped[DROP_SID.id] == 1
+
+
+def test_keys_of_pages_fetched_before_the_rule_came_are_filled_in(known: KnownPages) -> None:
+    known.fetched("http://h.com/a?sid=1", 1)
+    assert known.decide("http://h.com/a?sid=2", 2) is None
+    known.load(rule_set(DROP_SID))
+    assert known.decide("http://h.com/a?sid=2", 2) is not None
+    assert known.decide("http://h.com/a", 2) is not None
+
+
+def test_what_was_never_fetched_is_never_skipped(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID))
+    assert known.decide("http://h.com/a?sid=1", 1) is None
+    assert known.decide("http://other.com/a?sid=1", 1) is None
+    assert known.decide("no url", 1) is None
+
+
+def test_a_page_that_failed_justifies_nothing(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/a?sid=1", 1, good=False)
+    assert known.decide("http://h.com/a?sid=2", 2) is None
+    known.fetched("http://h.com/a?sid=3", 3)
+    known.fetched("http://h.com/a?sid=3", 4, good=False)
+    assert known.decide("http://h.com/a?sid=2", 5) is None
+
+
+def test_the_same_url_again_is_the_scheduler_s_business(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/a?sid=1", 1)
+    assert known.decide("http://h.com/a?sid=1", 2) is None
+
+
+def test_pages_of_a_key_that_differ_justify_nothing(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/a?sid=1", 1, content=7)
+    known.fetched("http://h.com/a?sid=2", 2, content=8)
+    assert known.decide("http://h.com/a?sid=3", 3) is None
+    known.load(rule_set(DROP_SID, version=2))
+    assert known.decide("http://h.com/a?sid=3", 3) is None
+
+
+def test_a_known_page_that_is_too_old_justifies_nothing() -> None:
+    known = KnownPages.from_settings(Settings(skip_within="60", explore=0))
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/a?sid=1", 1_000)
+    assert known.decide("http://h.com/a?sid=2", 61_000) is not None
+    assert known.decide("http://h.com/a?sid=2", 61_001) is None
+
+
+def test_a_share_is_explored_and_always_the_same() -> None:
+    decisions = []
+    for _ in range(2):
+        known = KnownPages(explore=0.1)
+        known.load(rule_set(DROP_SID))
+        known.fetched("http://h.com/a", 1)
+        skips = [known.decide(f"http://h.com/a?sid={n}", 2) for n in range(2000)]
+        decisions.append([skip.explore for skip in skips if skip])
+    assert decisions[0] == decisions[1]
+    assert 140 < sum(decisions[0]) < 260
+
+
+def test_an_operator_s_urls_are_fetched(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID, unskip=("http://h.com/a?sid=2",)))
+    known.fetched("http://h.com/a?sid=1", 1)
+    assert known.decide("http://h.com/a?sid=2", 2) is None
+    assert known.decide("http://h.com/a?sid=3", 2) is not None
+
+
+def test_a_retired_rule_skips_no_more_and_an_older_set_does_not_come_back(known: KnownPages) -> None:
+    known.fetched("http://h.com/a?sid=1", 1)
+    known.load(rule_set(DROP_SID, version=2))
+    known.load(rule_set(version=3))
+    assert known.decide("http://h.com/a?sid=2", 2) is None
+    known.load(rule_set(DROP_SID, version=2))
+    assert known.decide("http://h.com/a?sid=2", 2) is None
+
+
+def test_memory_is_bounded_and_the_oldest_page_is_forgotten() -> None:
+    known = KnownPages(explore=0, limit=100)
+    known.load(rule_set(DROP_SID))
+    for number in range(150):
+        known.fetched(f"http://h.com/{number}", number)
+    assert len(known) == 100
+    assert known.decide("http://h.com/49?sid=1", 200) is None
+    assert known.decide("http://h.com/50?sid=1", 200) is not None
+
+
+def test_one_host_s_rules_never_skip_another_s_pages(known: KnownPages) -> None:
+    hostile = replace(DROP_SID, id="evil", host="evil.org", spans=True)
+    known.load(rule_set(hostile, host="evil.org"))
+    known.fetched("http://h.com/a?sid=1", 1)
+    known.fetched("http://evil.org/a?sid=1", 1)
+    assert known.decide("http://h.com/a?sid=2", 2) is None
+    assert known.decide("http://evil.org/a?sid=2", 2) is not None
+
+
+def name_rule(kind: str, *context: Condition, carrier: tuple[Condition, ...] = ()) -> Rule:
+    return Rule(rule_id(HOST, context, (), name=kind), HOST, context, (), kind="name", name=kind, carrier=carrier)
+
+
+def test_a_page_that_bears_the_anchor_answers_for_the_parameter_that_points_to_it(known: KnownPages) -> None:
+    rule = name_rule("anchor", Condition(Key(name="p"), "any"), carrier=(Condition(Key(name="t"), "any"),))
+    known.load(rule_set(rule))
+    known.fetched("http://h.com/v?t=1", 1, parse_names("anchor=post12 anchor=post13"))
+    known.fetched("http://h.com/other", 1, parse_names("anchor=post14"))
+    skip = known.decide("http://h.com/v?p=12", 2)
+    assert skip is not None
+    assert (skip.rule, skip.known_url) == (rule.id, "http://h.com/v?t=1")
+    assert known.decide("http://h.com/v?p=14", 2) is None
+    assert known.decide("http://h.com/v?p=99", 2) is None
+    assert known.decide("http://h.com/v?q=12", 2) is None
+
+
+def test_a_page_that_calls_itself_by_a_url_answers_for_it(known: KnownPages) -> None:
+    known.fetched("http://h.com/slug", 1, parse_names("shortlink=http://h.com/?p=5 og=http://h.com/slug"))
+    known.load(rule_set(name_rule("shortlink", Condition(Key(name="p"), "any"))))
+    assert known.decide("http://h.com/?p=5", 2) is not None
+    assert known.decide("http://h.com/?p=6", 2) is None
+
+
+def test_a_page_that_says_it_is_two_others_is_no_witness(known: KnownPages) -> None:
+    names = parse_names("canonical=http://h.com/checkout shortlink=http://h.com/?p=5 anchor=a1")
+    assert [name.kind for name in witnessed("http://h.com/cart", names)] == ["anchor"]
+    known.load(rule_set(name_rule("shortlink", Condition(Key(name="p"), "any"))))
+    known.fetched("http://h.com/cart", 1, names)
+    assert known.decide("http://h.com/?p=5", 2) is None
+
+
+def test_names_of_a_page_that_is_gone_answer_for_nothing(known: KnownPages) -> None:
+    known.load(rule_set(name_rule("shortlink", Condition(Key(name="p"), "any"))))
+    known.fetched("http://h.com/slug", 1, parse_names("shortlink=http://h.com/?p=5"))
+    known.fetched("http://h.com/slug", 2, good=False)
+    assert known.decide("http://h.com/?p=5", 3) is None
+
+
+def test_a_rule_may_ask_what_the_known_page_shows(known: KnownPages) -> None:
+    sort = Key(name="sort")
+    edits = (Edit(sort, "delete"),)
+    asking = Rule(rule_id(HOST, (), edits, shows=77), HOST, (), edits, shows=77)
+    known.fetched("http://h.com/list?user=1&sort=a", 1, content=77)
+    known.fetched("http://h.com/list?user=2&sort=a", 1, content=5)
+    known.load(rule_set(asking))
+    skip = known.decide("http://h.com/list?user=1&sort=b", 2)
+    assert skip is not None
+    assert (skip.rule, skip.known_url) == (asking.id, "http://h.com/list?user=1&sort=a")
+    assert known.decide("http://h.com/list?user=2&sort=b", 2) is None
+
+
+def test_a_family_s_pages_may_differ_and_are_explored_more(known: KnownPages) -> None:
+    context = (Condition(Key(name="view"), "any"),)
+    family = Rule(rule_id(HOST, context, (Edit(Key(), "family"),)), HOST, context, (Edit(Key(), "family"),))
+    known.load(rule_set(family))
+    known.fetched("http://h.com/?view=1", 1, content=1)
+    known.fetched("http://h.com/?view=2", 2, content=2)
+    assert known.decide("http://h.com/?view=3", 3) is not None
+    exploring = KnownPages(explore=0.1)
+    exploring.load(rule_set(family))
+    exploring.fetched("http://h.com/?view=x", 1)
+    skips = [exploring.decide(f"http://h.com/?view={n}", 2) for n in range(1000)]
+    assert 200 < sum(skip.explore for skip in skips if skip) < 300
+
+
+def test_a_family_that_brings_nothing_new_is_noticed_reported_slowed_or_cut() -> None:
+    left = {}
+    for mode in ("off", "report", "sample", "cut"):
+        known = KnownPages.from_settings(Settings(trap_guard=mode, explore=0))
+        for number in range(RUN + 1):
+            known.fetched(f"http://h.com/cal/{number}?d=1", number, content=5)
+        skips = [known.decide(f"http://h.com/cal/{number}?d=1", 999) for number in range(5000, 6000)]
+        left[mode] = sum(skip is not None for skip in skips)
+        noticed = known.traps.noticed()
+        assert [trap.family for trap in noticed] == ([] if mode == "off" else ["h.com/cal/N?d"])
+        assert known.traps.noticed() == []
+    assert left["off"] == left["report"] == 0
+    assert 900 < left["sample"] < 990
+    assert left["cut"] == 1000
+
+
+def test_something_new_opens_a_trap_again() -> None:
+    guard = TrapGuard("cut")
+    for number in range(RUN):
+        guard.fetched(f"http://h.com/cal/{number}", new=False)
+    assert guard.leaves("http://h.com/cal/9999") is not None
+    guard.fetched("http://h.com/cal/1", new=True)
+    assert guard.leaves("http://h.com/cal/9999") is None
+
+
+def test_paths_that_grow_in_circles_are_traps() -> None:
+    guard = TrapGuard("cut")
+    assert guard.leaves("http://h.com" + "/a/b" * (REPEATED + 1)) is not None
+    assert guard.leaves("http://h.com/a/b/c/d/a") is None
+    assert guard.leaves("http://h.com/" + "/".join(f"p{n}" for n in range(40))) is not None
+    assert family_of(parse("http://h.com/2024/05?b=1&a=2")) == "h.com/N/N?a&b"

@@ -15,7 +15,9 @@ collection of 30–90 words that moved, the best match is right for 98 % (by 4-w
 profile need be chosen for them.
 
 Between pages whose texts say the same, the address decides: a page tends to keep its name when it moves. An equal last
-part of the path is worth `SAME_NAME`, at an equal depth a little more: together less than a twentieth of a full match.
+part of the path is worth `SAME_NAME`, and `SAME_PLACE` more where one folder of the path was renamed and no more
+(``/docs/2.0/filter.html`` → ``/docs/2.4/filter.html``): together a twentieth of a full match. Such a page is the match
+where no text is near: it was rewritten in its place, and its resemblance says so.
 
 Cost: building, a sort of all values; a query, the postings of its rare values and an exact reading of the `READ` best.
 """
@@ -36,9 +38,9 @@ from clusterd_crawler.sketch import FINGERPRINT_BITS, Profile, StreamSketch
 COMMON: Final = 1000
 #: Candidates that are read in full for one query.
 READ: Final = 32
-#: What an equal page name adds to a score of at most 1, and what an equal depth of the path adds to that.
+#: What an equal page name adds to a score of at most 1, and what a path that differs in one part at most adds to that.
 SAME_NAME: Final = 0.03
-SAME_DEPTH: Final = 0.01
+SAME_PLACE: Final = 0.02
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
 #: where `PASSAGES` shingles are shared (long pages of which little is left), both three deviations beyond chance; any
 #: for a namesake that shares something.
@@ -72,18 +74,23 @@ class Match:
     """A page and how near it is."""
 
     page: Page
-    #: The weighted resemblance, the weight of what is shared, and the resemblance with what the address adds.
+    #: The weighted resemblance, the weight of what is shared, and what the address adds.
     text: float
     shared: float
-    score: float
+    address: float
     #: What chance adds to or takes from ``shared``: one standard deviation.
     doubt: float = 0.0
 
     @property
+    def score(self) -> float:
+        """Return what matches are ranked by."""
+        return self.text + self.address
+
+    @property
     def near(self) -> bool:
         """Whether the pages share more than a phrase of the site."""
-        if self.score > self.text:
-            return self.shared > NAMESAKE
+        if self.address:
+            return self.address > SAME_NAME or self.shared > NAMESAKE
         certain = self.shared - 3 * self.doubt
         return self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN)
 
@@ -166,7 +173,7 @@ class Nearest:
         both = max(0.0, float(weights[_holds(other, own)].sum()) - chance)
         union = float(weights.sum() + self._weighed[owner][: len(other)].sum()) - both
         text = both / union if union else 0.0
-        return Match(page, text, both, text + address_bonus(page.url, query.url), chance**0.5)
+        return Match(page, text, both, address_bonus(page.url, query.url), chance**0.5)
 
 
 def _holds(ascending: Values, wanted: Values) -> npt.NDArray[np.bool_]:
@@ -208,4 +215,6 @@ def address_bonus(a: str, b: str) -> float:
     name = page_name(a)
     if not name or name != page_name(b):
         return 0.0
-    return SAME_NAME + SAME_DEPTH * (urlsplit(a).path.count("/") == urlsplit(b).path.count("/"))
+    first, second = urlsplit(a).path.split("/"), urlsplit(b).path.split("/")
+    in_place = len(first) == len(second) and sum(x != y for x, y in zip(first, second, strict=True)) <= 1
+    return SAME_NAME + SAME_PLACE * in_place

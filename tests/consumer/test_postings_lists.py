@@ -1,0 +1,85 @@
+"""Posting lists: Redis does what the lists in memory do, its tables grow and shrink, and all memory comes back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from clusterd_consumer.postings.lists import Lists
+from clusterd_consumer.postings.redis_lists import Posting, RedisLists
+from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.redis_scripts import Calls
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SCHEME = Scheme(bound=5, latest=2)
+
+
+@pytest.fixture(params=["redis_url", "redis_cluster_url"])
+def lists(request: pytest.FixtureRequest, prefix: str) -> Iterator[RedisLists]:
+    client = connect(request.getfixturevalue(request.param))
+    yield RedisLists(Calls(client), prefix, 1 if request.param == "redis_url" else 4, SCHEME)
+    client.close()
+
+
+def keys(numbers: list[int]) -> np.typing.NDArray[np.uint32]:
+    return np.unique(np.array(numbers, np.uint32) * np.uint32(2654435761))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["propose", "propose", "withdraw"]), st.integers(1, 12), st.lists(st.integers(0, 6), max_size=4)
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS)
+def test_redis_and_memory_propose_the_same(redis_url: str, steps: list[tuple[str, int, list[int]]]) -> None:
+    memory = Lists(SCHEME.bound, SCHEME.latest)
+    with connect(redis_url) as client:
+        store = RedisLists(Calls(client), f"t{uuid.uuid4().hex}:", 1, SCHEME)
+        for action, document, numbers in steps:
+            posted = keys(numbers)
+            if action == "withdraw":
+                memory.withdraw(posted.tolist(), document)
+                store.withdraw({document: posted})
+            else:
+                (found,), _ = store.propose([Posting(document, b"s", posted)])
+                assert sorted(found) == memory.propose(posted.tolist(), document)
+        every = keys(list(range(7)))
+        assert store.look_up(every) == memory.look_up(every.tolist())
+
+
+def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, request: pytest.FixtureRequest) -> None:
+    dice = np.random.default_rng(5)
+    posted = {number: np.unique(dice.integers(0, 2**32, 10, dtype=np.uint32)) for number in range(1, 3001)}
+    for start in range(1, 3001, 500):
+        lists.propose([Posting(number, b"x" * number, posted[number]) for number in range(start, start + 500)])
+    assert lists.look_up(np.concatenate([posted[7], posted[2999]])) == [7, 2999]
+    assert lists.sketches([7, 2999, 4000]) == {7: b"x" * 7, 2999: b"x" * 2999, 4000: b""}
+    lists.withdraw(posted)
+    lists.discard(list(posted))
+    assert lists.look_up(np.concatenate(list(posted.values()))) == []
+    url = request.getfixturevalue(request.node.callspec.params["lists"])
+    with connect(url) as client:
+        left = {key.rsplit(b":", 1)[1] for key in client.scan_iter(f"{prefix}*", count=1000)}
+    assert left <= {b"m"}
+
+
+def test_a_common_list_keeps_the_latest_and_is_forgotten_when_empty(lists: RedisLists) -> None:
+    one = keys([1])
+    for number in range(1, 20):
+        lists.propose([Posting(number, b"s", one)])
+    assert lists.look_up(one) == [17, 18, 19]
+    (found,), sketches = lists.propose([Posting(20, b"t", one)])
+    assert sorted(found) == [18, 19]
+    assert sketches == {18: b"s", 19: b"s"}
+    lists.withdraw(dict.fromkeys(range(1, 21), one))
+    assert lists.look_up(one) == []
+    (found,), _ = lists.propose([Posting(21, b"t", one)])
+    assert found == []

@@ -7,8 +7,9 @@ The best match among the pages that could have taken its place in the later swee
   `GAIN` more than it did when the lost page was last seen (two pages merged into one).
 
 Best match, not a threshold: see `nearest` for the score and why short pages need no profile of their own. "No match"
-is said only where nothing shares more than a phrase and no page stands in its place. The margin is by how much the best score exceeds the runner-up's:
-a low resemblance with a wide margin is a rewritten page, a high one with no margin a page that has twins.
+is said only where nothing shares more than a phrase and no page stands in its place. The margin is by how much the best
+score exceeds the runner-up's: a low resemblance with a wide margin is a rewritten page, a high one with no margin a
+page that has twins.
 
 Where the later sweep holds no match, the sweeps between are asked one after another, and a page found in one of them is
 followed on (chains of moves: a page that was renamed and then rewritten resembles what it was in between).

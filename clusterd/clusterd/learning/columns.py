@@ -10,6 +10,7 @@ Layout: one row a URL; ``paths`` numbers distinct paths, ``columns[name]`` holds
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -76,7 +77,18 @@ class Columns:
         self.rest: Hashes = np.zeros(self.size, dtype=np.uint64)
         self._others: dict[int, list[tuple[str, str]]] = {}
         self._fill(urls)
+        #: Paths that a row may have; those beyond were only tried.
+        self._live = len(self.paths)
         self.total = self._sum()
+
+    def copy(self) -> Columns:
+        """Return the same rows, to apply rules to."""
+        twin = copy.copy(self)
+        twin.columns = {name: column.copy() for name, column in self.columns.items()}
+        twin.hashes = {name: hashed.copy() for name, hashed in self.hashes.items()}
+        twin.path, twin.rest, twin._others = self.path.copy(), self.rest.copy(), dict(self._others)
+        twin._fits, twin._moved = dict(self._fits), dict(self._moved)
+        return twin
 
     def _number(self, path: Path) -> int:
         number = self._numbers.get(path)
@@ -135,11 +147,11 @@ class Columns:
         return rows
 
     def _fitting(self, of_path: Context) -> Mask:
-        """Return which of the distinct paths satisfy path conditions; kept until there are new paths."""
+        """Return which of the distinct paths satisfy path conditions; kept until a rule is applied for good."""
         fits = self._fits.get(of_path)
-        if fits is None or len(fits) != len(self.paths):
-            fits = np.fromiter((path_matches(of_path, path) for path in self.paths), np.bool_, len(self.paths))
-            self._fits[of_path] = fits
+        if fits is None or len(fits) != self._live:
+            known = self.paths[: self._live]
+            fits = self._fits[of_path] = np.fromiter((path_matches(of_path, path) for path in known), np.bool_)
         return fits
 
     def _query_mask(self, name: str, test: str | None) -> Mask:
@@ -175,13 +187,11 @@ class Columns:
         return total, path, gone
 
     def _moves(self, of_path: Transformation) -> Numbers:
-        """Return what each distinct path becomes; kept until there are new paths."""
+        """Return what each distinct path becomes; kept until a rule is applied for good."""
         moved = self._moved.get(of_path)
-        if moved is None or len(moved) != len(self.paths):
-            known = list(self.paths)
-            moved = np.fromiter((self._number(edited_path(of_path, path)) for path in known), np.int64, len(known))
-            new = range(len(known), len(self.paths))
-            moved = np.concatenate([moved, np.fromiter(new, np.int64, len(new))])
+        if moved is None or len(moved) != self._live:
+            known = self.paths[: self._live]
+            moved = np.fromiter((self._number(edited_path(of_path, path)) for path in known), np.int64)
             self._moved[of_path] = moved
         return moved
 
@@ -219,6 +229,7 @@ class Columns:
             _, path, gone = self.edited(changes)
             self.path = np.where(rows, path, self.path)
             self._clear(rows, gone, rest=any(change.op == "keep" for _, change in changes))
+        self._live = len(self.paths)
         self.total = self._sum()
 
     def _clear(self, rows: Mask, names: set[str], *, rest: bool) -> None:

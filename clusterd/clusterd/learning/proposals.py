@@ -29,7 +29,7 @@ PAIRS = 36
 FEW = 6
 #: Transformations and contexts of each that are proposed: the heaviest, of a small host fewer (its rules are few, and
 #: learning over many small hosts must cost as little a URL as over one large one).
-TRANSFORMATIONS, CONTEXTS, SAMPLED = (12, 80, 4), (8, 48, 6), (8, 200, 3)
+TRANSFORMATIONS, CONTEXTS, SAMPLED = (10, 80, 4), (6, 48, 6), (5, 200, 3)
 #: URLs of a host that counts as small.
 SMALL_HOST = 100
 #: Components of a common prefix that a context may name, and differing components that are one proposal.
@@ -47,10 +47,15 @@ class Proposal:
     weight: float = 0.0
 
 
+def target_first(cluster: Sequence[UrlParts]) -> list[UrlParts]:
+    """Return a cluster with the URL that its other URLs are normalized to before them."""
+    target = min(range(len(cluster)), key=lambda n: target_rank(cluster[n]))
+    return [cluster[target], *cluster[:target], *cluster[target + 1 :]]
+
+
 def pairs_of(cluster: Sequence[UrlParts], random: Random) -> list[tuple[UrlParts, UrlParts]]:
-    """Return the pairs (source, target) of a cluster that propose: linear in its size."""
-    target = min(cluster, key=target_rank)
-    others = [parts for parts in cluster if parts != target]
+    """Return the pairs (source, target) of a cluster, its target first, that propose: linear in its size."""
+    target, others = cluster[0], cluster[1:]
     if len(others) < FEW:
         return [(parts, target) for parts in others] + list(pairwise(others))
     third = PAIRS // 3
@@ -138,7 +143,9 @@ def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Ite
 
 def _seen_values(source: UrlParts, theirs: dict[str, str]) -> list[Context]:
     """Return the values with which the source's own keys are dropped: each alone, and all of them."""
-    own: Context = tuple(sorted((("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs))
+    own: Context = tuple(
+        sorted((("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs)
+    )
     alone: list[Context] = [(condition,) for condition in own]
     return [*alone, own] if len(own) > 1 else alone
 
@@ -218,7 +225,7 @@ def propose_paper(
 
 def _is_dropping(cluster: Sequence[UrlParts]) -> bool:
     """Whether a cluster is explained without reading a value: its target is what every URL of it is when keys go."""
-    target = min(cluster, key=target_rank)
+    target = cluster[0]
     pairs = set(target.query)
     return all(parts.path == target.path and pairs.issubset(parts.query) for parts in cluster)
 

@@ -16,7 +16,7 @@ from clusterd.learning.columns import Columns, Trial
 from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import Context
 from clusterd.learning.pairwise import Transformation
-from clusterd.learning.proposals import Proposal, propose, propose_paper, unexplained
+from clusterd.learning.proposals import SMALL_HOST, Proposal, propose, propose_paper, target_first, unexplained
 from clusterd.learning.tokenize import UrlParts, tokenize
 
 #: Rules of a host; the paper's filter on coverage (section 5.1); merges that a rule must add.
@@ -32,9 +32,9 @@ BLIND = 0.9
 #: URLs that rules are tried on (whole clusters, at random where a host has more).
 TRIED = 10_000
 #: URLs whose pairs propose, and URLs that algorithms 3 to 5 read: what is frequent enough to matter is among them.
-PROPOSING, READ, LEAST = 5_000, 1_500, 20
+PROPOSING, READ, LEAST = 5_000, 1_500, 16
 #: Contexts of one transformation that pass, after which narrower ones are not tried: one, two from so many URLs, three.
-ENOUGH = (150, 300)
+ENOUGH = (120, 240)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +51,20 @@ class Evidence:
     """One host's clusters, what they propose, and what each proposal does to them; rules at any precision."""
 
     def __init__(self, clusters: Sequence[Sequence[UrlParts]], random: Random) -> None:
-        self.clusters = sampled(clusters, TRIED, random)
+        self.clusters = [target_first(cluster) for cluster in sampled(clusters, TRIED, random)]
         urls = sum(map(len, self.clusters))
-        reading = sampled(unexplained(self.clusters), min(READ, LEAST + urls // 10), random)
+        reading = sampled(unexplained(self.clusters), min(READ, LEAST + max(0, urls - SMALL_HOST)), random)
         self.tokenizer = DeepTokenizer.learn(tokenize(parts) for cluster in reading for parts in cluster)
         self.proposals = propose(sampled(self.clusters, PROPOSING, random), random)
         self.proposals += propose_paper(reading, self.tokenizer, random)
-        self.columns = self._columns()
+        urls_of_all = [parts for cluster in self.clusters for parts in cluster]
+        numbers = [number for number, cluster in enumerate(self.clusters) for _ in cluster]
+        self.columns = Columns(urls_of_all, numbers, self.tokenizer)
         self._trials: dict[tuple[Context, Transformation], Trial] = {}
-
-    def _columns(self) -> Columns:
-        urls = [parts for cluster in self.clusters for parts in cluster]
-        return Columns(urls, [number for number, cluster in enumerate(self.clusters) for _ in cluster], self.tokenizer)
 
     def select(self, precision: float, max_rules: int = MAX_RULES) -> list[Chosen]:
         """Return the rules that reach a precision, in the order in which they apply."""
-        return _greedy(self._columns(), list(self._passing(precision)), precision, max_rules)
+        return _greedy(self.columns.copy(), list(self._passing(precision)), precision, max_rules)
 
     def _passing(self, precision: float) -> Iterator[tuple[Trial, Proposal]]:
         """Yield the proposals that are precise alone: of each transformation the widest few contexts."""
@@ -110,19 +108,17 @@ def _greedy(
     """Take the rule that adds most, again and again; a rule's worth only falls, so most are never tried again."""
     heap = [(-_worth(trial, proposal, precision), n) for n, (trial, proposal) in enumerate(passing)]
     heapq.heapify(heap)
+    fresh = [(0, trial) for trial, _ in passing]  # what each adds, and to how many rules
     chosen: list[Chosen] = []
-    while heap and len(chosen) < max_rules:
+    while heap and len(chosen) < max_rules and heap[0][0] < 0:
         _, n = heapq.heappop(heap)
         alone, proposal = passing[n]
-        added = columns.trial(proposal.context, proposal.changes)
-        worth = _worth(added, proposal, precision)
-        if worth <= 0:
-            continue
-        if heap and worth < -heap[0][0]:
-            heapq.heappush(heap, (-worth, n))
+        if fresh[n][0] != len(chosen):
+            fresh[n] = len(chosen), columns.trial(proposal.context, proposal.changes)
+            heapq.heappush(heap, (-_worth(fresh[n][1], proposal, precision), n))
             continue
         columns.take(proposal.context, proposal.changes)
-        chosen.append(Chosen(proposal.context, proposal.changes, alone, added))
+        chosen.append(Chosen(proposal.context, proposal.changes, alone, fresh[n][1]))
     return chosen
 
 

@@ -19,6 +19,8 @@ from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4
+#: A difference that comes so often within one content is proposed on its account: empty lists under many URLs.
+OFTEN: Final = 20
 #: Most pages of one content that are compared.
 COMPARED: Final = 400
 #: Most candidates judged at a time.
@@ -51,11 +53,12 @@ def differences(snapshot: Snapshot) -> Counter[Difference]:
         if len(firsts) < 2:
             continue
         taken = sorted((pages.read(int(chosen[at])) for at in sorted(firsts.tolist())), key=_plainness)
-        seen: set[Difference] = set()
+        seen: Counter[Difference] = Counter()
         for at, page in enumerate(taken[1:], 1):
             for other in {0, at - 1}:
                 seen.update(_difference(taken[other], page))
-        found.update(seen)
+        found.update(seen.keys())
+        found.update({kind: PROPOSED for kind, pairs in seen.items() if pairs >= OFTEN})
     return found
 
 
@@ -93,7 +96,7 @@ def _difference(plain: Page, page: Page) -> Iterator[Difference]:
         names = tuple(sorted(key for key in before.keys() | after.keys() if _hash(before, key) != _hash(after, key)))
         if names:
             yield "query", names
-            if all(key in before and key in after for key in names):
+            if all(key in before and key in after and not key[0].startswith(";") for key in names):
                 yield "values", names
                 if len(names) == 1:
                     yield "value", (names[0], *sorted((before[names[0]][1], after[names[0]][1])))
@@ -149,6 +152,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
             continue
         if kind == "query":
             names.append(what)  # type: ignore[arg-type]
+            found.append((Drop(what), 0))  # type: ignore[arg-type]
         elif kind == "index and query":
             found.append((Both(_index(str(what[0])), Drop(what[1:])), 0))  # type: ignore[arg-type]
         elif kind == "values":
@@ -157,8 +161,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
             found += [(edit, 0) for edit in _replacements(snapshot, *what)]  # type: ignore[arg-type]
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
-    for dropped in joint(names):
-        found.append((Drop(dropped), 0))
+    found += [(Drop(dropped), 0) for dropped in joint(names)]
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
     return found[:CANDIDATES]
 
@@ -175,12 +178,12 @@ def _replacements(snapshot: Snapshot, key: ColumnKey, first: int, second: int) -
 
 
 def joint(names: list[tuple[ColumnKey, ...]]) -> list[tuple[ColumnKey, ...]]:
-    """Return the sets of parameters to drop together: those seen, and unions of small ones that overlap."""
-    found = dict.fromkeys(names)
+    """Return sets of parameters to drop together that were not seen so: unions of those seen, where they overlap."""
+    found: dict[tuple[ColumnKey, ...], None] = {}
     for first in names[:12]:
         for second in names[:12]:
             union = tuple(sorted({*first, *second}))
-            if len(union) <= 6 and set(first) & set(second) and union not in found:
+            if len(union) <= 6 and set(first) & set(second) and union not in names:
                 found[union] = None
     return list(found)
 
@@ -189,7 +192,9 @@ def _escaped(snapshot: Snapshot) -> list[ColumnKey]:
     return [
         key
         for key, column in snapshot.columns.items()
-        if len(column.column.numbers) <= COMPARED * 10 and any("%" in text for text in column.column.numbers)
+        if len(column.column.numbers) <= COMPARED * 10
+        and not key[0].startswith(";")
+        and any("%" in text for text in column.column.numbers)
     ]
 
 

@@ -229,7 +229,8 @@ class Columns:
             _, path, gone = self.edited(changes)
             self.path = np.where(rows, path, self.path)
             self._clear(rows, gone, rest=any(change.op == "keep" for _, change in changes))
-        self._live = len(self.paths)
+        if any(not slot[0] for slot, _ in changes):
+            self._live = len(self.paths)
         self.total = self._sum()
 
     def _clear(self, rows: Mask, names: set[str], *, rest: bool) -> None:

@@ -35,6 +35,12 @@ def path_matches(context: Context, path: Path) -> bool:
 
 def edited_path(changes: Transformation, path: Path) -> Path:
     """Return the path with its components deleted or set; a path that lacks one of them stays as it is."""
+    if len(changes) == 1:
+        ((slot, change),) = changes
+        index = index_of(slot, path)
+        if index < 0:
+            return path
+        return path[:index] + (() if change.op == "delete" else (change.value,)) + path[index + 1 :] or ROOT
     places = [(index_of(slot, path), change) for slot, change in changes]
     if any(index < 0 for index, _ in places):
         return path

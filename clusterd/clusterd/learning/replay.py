@@ -43,8 +43,11 @@ def read_crawl(path: str | Path) -> list[CrawlRow]:
     """Read a crawl file (tab-separated, a header, ``.gz`` or plain); `WrongInput` names the line that is wrong."""
     path = Path(path)
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as opened:
-            return _rows(path, io.TextIOWrapper(cast(IO[bytes], opened), encoding="utf-8", newline=""))
+        with (
+            gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as opened,
+            io.TextIOWrapper(cast(IO[bytes], opened), encoding="utf-8", newline="") as lines,
+        ):
+            return _rows(path, lines)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise WrongInput(f"{path}: cannot be read: {error}") from None
 

@@ -1,0 +1,86 @@
+"""Names are believed by kind and form, after their own evidence only."""
+
+from __future__ import annotations
+
+from clusterd.learning.names import ALONE, RIGHT, NameEvidence, form_of
+from clusterd_crawler.bearers import parse_names
+from clusterd_crawler.rules import Rule
+from clusterd_crawler.urls import parse
+
+
+def rules(evidence: NameEvidence) -> list[Rule]:
+    return list(evidence.rules("h.com", "identical", 1))
+
+
+def blog(posts: int, lies: int = 0) -> NameEvidence:
+    evidence = NameEvidence()
+    for n in range(posts):
+        evidence.observe(f"http://h.com/2020/slug{n}/index.html", n, parse_names(f"shortlink=http://h.com/?p={n}"))
+        evidence.observe(f"http://h.com/?p={n}", 10_000 + n if n < lies else n, ())
+    return evidence
+
+
+def test_a_short_link_is_believed_after_its_own_evidence() -> None:
+    assert rules(blog(RIGHT - 1)) == []
+    (rule,) = rules(blog(RIGHT))
+    assert (rule.kind, rule.name, rule.support, rule.precision) == ("name", "shortlink", RIGHT, 1.0)
+    assert str(rule.context[0]) == "?p any"
+
+
+def test_names_that_lie_are_not_believed() -> None:
+    assert rules(blog(100, lies=5)) == []
+
+
+def test_the_order_in_which_the_two_pages_come_does_not_matter() -> None:
+    evidence = NameEvidence()
+    for n in range(RIGHT):
+        evidence.observe(f"http://h.com/?p={n}", n, ())
+        evidence.observe(f"http://h.com/2020/slug{n}/index.html", n, parse_names(f"shortlink=http://h.com/?p={n}"))
+    assert len(rules(evidence)) == 1
+
+
+def test_anchors_are_believed_for_the_parameter_that_points_to_them() -> None:
+    evidence = NameEvidence()
+    for n in range(RIGHT):
+        evidence.observe(f"http://h.com/v.php?t={n}", n, parse_names(f"anchor=p{1000 + n}"))
+        evidence.observe(f"http://h.com/v.php?p={1000 + n}", n, ())
+    (rule,) = rules(evidence)
+    assert (rule.name, str(rule.context[0])) == ("anchor", "?p any")
+
+
+def test_a_parameter_that_happens_to_meet_anchors_is_not_believed() -> None:
+    evidence = NameEvidence()
+    for n in range(200):
+        evidence.observe(f"http://h.com/v.php?t={n}", n, parse_names(f"anchor=p{n + 3}"))
+    assert rules(evidence) == []
+
+
+def test_forms_of_bearers_separate_true_names_from_false_ones() -> None:
+    evidence = NameEvidence()
+    for n in range(ALONE):
+        evidence.observe(f"http://h.com/a/{n}.html", n, parse_names(f"og=http://h.com/?p={n}"))
+        evidence.observe(f"http://h.com/list?x={n}", 5000 + n, parse_names(f"og=http://h.com/?p={n}"))
+        evidence.observe(f"http://h.com/?p={n}", n, ())
+    (rule,) = rules(evidence)
+    assert [str(condition) for condition in rule.carrier] == [
+        "k(-,1) like '*.html'",
+        "2 path components",
+        "only a path",
+    ]
+
+
+def test_a_page_that_says_it_is_two_others_is_no_evidence() -> None:
+    evidence = NameEvidence()
+    for n in range(2 * RIGHT):
+        evidence.observe(f"http://h.com/?p={n}", n, ())
+        names = parse_names(f"shortlink=http://h.com/?p={n} canonical=http://h.com/c{n}")
+        evidence.observe(f"http://h.com/slug{n}", n, names)
+    assert rules(evidence) == []
+
+
+def test_forms() -> None:
+    assert form_of(parse("http://h.com/a/b.php?y=1&x=2")).names == ("x", "y")
+    assert form_of(parse("http://h.com/a/slug.html")).path == "*.html"
+    assert form_of(parse("http://h.com/a/index.html")).path == "index.html"
+    assert form_of(parse("http://h.com/a/slug")).path == "*"
+    assert form_of(parse("http://h.com/a/")).depth == 2

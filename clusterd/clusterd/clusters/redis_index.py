@@ -207,14 +207,16 @@ class RedisIndex:
         """Turn sizes and names under identical text and each graded policy into a standing; say what merged."""
         standing: dict[str, tuple[str, int]] = {}
         merged: dict[str, bool] = {}
-        found = list(PLACE.iter_unpack(places))
         slot = 0
-        for policy in self._policies:
+        for policy in self._policies if places else ():
             slot += not policy.identical
-            size, name = found[0 if policy.identical else slot] if slot < len(found) else (0, 0)
+            at = 0 if policy.identical else slot
+            if PLACE.size * at >= len(places):
+                continue  # a policy that was added since
+            size, name = PLACE.unpack_from(places, PLACE.size * at)
             if size > 1:
                 standing[policy.name] = (f"{policy.name}-{name}", size)
-                merged[policy.name] = not policy.identical and both[slot - 1 : slot] == b"\1"
+                merged[policy.name] = at > 0 and both[at - 1 : at] == b"\1"
         return standing, merged
 
     def position(self) -> dict[str, str]:

@@ -56,7 +56,7 @@ end
 
 -- The root element of a content's cluster, 0 where it is alone.
 local function root(p, content)
-  if CONTENTS[p].absent[content] then return 0 end
+  if not has(get(NODES, content), JOINED) then return 0 end
   local first = get(CONTENTS[p], content)[ELEMENT]
   local id = first
   if id == 0 then return 0 end
@@ -92,6 +92,7 @@ end
 
 -- Give a content that stands alone an element, and a ring of its own.
 local function settle_alone(p, content, id)
+  set(edit(NODES, content), JOINED, true)
   point(p, content, id)
   local c = edit(CONTENTS[p], content)
   c[AFTER], c[BEFORE] = content, content
@@ -129,6 +130,7 @@ end
 
 -- Take a content out of its cluster for good.
 local function leave(p, content)
+  if not has(get(NODES, content), JOINED) then return end
   local c = edit(CONTENTS[p], content)
   if c[ELEMENT] == 0 then return end
   resize(p, content, -get(NODES, content)[CLIVE])
@@ -163,8 +165,9 @@ end
 -- Sizes and names of the clusters of a page, under identical text and under each graded policy: 8 bytes each.
 local function places(node)
   local n = get(NODES, node)
-  if graded_count > 0 and CONTENTS[0].absent[n[REP]] then
-    local alone = pack('<I4I4', get(NODES, n[REP])[CLIVE], n[REP])
+  local c = get(NODES, n[REP])
+  if not has(c, JOINED) then
+    local alone = pack('<I4I4', c[CLIVE], n[REP])
     return pack('<I4I4', n[LIVE], node) .. string.rep(alone, graded_count)
   end
   local bytes = {pack('<I4I4', n[LIVE], node)}

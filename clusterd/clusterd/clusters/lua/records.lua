@@ -22,7 +22,6 @@ local stores = {}
 
 local function store(name, format)
   local s = {key = BASE .. ':' .. name .. ':', format = format, size = struct.size(format), cache = {}, dirty = {}}
-  s.absent = {}
   s.zeros = string.rep('\0', s.size)
   stores[#stores + 1] = s
   return s
@@ -37,9 +36,7 @@ end
 local function get(s, id)
   local record = s.cache[id]
   if record then return record end
-  if s.absent[id] then
-    record = decoded(s, s.zeros)
-  elseif s.sparse then
+  if s.sparse then
     record = decoded(s, call('HGET', s.key .. floor(id / PER), id % PER) or '')
   else
     local from = (id % PER) * s.size
@@ -50,9 +47,8 @@ local function get(s, id)
 end
 
 local function edit(s, id)
-  local record = get(s, id)
-  s.dirty[id], s.absent[id] = true, nil
-  return record
+  s.dirty[id] = true
+  return get(s, id)
 end
 
 -- A record that was never written: nothing is read.
@@ -128,8 +124,8 @@ end
 local NODES = store('n', '<I4I4I4I4I4I4c8I3I3I4I4c8BB')
 local REP, LIVE, REFS, HEAD, TNEXT, TPREV, TEXT, SHINGLES, TOKENS, CLIVE, CREFS, SKEY, PROFILE, FLAGS =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
--- Flags of a content: shown by no URL any more; out of the graph.
-local DEPARTED, DISMISSED = 2, 4
+-- Flags of a content: shown by no URL any more; out of the graph; has been in a cluster with others.
+local DEPARTED, DISMISSED, JOINED = 2, 4, 8
 
 -- PAGES. Node, neighbours in the ring of URLs that show it, fetch time (big-endian), second half of the URL hash,
 -- identity of the bytes and of the words, crawl, sweep, status.

@@ -53,7 +53,6 @@ local function new_content(v)
   local flags = v.late and DEPARTED + DISMISSED or 0
   fresh(NODES, id, {id, 0, 0, 0, 0, 0, v.text, v.shingles, v.tokens, 0, 0, v.sketch, v.profile, flags})
   put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
-  for p = 0, known_policies - 1 do CONTENTS[p].absent[id] = true end
   contents = contents + 1
   pending[id], to_post[#to_post + 1] = true, id
   return id
@@ -78,7 +77,9 @@ local function enter(u, node)
   n[LIVE] = n[LIVE] + 1
   local c = edit(NODES, n[REP])
   c[CLIVE] = c[CLIVE] + 1
-  for p = 0, known_policies - 1 do resize(p, n[REP], 1) end
+  if has(c, JOINED) then
+    for p = 0, known_policies - 1 do resize(p, n[REP], 1) end
+  end
 end
 
 -- Let a URL leave what it showed; `staying` is the content that it goes on to show.
@@ -92,8 +93,10 @@ local function depart(u, node, staying)
     if n[HEAD] == u then n[HEAD] = page[NEXT] end
   end
   n[LIVE] = n[LIVE] - 1
-  for p = 0, known_policies - 1 do resize(p, n[REP], -1) end
   local c = edit(NODES, n[REP])
+  if has(c, JOINED) then
+    for p = 0, known_policies - 1 do resize(p, n[REP], -1) end
+  end
   c[CLIVE] = c[CLIVE] - 1
   if c[CLIVE] == 0 and n[REP] ~= staying then
     set(c, DEPARTED, true)

@@ -30,14 +30,12 @@ end
 
 -- Write the document under a hash, then look up who else is there. Returns packed ids (maybe its own among them).
 local function propose(t, h, id, bound, latest)
-  local i = place(t, h)
-  local bytes = bytes_of(t, i)
-  if not find(bytes, sub(h, 2, 4), 1, true) then
-    change(t, i, bytes .. sub(h, 2, 4) .. id, 1)
-    return ''
-  end
   local ids = under(t, h)
   local count = #ids
+  if count == 0 then
+    put(t, h, id)
+    return ''
+  end
   if ids[1] == COMMON then return add_common(h, id, bound, latest) end
   local packed = table.concat(ids)
   if place_of(packed, id) then return packed end

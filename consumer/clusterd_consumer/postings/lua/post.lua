@@ -17,22 +17,31 @@ write_values(sketches)
 
 local t = open('p')
 prefetch(t, table.concat(hashes))
-local reply, wanted = {}, {}
+local reply, wanted, added = {}, {}, 0
+local cache, dirty, numbers = t.cache, t.dirty, t.numbers
 for i = 4, #ARGV, 3 do
   local id, mine, found, seen = ARGV[i], ARGV[i + 2], {}, {}
   for at = 1, #mine, 4 do
-    local ids = propose(t, sub(mine, at, at + 3), id, bound, latest)
-    for place = 1, #ids, 4 do
-      local other = sub(ids, place, place + 3)
-      if other ~= id and not seen[other] then
-        seen[other] = true
-        found[#found + 1] = other
-        wanted[other] = true
+    local h = sub(mine, at, at + 3)
+    local head, bucket = sub(h, 2, 4), numbers[h]
+    local bytes = cache[bucket]
+    if not find(bytes, head, 1, true) then
+      -- Most values are new: nobody else is there.
+      cache[bucket], dirty[bucket], added = bytes .. head .. id, true, added + 1
+    else
+      local ids = propose(t, h, id, bound, latest)
+      for place = 1, #ids, 4 do
+        local other = sub(ids, place, place + 3)
+        if other ~= id and not seen[other] then
+          seen[other], wanted[other] = true, true
+          found[#found + 1] = other
+        end
       end
     end
   end
   reply[#reply + 1] = table.concat(found)
 end
+t.n = t.n + added
 close(t)
 
 if with_sketches then

@@ -22,7 +22,7 @@ fresh() { # NAME EXTRAS: an environment with only the wheel and those extras
 }
 
 fresh crawl scrapy,kafka
-"$work/crawl/bin/python" deploy/check_crawl_host.py
+"$work/crawl/bin/python" -I deploy/check_crawl_host.py
 fresh daemon daemon
-"$work/daemon/bin/python" deploy/check_daemon_host.py "$work/daemon/bin/clusterd"
+"$work/daemon/bin/python" -I deploy/check_daemon_host.py "$work/daemon/bin/clusterd"
 echo "wheel: $(basename "$wheel") works on a crawl host and on a daemon host"

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Final, Literal
 
 import mmh3
@@ -121,14 +120,14 @@ class Sketch:
     instead_of: str = ""
     #: The crawl waits for a verdict on `topics.VERDICTS`.
     wants_verdict: bool = False
+    #: The page says that there is no page (`soft_errors`): it justifies no skip.
+    soft_error: bool = False
 
 
 Values = npt.NDArray[np.uint64]
 
 #: What a token's hash is multiplied by for each later token of the shingle (2^64 divided by the golden ratio).
 MULTIPLIER: Final = 0x9E3779B97F4A7C15
-#: Tokens up to which the powers of the multiplier are kept (twice 128 KB).
-_POWERS_KEPT: Final = 16_384
 _KINDS: Final = {"min": 0, "v": 1, "mod": 2}
 EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
 
@@ -188,10 +187,12 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
     """Sketch a sequence of tokens given by their hashes."""
     if not len(hashes):
         return EMPTY
-    ordered = np.sort(fingerprints(hashes, profile.w))
-    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    distinct = np.sort(fingerprints(hashes, profile.w))
+    differ = distinct[1:] != distinct[:-1]
+    if np.count_nonzero(differ) < len(differ):
+        distinct = distinct[np.append(True, differ)]
     return StreamSketch(
-        values=sample(distinct, profile).astype("<u8").tobytes(),
+        values=sample(distinct, profile).astype("<u8", copy=False).tobytes(),
         shingles=len(distinct),
         tokens=len(hashes),
         text=text_identity(hashes),
@@ -201,29 +202,14 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
 def fingerprints(hashes: Hashes, w: int) -> Values:
     """Return the fingerprints of the shingles of a non-empty token sequence, in order, with repetitions."""
     w = min(w, len(hashes))
-    count = len(hashes) - w + 1
-    sums = np.zeros(count, np.uint64)
-    if len(hashes) < _POWERS_KEPT:  # a difference of prefix sums; powers cancel modulo 2^64, as the multiplier is odd
-        powers, inverses = _powers()
-        prefix = np.zeros(len(hashes) + 1, np.uint64)
-        np.cumsum(hashes * inverses[: len(hashes)], out=prefix[1:])
-        sums = (prefix[w:] - prefix[:-w]) * powers[w - 1 : w - 1 + count]
-    else:
-        for offset in range(w):
-            sums *= np.uint64(MULTIPLIER)
-            sums += hashes[offset : offset + count]
+    sums, width = hashes, 1
+    for bit in bin(w)[3:]:  # a window is two windows of half its width, and one token more where that is odd
+        sums = sums[:-width] * np.uint64(pow(MULTIPLIER, width, 1 << 64)) + sums[width:]
+        width *= 2
+        if bit == "1":
+            sums = sums[:-1] * np.uint64(MULTIPLIER) + hashes[width:]
+            width += 1
     return fmix64(sums) >> np.uint64(64 - FINGERPRINT_BITS)
-
-
-@cache
-def _powers() -> tuple[Values, Values]:
-    """The powers of the multiplier, and of its inverse modulo 2^64."""
-    made = []
-    for base in (MULTIPLIER, pow(MULTIPLIER, -1, 1 << 64)):
-        factors = np.full(_POWERS_KEPT, base, np.uint64)
-        factors[0] = 1
-        made.append(np.multiply.accumulate(factors))
-    return made[0], made[1]
 
 
 def sample(distinct: Values, profile: Profile) -> Values:
@@ -245,7 +231,7 @@ def text_identity(hashes: Hashes) -> int:
     """Return the identity of a token sequence: MurmurHash3 over its hashes, 8 bytes each, little-endian; 0 if empty."""
     if not len(hashes):
         return 0
-    return int(mmh3.hash64(hashes.astype("<u8").tobytes(), signed=False)[0]) or 1
+    return int(mmh3.hash64(hashes.astype("<u8", copy=False).tobytes(), signed=False)[0]) or 1
 
 
 def bag_identity(hashes: Hashes) -> int:

@@ -12,8 +12,11 @@ from clusterd.learning.deep_tokens import _Member as Member
 from clusterd.learning.generalize import GeneralRule, Options, generalize, key_order
 from clusterd.learning.generalize import _viewed as viewed
 from clusterd.learning.pairwise import PairwiseRule, pairwise_rule
+from clusterd.learning.publish import published
 from clusterd.learning.targets import generate_all_rules, select_targets
 from clusterd.learning.tokenize import Tokens, key_of, split_url, tokenize
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
 
 
 def written(tokens: Tokens) -> dict[str, str]:
@@ -382,6 +385,45 @@ class TestGeneralization:
         }
         for url in ("http://360.yahoo.com/blog-abc", "http://360.yahoo.com/anything"):
             assert not matches(rule.context, tokenizer.cut(tokenize(url)))
+
+    def test_360_yahoo_transformation_is_a_wildcard_once_targets_differ(self):
+        """Several owners, each with several names: no single target, so the token is irrelevant in friends-* only."""
+        random = Random(5)
+        clusters = [[f"http://360.yahoo.com/friends-{random_name(random)}" for _ in range(6)] for _ in range(6)]
+        (rule,) = learned(clusters, yahoo())
+        assert context_of(rule)["k(3.3,1.1)"] == "*"
+        assert changes_of(rule) == {"k(3.3,1.1)": "*"}
+        said = published("360.yahoo.com", rule.context, rule.changes)
+        assert said is not None
+        assert [(str(c.key), c.test, c.values) for c in said.context] == [("k(3,1)", "like", ("friends-*",))]
+        key = key_under(RuleSet("360.yahoo.com", 1, (said,)), "http://360.yahoo.com/friends-new")[0]
+        assert key == "http://360.yahoo.com/friends-*"
+
+    def test_without_deep_tokens_the_whole_component_is_a_wildcard(self):
+        (rule,) = learned(yahoo_clusters(), min_clusters=1)
+        assert context_of(rule)["k(3,1)"] == "*"
+        assert matches(rule.context, tokenize("http://360.yahoo.com/anything"))
+
+    def test_amazon_superfluous_component(self):
+        titles = ("Lord-Rings", "Dune", "Emma", "Ulysses", "Hamlet")
+        clusters = [
+            [f"http://www.amazon.com/{title}/dp/B00063{n}", f"http://www.amazon.com/dp/B00063{n}"]
+            for n, title in enumerate(titles)
+        ]
+        (rule,) = learned(clusters)
+        assert changes_of(rule) == {"k(3,3)": "DELETE"}
+        assert (context_of(rule)["k(3,3)"], context_of(rule)["k(4,2)"], context_of(rule)["k(5,1)"]) == ("*", "dp", "*")
+        unseen = "http://www.amazon.com/Middlemarch/dp/B0009"
+        assert transform(rule, unseen) == split_url("http://www.amazon.com/dp/B0009")
+        assert transform(rule, "http://www.amazon.com/Middlemarch/reviews/B0009") is None
+
+    def test_wikipedia_reference_under_a_wildcard(self):
+        titles = ("Casino_Royale", "Paris", "Berlin_Wall", "London", "Tea")
+        clusters = [[f"http://en.wikipedia.org/wiki/{t}", f"http://en.wikipedia.org/?title={t}"] for t in titles]
+        (rule,) = learned(clusters)
+        assert context_of(rule)["?title"] == "*"
+        assert changes_of(rule) == {"?title": "DELETE", "k(3,2)": "wiki", "k(4,1)": "copy(?title)"}
+        assert transform(rule, "http://en.wikipedia.org/?title=New") == split_url("http://en.wikipedia.org/wiki/New")
 
     def test_stanford_session_is_dropped_and_the_category_stays(self):
         clusters = [

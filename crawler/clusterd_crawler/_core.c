@@ -95,10 +95,9 @@ static PyObject *stream_sketch(const uint64_t *hashes, size_t count, const profi
     if (count) {
         Py_BEGIN_ALLOW_THREADS;
         distinct = sort_distinct(scratch, fingerprints(hashes, count, profile->w, scratch), sorted);
-        if (distinct != (size_t)-1) kept = sample(sorted, distinct, profile->kind, profile->size);
+        kept = sample(sorted, distinct, profile->kind, profile->size);
         identity = text_identity(hashes, count);
         Py_END_ALLOW_THREADS;
-        if (distinct == (size_t)-1) return PyErr_NoMemory();
     }
     return Py_BuildValue("(y#nnK)", (const char *)sorted, (Py_ssize_t)(kept * 8), (Py_ssize_t)distinct,
                          (Py_ssize_t)count, (unsigned long long)identity);

@@ -1,7 +1,7 @@
 /* Token hashes → fingerprints of shingles → the distinct ones in order → what a sketch keeps (see sketch.py).
  *
- * Fingerprints are uniform, so they are sorted by scattering them over about as many buckets as there are values, by
- * their highest bits, and sorting each bucket, which holds one or two: linear, about 6 ns a shingle.
+ * Fingerprints are uniform, so a radix sort of a few bits more than their number needs leaves hardly any out of order, and
+ * has no branch to be predicted wrongly: linear, about 3 ns a shingle.
  */
 #ifndef CLUSTERD_SHINGLES_H
 #define CLUSTERD_SHINGLES_H
@@ -12,8 +12,11 @@
 
 #define FINGERPRINT_BITS 40
 #define MULTIPLIER 0x9E3779B97F4A7C15ULL
-#define MAX_BUCKET_BITS 20
-#define SMALL_BUCKET 32
+#define DIGIT_BITS 8
+#define DIGITS (1 << DIGIT_BITS)
+#define SPARE_BITS 4
+/* Most places that values are moved by, a value, before they are sorted otherwise. */
+#define MAX_MOVES 4
 
 enum kind { KIND_MIN = 0, KIND_V = 1, KIND_MOD = 2 };
 
@@ -39,43 +42,53 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sort values that are out of order by a few places only. */
+/* Sort values that are out of order by a few places only; others, which somebody has sought out, as any numbers. */
 static void sort_nearly_sorted(uint64_t *values, size_t count) {
+    size_t moves = 0;
     for (size_t i = 1; i < count; i++) {
         uint64_t value = values[i];
         size_t j = i;
         for (; j > 0 && values[j - 1] > value; j--) values[j] = values[j - 1];
         values[j] = value;
+        moves += i - j;
+        if (moves > MAX_MOVES * count) {
+            qsort(values, count, sizeof *values, by_value);
+            return;
+        }
     }
 }
 
-/* Sort `values` into `sorted` and drop repetitions; returns how many are left, or (size_t)-1 without memory. */
-static size_t sort_distinct(const uint64_t *values, size_t count, uint64_t *sorted) {
-    int bits = 4;
-    while (bits < MAX_BUCKET_BITS && ((size_t)1 << bits) < count) bits++;
-    int shift = FINGERPRINT_BITS - bits;
-    size_t buckets = (size_t)1 << bits;
-    uint32_t *ends = calloc(buckets + 1, sizeof *ends), largest = 0;
-    if (!ends) return (size_t)-1;
-    for (size_t i = 0; i < count; i++) ends[(values[i] >> shift) + 1]++;
-    for (size_t b = 0; b < buckets; b++) {
-        if (ends[b + 1] > largest) largest = ends[b + 1];
-        ends[b + 1] += ends[b];
+/* Order by the digit at `shift`, values of one digit as they stood. */
+static void sort_by_digit(const uint64_t *from, size_t count, int shift, uint64_t *to) {
+    size_t places[DIGITS] = {0}, place = 0;
+    for (size_t i = 0; i < count; i++) places[from[i] >> shift & (DIGITS - 1)]++;
+    for (int digit = 0; digit < DIGITS; digit++) {
+        size_t held = places[digit];
+        places[digit] = place;
+        place += held;
     }
-    for (size_t i = 0; i < count; i++) sorted[ends[values[i] >> shift]++] = values[i];
-    if (largest > SMALL_BUCKET) { /* text that repeats itself, or many values by chance or malice; ends[b] ends bucket b */
-        for (size_t b = 0, start = 0; b < buckets; start = ends[b++])
-            if (ends[b] - start > SMALL_BUCKET) qsort(sorted + start, ends[b] - start, sizeof *sorted, by_value);
+    for (size_t i = 0; i < count; i++) to[places[from[i] >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+/* Sort `values`, whose order is lost, into `sorted`, and drop repetitions; returns how many are left. */
+static size_t sort_distinct(uint64_t *values, size_t count, uint64_t *sorted) {
+    int bits = 2 * DIGIT_BITS;
+    while (bits < FINGERPRINT_BITS && count >> (bits - SPARE_BITS)) bits += DIGIT_BITS;
+    uint64_t *from = values, *to = sorted;
+    for (int shift = FINGERPRINT_BITS - bits; shift < FINGERPRINT_BITS; shift += DIGIT_BITS) {
+        sort_by_digit(from, count, shift, to);
+        uint64_t *taken = from;
+        from = to;
+        to = taken;
     }
-    free(ends);
-    sort_nearly_sorted(sorted, count);
+    sort_nearly_sorted(from, count);
     size_t kept = 0;
-    for (size_t i = 0; i < count; i++) { /* no branch: one value more is written than is kept */
-        uint64_t value = sorted[i];
-        kept += i > 0 && value != sorted[kept];
-        sorted[kept] = value;
+    for (size_t i = 0; i + 1 < count; i++) { /* no branch: the last of equal values stays */
+        sorted[kept] = from[i];
+        kept += from[i] != from[i + 1];
     }
-    return count ? kept + 1 : 0;
+    if (count) sorted[kept++] = from[count - 1];
+    return kept;
 }
 
 /* Keep in place what the profile's kind keeps of distinct ascending values; returns how many. */

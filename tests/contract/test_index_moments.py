@@ -1,0 +1,122 @@
+"""What happens at the worst moment: another worker acts between two chosen store operations of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from clusterd.clusters.redis_index import RedisIndex
+from clusterd_consumer.redis_connection import Client, connect
+from clusterd_consumer.redis_scripts import Calls, Script
+
+from tests.contract.index_world import expected, page, partition, settled
+
+A, B, C, D, E = (f"http://h.example/{letter}" for letter in "abcde")
+LEFT, RIGHT, BRIDGE = range(100), range(1000, 1100), [*range(100), *range(1000, 1100)]
+ELSEWHERE = range(7000, 7100)
+
+
+class Interrupted(Calls):
+    """Calls that let something else happen before a script of this name runs for the nth time."""
+
+    def __init__(self, client: Client, name: str, nth: int, act: Callable[[], None]) -> None:
+        super().__init__(client)
+        self._name, self._left, self._act = name, nth, act
+
+    def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
+        if script.name == self._name:
+            self._left -= 1
+            if self._left == 0:
+                self._act()
+        return super().run(script, base, arguments)
+
+
+def interrupted(url: str, prefix: str, name: str, nth: int, act: Callable[[], None]) -> RedisIndex:
+    return RedisIndex(url, prefix, calls=lambda client: Interrupted(client, name, nth, act))
+
+
+@pytest.mark.parametrize("name", ["sketches", "withdraw", "dismiss", "near", "part", "move"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("come", [[D], [D, E]])
+def test_a_bridge_that_comes_while_a_cluster_parts(
+    redis_url: str, prefix: str, name: str, nth: int, come: list[str]
+) -> None:
+    """A and C were held together by B, which left; while they are parted, D (and E) hold them together again."""
+    other = RedisIndex(redis_url, prefix)
+    crawl = [page(A, 1, LEFT), page(B, 1, BRIDGE), page(C, 1, RIGHT), page(B, 2, ELSEWHERE)]
+    arrivals = [page(url, 1, BRIDGE, order=url) for url in come]
+    happened: list[bool] = []
+
+    def arrive() -> None:
+        happened.append(True)
+        other.apply(arrivals)
+
+    index = interrupted(redis_url, prefix, name, nth, arrive)
+    for one in crawl:
+        other.apply([one])
+    settled(index)
+    if not happened:
+        arrive()
+    settled(index)
+    assert partition(index) == expected([*crawl, *arrivals])
+    for opened in (index, other):
+        opened.close()
+
+
+@pytest.mark.parametrize("name", ["register", "post", "link"])
+def test_a_candidate_that_departs_while_two_pages_are_on_their_way_to_it(
+    redis_url: str, prefix: str, name: str
+) -> None:
+    """D and E resemble B, not each other; B changes before they are linked to it: they stay apart."""
+    other = RedisIndex(redis_url, prefix)
+    other.apply([page(B, 1, BRIDGE)])
+
+    def depart() -> None:
+        other.apply([page(B, 2, ELSEWHERE)])
+        settled(other)
+        other.expire(10**9)
+
+    index = interrupted(redis_url, prefix, name, 1, depart)
+    index.apply([page(D, 1, LEFT), page(E, 1, RIGHT)])
+    settled(index)
+    current = [page(D, 1, LEFT), page(E, 1, RIGHT), page(B, 2, ELSEWHERE)]
+    assert partition(index) == expected(current)
+    assert entries(redis_url, prefix) == entries_of(redis_url, prefix, current)
+    for opened in (index, other):
+        opened.close()
+
+
+@pytest.mark.parametrize("name", ["post", "link"])
+def test_a_page_that_changes_while_it_is_posted_leaves_no_posting(redis_url: str, prefix: str, name: str) -> None:
+    """A newer version of D arrives while the first is on its way: what is posted late is withdrawn all the same."""
+    other = RedisIndex(redis_url, prefix)
+
+    def change() -> None:
+        other.apply([page(D, 2, ELSEWHERE)])
+        other.settle()
+
+    index = interrupted(redis_url, prefix, name, 1, change)
+    (outcome,) = index.apply([page(D, 1, LEFT)])
+    assert outcome.new
+    settled(index)
+    index.expire(10**9)
+    settled(index)
+    assert entries(redis_url, prefix) == entries_of(redis_url, prefix, [page(D, 2, ELSEWHERE)])
+    for opened in (index, other):
+        opened.close()
+
+
+def entries(url: str, prefix: str) -> tuple[int, int]:
+    """Return how many postings and contents a store holds."""
+    with connect(url) as client:
+        postings, contents = client.hmget(f"{prefix}{{0}}:m", "pn", "contents")
+    return int(postings), int(contents)
+
+
+def entries_of(url: str, prefix: str, sketches: Sequence[Any]) -> tuple[int, int]:
+    """Return how many it would hold had only these been applied."""
+    index = RedisIndex(url, f"{prefix}fresh:")
+    index.apply(sketches)
+    index.close()
+    return entries(url, f"{prefix}fresh:")

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
+from clusterd.learning.aliases import aliases
 from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, PathEdit, Replace, Sort
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 
@@ -162,6 +163,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     found += [(Drop(dropped), 0) for dropped in joint(names)]
+    found += [(alias, 0) for alias in aliases(snapshot, duplicates(snapshot))]
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
     return found[:CANDIDATES]
 

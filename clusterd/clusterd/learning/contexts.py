@@ -19,7 +19,7 @@ from typing import Final, cast
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.edits import CandidateEdit
+from clusterd.learning.edits import CandidateEdit, PathEdit
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
 from clusterd.learning.trials import Outcome, judge, lower_bound
 
@@ -115,6 +115,8 @@ class Proposal:
 def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator[Attribute]:
     """Yield the keys that a context can be narrowed or closed by: places in the path, then parameters."""
     yield from path_attributes(snapshot)
+    if isinstance(edit, PathEdit) and edit.beyond:
+        yield component_attribute(snapshot, edit.beyond)
     present = np.unique(snapshot.shape[rows])
     names: dict[ColumnKey, None] = {}
     for number in present.tolist():
@@ -150,6 +152,18 @@ def _path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
                 text = parts[index]
             table[number] = numbers.setdefault(text, len(numbers) + 1)
         yield Attribute(name, table[snapshot.path], start=start, end=end, texts=["", *numbers])
+
+
+def component_attribute(snapshot: Snapshot, start: int) -> Attribute:
+    """Return the component at a place from the start as a key."""
+    items = snapshot.evidence.paths.items
+    numbers: dict[str, int] = {}
+    table = np.zeros(len(items), np.int64)
+    for number in np.unique(snapshot.path).tolist():
+        parts = str(items[number]).split("/")
+        if start - 3 < len(parts):
+            table[number] = numbers.setdefault(parts[start - 3], len(numbers) + 1)
+    return Attribute(f"component {start}", table[snapshot.path], start=start, texts=["", *numbers])
 
 
 class Trials:

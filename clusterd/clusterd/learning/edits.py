@@ -270,6 +270,8 @@ class PathEdit:
     #: Conditions without which the edit is not meant.
     needs: tuple[Condition, ...] = ()
     own: tuple[ColumnKey, ...] = ()
+    #: Place from the start of a further component that the context is narrowed and closed by (0: none).
+    beyond: int = 0
 
     @property
     def transformation(self) -> tuple[Edit, ...]:

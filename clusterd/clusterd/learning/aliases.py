@@ -1,0 +1,88 @@
+"""One folder under several names: ``/manual/x`` is ``/docs/2.4/x`` and ``/docs/current/x``.
+
+Pages of one content and one query whose paths end alike propose that what stands before is another name of it (Koppula
+et al. 2010, algorithm 3, of whole components). The longer prefix is replaced by the shorter one, of two of one length
+the one met later, so that names never run in a circle. Old versions of a manual agree with the current one on half of
+their pages: therefore a prefix says nothing about folders below it of which no page was compared. Files that lie
+directly in the folder, and each folder below it, are judged on pages of their own (`contexts`).
+
+Cost: linear in the pages of a content, of which at most `COMPARED` are compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.edits import PathEdit
+from clusterd.learning.evidence import Rows, Snapshot
+
+#: Fewest contents that propose an alias before it is judged.
+PROPOSED: Final = 4
+#: Most pages of one content that are compared.
+COMPARED: Final = 100
+#: Most components of a prefix.
+LONGEST: Final = 6
+#: Most aliases judged at a time.
+ALIASES: Final = 16
+
+Prefix = tuple[str, ...]
+
+
+def aliases(snapshot: Snapshot, clusters: Iterator[Rows]) -> list[PathEdit]:
+    """Return the prefix replacements that are worth judging, those of most contents first."""
+    counts: Counter[tuple[Prefix, Prefix]] = Counter()
+    for rows in clusters:
+        counts.update(set(_pairs(snapshot, rows[:COMPARED])))
+    found: list[PathEdit] = []
+    for (gone, kept), count in counts.most_common(ALIASES):
+        if count >= PROPOSED:
+            found += [_alias(gone, kept, deep=True), _alias(gone, kept, deep=False)]
+    return found
+
+
+def _pairs(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Prefix, Prefix]]:
+    """Yield (prefix that goes, prefix that stays) of the pages of one content that have one query."""
+    path = snapshot.path[rows]
+    if (path == path[0]).all():
+        return
+    items, table = snapshot.evidence.paths.items, snapshot.evidence.paths.table()
+    rest = snapshot.key[rows] - table[path]
+    for query in np.unique(rest):
+        numbers = dict.fromkeys(path[rest == query].tolist())
+        paths = sorted((str(items[number]).split("/") for number in numbers), key=len)
+        for at, path in enumerate(paths[1:], 1):
+            for other in {0, at - 1}:
+                yield from _prefixes(paths[other], path)
+
+
+def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix]]:
+    """Yield what stands before the components in which two paths end alike."""
+    end = 0
+    while end < len(kept) and kept[-1 - end] == gone[-1 - end]:
+        end += 1
+    before, after = gone[: len(gone) - end], kept[: len(kept) - end]
+    if end and before and before != after and len(before) <= LONGEST:
+        yield tuple(before), tuple(after)
+
+
+def _alias(gone: Prefix, kept: Prefix, *, deep: bool) -> PathEdit:
+    """Return the replacement of a prefix: in folders below it (``deep``), or of files directly in it."""
+    size = len(gone)
+    replaced = [
+        Edit(Key(start=3 + at), "set", new) for at, (old, new) in enumerate(zip(gone, kept, strict=False)) if old != new
+    ]
+    surplus = [Edit(Key(start=3 + at), "delete") for at in reversed(range(len(kept), size))]
+    prefix = [Condition(Key(start=3 + at), "is", (part,)) for at, part in enumerate(gone)]
+
+    def change(parts: list[str]) -> list[str] | None:
+        if tuple(parts[:size]) != gone or (len(parts) < size + 2 if deep else len(parts) != size + 1):
+            return None
+        return [*kept, *parts[size:]]
+
+    place = Condition(Key(start=4 + size), "any") if deep else Condition(Key(), "depth", (str(size + 1),))
+    return PathEdit((*replaced, *surplus), change, (*prefix, place), beyond=3 + size if deep else 0)

@@ -1,0 +1,95 @@
+"""One folder under several names: what is learned, and what pages that differ forbid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+
+HOST = "example.com"
+
+
+def learned(paths: Iterable[tuple[str, int]]) -> RuleSet:
+    """Return the rules that a learner makes of (path, content), learning once at the end."""
+    learner = Learner(HOST)
+    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
+    return learner.learn(1) or RuleSet(HOST, 0, ())
+
+
+def key(rules: RuleSet, path: str) -> str:
+    """Return the key of a path."""
+    return key_under(rules, f"http://{HOST}/{path}")[0]
+
+
+@pytest.mark.parametrize("other", ["docs/2.4", "docs/current", "guide", "a/b/c/d"])
+def test_a_second_name_of_a_folder_is_learned_for_files_in_it_and_in_folders_below(other: str) -> None:
+    pages = [
+        (f"{name}/{folder}page{n}.html", 100 * len(folder) + n)
+        for name in ("manual", other)
+        for folder in ("", "mod/")
+        for n in range(30)
+    ]
+
+    rules = learned(pages)
+
+    assert key(rules, f"{other}/new.html") == key(rules, "manual/new.html")
+    assert key(rules, f"{other}/mod/new.html") == key(rules, "manual/mod/new.html")
+
+
+def test_folders_in_which_no_page_was_compared_stay_apart() -> None:
+    pages = [(f"{name}/mod/page{n}.html", n) for name in ("manual", "docs/2.4") for n in range(40)]
+
+    rules = learned(pages)
+
+    assert rules.rules
+    assert key(rules, "docs/2.4/howto/page1.html") != key(rules, "manual/howto/page1.html")
+    assert key(rules, "docs/2.4/index.html") != key(rules, "manual/index.html")
+
+
+def test_an_old_version_that_agrees_on_half_of_the_pages_is_no_alias() -> None:
+    pages = [("current", f"page{n}.html", n) for n in range(200)]
+    pages += [("old", f"page{n}.html", n if n % 2 else 1000 + n) for n in range(200)]
+
+    rules = learned((f"docs/{version}/{page}", content) for version, page, content in pages)
+
+    fresh = [f"fresh{n}.html" for n in range(50)]
+    assert not [page for page in fresh if key(rules, f"docs/old/{page}") == key(rules, f"docs/current/{page}")]
+    differing = [f"page{n}.html" for n in range(0, 200, 2)]
+    assert not [page for page in differing if key(rules, f"docs/old/{page}") == key(rules, f"docs/current/{page}")]
+
+
+def test_of_an_old_version_the_folders_that_agree_are_merged_and_the_others_are_not() -> None:
+    pages = []
+    for version in ("current", "old"):
+        pages += [(f"docs/{version}/stable/page{n}.html", n) for n in range(60)]
+        pages += [(f"docs/{version}/changed/page{n}.html", 100 + n + 1000 * (version == "old")) for n in range(60)]
+
+    rules = learned(pages)
+
+    assert key(rules, "docs/old/stable/new.html") == key(rules, "docs/current/stable/new.html")
+    assert key(rules, "docs/old/changed/new.html") != key(rules, "docs/current/changed/new.html")
+
+
+def test_an_error_page_under_both_names_is_no_evidence() -> None:
+    pages = [(f"{name}/mod/page{n}.html", 7) for name in ("manual", "docs/2.4") for n in range(200)]
+
+    rules = learned(pages)
+
+    assert key(rules, "docs/2.4/other/a.html") != key(rules, "manual/other/a.html")
+
+
+def test_keys_are_fixed_points() -> None:
+    pages = [
+        (f"{name}/mod/page{n}.html", n) for name in ("manual", "docs/2.4", "docs/current", "doc") for n in range(40)
+    ]
+
+    rules = learned(pages)
+
+    keys = {key(rules, f"{name}/mod/new.html") for name in ("manual", "docs/2.4", "docs/current", "doc")}
+    assert len(keys) == 1
+    (found,) = keys
+    assert key_under(rules, found)[0] == found

@@ -31,6 +31,8 @@ from clusterd.learning.tokenize import Slot, View, in_view, slots_of
 
 MAJORITY, THRESHOLD = 0.5, 3
 MAX_KEYS = 64
+#: Keys whose gain is computed: a host that makes up names for every URL costs no more.
+MAX_RANKED = 256
 #: Tests of a generalized context besides a literal value.
 ANY, ABSENT = "*", None
 
@@ -190,9 +192,12 @@ def entropy(counts: Iterable[int]) -> float:
 def key_order(examples: Sequence[_Example]) -> list[Slot]:
     """Return the keys in the order in which the tree takes them: by information gain, then by distinct values (A14)."""
     tables: dict[Slot, dict[str, Counter[Transformation]]] = defaultdict(lambda: defaultdict(Counter))
+    frequent = Counter(slot for example in examples for slot in example.context).most_common(MAX_RANKED)
+    ranked = {slot for slot, _ in frequent}
     for example in examples:
         for slot, value in example.context.items():
-            tables[slot][value][example.changes] += 1
+            if slot in ranked:
+                tables[slot][value][example.changes] += 1
     whole = Counter(example.changes for example in examples)
     base = entropy(whole.values())
 
@@ -214,7 +219,9 @@ def _paths(members: list[_Example], order: dict[Slot, int], options: Options) ->
     frequent = Counter(slot for example in members for slot in example.context).most_common(MAX_KEYS)
     touched = {slot for slot, _ in members[0].changes}
     counted = {slot for slot, count in frequent if count > 1 or len(members) == 1}
-    keys = sorted(counted | (touched & slots_of([members[0].context])), key=order.__getitem__)
+    keys = sorted(
+        counted | (touched & slots_of([members[0].context])), key=lambda slot: (order.get(slot, len(order)), slot)
+    )
     nodes: list[tuple[Context, list[_Example]]] = [((), members)]
     for slot in keys:
         grown: list[tuple[Context, list[_Example]]] = []

@@ -34,6 +34,8 @@ TRANSFORMATIONS, CONTEXTS, SAMPLED = (10, 80, 4), (6, 48, 6), (5, 200, 3)
 SMALL_HOST = 100
 #: Components of a common prefix that a context may name, and differing components that are one proposal.
 PREFIX, WILDCARDS = 4, 3
+#: Query keys of a pair that its contexts may name: a URL with more is a trap's.
+NAMES = 12
 KEEP: Slot = ("?", 0, 0, 0, 0)
 FAMILY: tuple[Slot, Change] = (("", 0, 0, 0, 0), Change("family"))
 
@@ -129,10 +131,12 @@ def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Ite
     """
     bases = [tuple(sorted(base)) for base in _path_contexts(source.path, target.path, changes)]
     theirs = dict(target.query)
-    names = [name for name, _ in source.query if name in theirs]
+    names = [name for name, _ in source.query if name in theirs][:NAMES]
     extras: list[Context] = [()]
     extras += [((("?" + name, 1, 0, 0, 0), ANY),) for name in names]
-    extras += [((("?" + name, 1, 0, 0, 0), value),) for name, value in source.query if theirs.get(name) == value]
+    extras += [((("?" + name, 1, 0, 0, 0), value),) for name, value in source.query if theirs.get(name) == value][
+        :NAMES
+    ]
     extras += _seen_values(source, theirs)
     blind = any(change.op in {"keep", "family"} or change.value == ANY for _, change in changes)
     for base in bases:
@@ -146,7 +150,7 @@ def _seen_values(source: UrlParts, theirs: dict[str, str]) -> list[Context]:
     own: Context = tuple(
         sorted((("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs)
     )
-    alone: list[Context] = [(condition,) for condition in own]
+    alone: list[Context] = [(condition,) for condition in own[:NAMES]]
     return [*alone, own] if len(own) > 1 else alone
 
 

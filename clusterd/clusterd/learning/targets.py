@@ -58,7 +58,8 @@ def select_sources(
     for members in ordered:
         share = int((limit - len(chosen)) * len(members) / len(urls)) if len(chosen) < limit else 0
         chosen += members[1 : 1 + share]
-    rest = [parts for members in ordered for parts in members[1:] if parts not in set(chosen)]
+    taken = set(chosen)
+    rest = [parts for members in ordered for parts in members[1:] if parts not in taken]
     return (chosen + random.sample(rest, min(len(rest), max(0, limit - len(chosen)))))[:limit]
 
 

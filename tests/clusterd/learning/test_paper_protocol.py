@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
-from clusterd.learning.columns import Columns
+from clusterd.learning.columns import MAX_NAMES, Columns
 from clusterd.learning.generalize import ANY
 from clusterd.learning.pairwise import DELETE, Change
-from clusterd.learning.proposals import KEEP, PAIRS, pairs_of
+from clusterd.learning.proposals import KEEP, PAIRS, contexts, pairs_of, transformations
 from clusterd.learning.protocol import clusters_of, halves, learn, measure, rules_at, sort_rule, split_protocol
 from clusterd.learning.publish import published
 from clusterd.learning.targets import SOURCES, select_sources
@@ -240,3 +240,32 @@ class TestPublished:
         done = measure({}, test)
         assert done.urls == done.keys
         assert done.false == 0
+
+
+class TestHostile:
+    """Crafted hosts cost bounded time: counted in steps, not in seconds."""
+
+    def test_contexts_of_a_pair_are_bounded_whatever_its_parameters(self):
+        query = "&".join(f"p{n}=1" for n in range(500))
+        source, target = split_url(f"http://a.test/x/y/z?{query}&q=1"), split_url(f"http://a.test/x/y/z?{query}")
+        found = [
+            context for changes in transformations(source, target) for context in contexts(source, target, changes)
+        ]
+        assert len(found) <= 2 * 8 * 40
+
+    def test_names_made_up_for_every_url_are_learned_from_in_bounded_work(self):
+        random = Random(1)
+        rows = [
+            Row(f"http://a.test/?id={n}&" + "&".join(f"{random.getrandbits(40):x}=1" for _ in range(20)), n)
+            for n in range(150)
+            for _ in range(3)
+        ]
+        (found,) = [learn(host, clusters, 0) for host, clusters in clusters_of(rows).items()]
+        assert len(found.evidence.columns.columns) <= MAX_NAMES
+        assert sum(map(len, found.evidence.proposals)) <= 140 * 48
+
+    @given(st.lists(st.text(max_size=30), min_size=2, max_size=8, unique=True))
+    @settings(deadline=None, max_examples=60)
+    def test_no_text_is_an_error(self, texts):
+        rows = [Row("http://a.test/" + text, n // 2) for n, text in enumerate(texts)]
+        assert len(split_protocol([*rows, *forum(8)], 0.5, 1)) == 5

@@ -55,9 +55,9 @@ def _pairs(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Prefix, Prefix]]:
     for query in np.unique(rest):
         numbers = dict.fromkeys(path[rest == query].tolist())
         paths = sorted((str(items[number]).split("/") for number in numbers), key=len)
-        for at, path in enumerate(paths[1:], 1):
+        for at, parts in enumerate(paths[1:], 1):
             for other in {0, at - 1}:
-                yield from _prefixes(paths[other], path)
+                yield from _prefixes(paths[other], parts)
 
 
 def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix]]:

@@ -34,6 +34,7 @@ DIALOG: Final = 1048576
 TERM: Final = 2097152
 FOREIGN: Final = 4194304  #: its content is not HTML
 CHOICE: Final = 8388608  #: holds options only
+HEADING: Final = 16777216  #: says what the page is about
 
 _WORDS_OF: Final = {
     INLINE: "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb s samp small "
@@ -62,6 +63,7 @@ _WORDS_OF: Final = {
     TERM: "dt dd",
     FOREIGN: "svg",
     CHOICE: "select",
+    HEADING: "h1",
 }
 
 
@@ -92,7 +94,7 @@ NAMES: Final = frozenset(
     nav-wrapper mega-menu off-canvas offcanvas
     sidebar side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2
     sidebar-wrapper sphinxsidebar sphinxsidebarwrapper bd-sidebar wy-nav-side md-sidebar widget-area widgets
-    breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail trail youarehere
+    breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail trail youarehere pageid
     footer site-footer page-footer pagefooter footer-wrapper footer-container footer-links globalfooter global-footer
     footerbar copyright colophon
     site-header siteheader globalheader global-header masthead banner topbar top-bar headerbar header-nav

@@ -30,11 +30,11 @@ static int in_a_main(const walk_t *w, const span_t *span) {
     return 0;
 }
 
-/* Steps 2 to 4: add to what calls itself chrome; no spans at all where nothing would remain. */
+/* Steps 2 to 5: add to what calls itself chrome; no spans at all where nothing would remain. */
 static void decide_spans(walk_t *w, spans_t *spans) {
     size_t letters = w->letters - w->chrome_letters - w->title_letters, in_mains = 0, in_dense = 0;
     for (int i = 0; i < w->main_count; i++) in_mains += w->mains[i].letters;
-    int by_main = in_mains && in_mains * MAIN_SHARE >= letters;
+    int by_main = in_mains && in_mains * MAIN_SHARE >= letters, headed = by_main ? w->headed_in_main : w->headed;
     if (by_main) {
         letters = in_mains;
         add_gaps(w, spans);
@@ -48,6 +48,8 @@ static void decide_spans(walk_t *w, spans_t *spans) {
             if (!by_main || in_a_main(w, d)) add_span(w, spans, d->start, d->end, 0);
         }
     }
+    if (headed && w->title_letters && w->title_letters * TITLE_REST <= letters)
+        add_span(w, spans, w->title.start, w->title.end, 0);
     if (!letters) spans->count = 0;
 }
 

@@ -24,6 +24,9 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
 #define DENSE_LINKS 5
 #define DENSE_PERCENT 85
 #define DENSE_REST 3
+#define TITLE_REST 3
+
+#define NO_HEADING ((size_t)-1)
 
 typedef struct {
     size_t start, end, letters;
@@ -56,6 +59,8 @@ typedef struct {
     open_t stack[MAX_DEPTH];
     int depth, odd, hidden, chrome, scopes, foreign, in_main, link_depth;
     size_t letters, chrome_letters, link_letters, links, formatting, reopened, title_letters;
+    size_t heading; /* letters where the open h1 began; NO_HEADING where none is open */
+    int headed, headed_in_main;
     span_t title;
     spans_t cut, dense;
     span_t mains[MAX_MAINS];
@@ -267,11 +272,20 @@ static void close_element(walk_t *w, slice_t name) {
     }
 }
 
+static void end_heading(walk_t *w) {
+    if (w->heading != NO_HEADING && w->heading < w->letters && !w->chrome) {
+        w->headed = 1;
+        w->headed_in_main |= w->in_main;
+    }
+    w->heading = NO_HEADING;
+}
+
 static void end_element(walk_t *w, const tag_t *tag) {
     uint32_t bits = tag->bits;
     if (!(bits & INLINE)) line_break(w);
     if (w->foreign && bits & ~(uint32_t)(INLINE | LINK) && !(bits & FOREIGN)) irregular(w);
     if (bits & (VOID | RAW | ESCAPABLE)) return;
+    if (bits & HEADING) end_heading(w);
     if (!(bits & (CONTAINER | IMPLIED)) && w->formatting) w->formatting--;
     open_t *t = top(w);
     if (t && t->bits & TABLE && bits & (CELL | ROW)) t->cell = 0;
@@ -371,6 +385,7 @@ static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *
     if (bits & (RAW | ESCAPABLE)) return pass_unparsed(w, tag, p);
     if (bits & VOID) return p;
     check_nesting(w, tag);
+    if (bits & HEADING) w->heading = w->letters;
     if (bits & LINK && has(tag, A_HREF)) {
         if (w->link_depth >= 0) irregular(w);
         w->link_depth = w->depth;
@@ -418,6 +433,7 @@ static const uint8_t *read_markup(walk_t *w, const uint8_t *p) {
 
 static void walk_markup(walk_t *w, const uint8_t *p) {
     w->link_depth = -1;
+    w->heading = NO_HEADING;
     w->title = (span_t){(size_t)-1, (size_t)-1, 0};
     while (p < w->end && !(w->flags & NO_MEMORY)) {
         const uint8_t *tag = memchr(p, '<', (size_t)(w->end - p));

@@ -8,7 +8,9 @@ what is chrome (`chrome`), and how much of a block is links. At the end, from th
 2. where ``<main>`` or ``role=main`` holds a quarter of what is left, the rest of the page is not main text;
 3. blocks of five links and more, in which links hold 85 % of the letters, are not main text, as long as what remains
    is at least twice as much as all of them (a listing is content);
-4. where nothing would remain, everything is main text. A title always is.
+4. the title is main text, unless a first heading (``h1``) is and the rest is three times as much: many a system titles
+   its login form, its search and its lists with the name of the page that they were reached from;
+5. where nothing would remain, everything is main text.
 
 An image's ``alt`` is not text: it is not shown, and templates fill it with file names and with what is there anyway.
 
@@ -50,6 +52,7 @@ MAIN_SHARE: Final = 4  # <main> counts where it has at least 1/4 of the letters
 DENSE_LINKS: Final = 5
 DENSE_PERCENT: Final = 85
 DENSE_REST: Final = 3  # dense blocks go where they have at most 1/3 of the letters
+TITLE_REST: Final = 3  # a title gives way to a heading where the rest has 3 times its letters
 
 CHROME_BEGINS: Final = b"\x01"
 CHROME_ENDS: Final = b"\x02"
@@ -127,6 +130,10 @@ class Walk:
     reopened: int = 0
     title: Span = (-1, -1)
     title_letters: int = 0
+    #: Letters where the open ``h1`` began; -1 where none is open. Then, whether one had any, on the page and in main.
+    heading: int = -1
+    headed: bool = False
+    headed_in_main: bool = False
     cut: list[Span] = field(default_factory=list)
     dense: list[tuple[int, int, int]] = field(default_factory=list)
     mains: list[tuple[int, int, int]] = field(default_factory=list)
@@ -228,6 +235,8 @@ class Walk:
         if bits & chrome.VOID:
             return end
         self._check_nesting(name, bits)
+        if bits & chrome.HEADING:
+            self.heading = self.letters
         if bits & chrome.LINK and b"href" in attributes:
             if self.link_depth >= 0:
                 self._irregular()
@@ -315,6 +324,8 @@ class Walk:
             self._irregular()
         if bits & (chrome.VOID | chrome.RAW | chrome.ESCAPABLE):
             return
+        if bits & chrome.HEADING:
+            self._end_heading()
         if not bits & (chrome.CONTAINER | chrome.IMPLIED) and self.formatting:
             self.formatting -= 1
         if self.stack and self.stack[-1].bits & chrome.TABLE and bits & (chrome.CELL | chrome.ROW):
@@ -325,6 +336,12 @@ class Walk:
             if self.link_depth != len(self.stack):
                 self._irregular()
             self.link_depth = -1
+
+    def _end_heading(self) -> None:
+        if 0 <= self.heading < self.letters and not self.chrome:
+            self.headed = True
+            self.headed_in_main |= self.in_main
+        self.heading = -1
 
     def _close(self, name: bytes) -> None:
         """Close the innermost open element of that name, with what is open inside it; never across a table."""
@@ -405,15 +422,19 @@ class Walk:
         letters = self.letters - self.chrome_letters - self.title_letters
         spans = list(self.cut)
         dense = self.dense
+        headed = self.headed
         in_mains = sum(count for _, _, count in self.mains)
         if in_mains and in_mains * MAIN_SHARE >= letters:
             letters = in_mains
+            headed = self.headed_in_main
             spans += self._gaps()
             dense = [d for d in dense if any(start <= d[0] and d[1] <= end for start, end, _ in self.mains)]
         in_dense = sum(count for _, _, count in dense)
         if in_dense * DENSE_REST <= letters:
             letters -= in_dense
             spans += [(start, end) for start, end, _ in dense]
+        if headed and 0 < self.title_letters * TITLE_REST <= letters:
+            spans.append(self.title)
         return self._with_marks(sorted(spans)) if letters > 0 and spans else bytes(self.out)
 
     def _gaps(self) -> list[Span]:

@@ -69,6 +69,7 @@ def test_visible_text(html: str, expected: str) -> None:
         "<table><tr><td class=sidebar>menu</td></tr></table>",
         "<ul class=breadcrumb><li>menu<li>menu</ul>",
         "<p class=footer>menu",
+        "<div class=pageId><span>menu</span></div>",
         "<select><option>menu</select>",
         "<ul>" + "<li><a href=x>menu</a>" * 6 + "</ul>",
     ],
@@ -106,6 +107,20 @@ def test_main_elements_hold_the_main_text() -> None:
     assert main(page) == "T " + shown(STORY)
     small = f"<main>tiny</main><div>{STORY * 3}</div>"
     assert shown(STORY) in main(small)
+
+
+def test_a_title_gives_way_to_the_heading_of_a_text_that_is_longer() -> None:
+    form = "<h1>Log in</h1><p>You are not logged in. Enter your name and your password below.</p>"
+    assert main(f"<title>Page 1 [Wiki]</title>{form}") == main(f"<title>Page 2 [Wiki]</title>{form}") == main(form)
+    page = f"<title>T</title><h1>around</h1><main>{STORY}</main>"
+    assert main(page) == main(f"<title>T</title><main>{STORY}</main>") != main(f"<main>{STORY}</main>")
+    for kept in (
+        f"<header><h1>T</h1></header>{STORY}",
+        "<h1></h1>" + STORY,
+        "<h1>Picture</h1>",
+        "<h2>Log in</h2>" + STORY,
+    ):
+        assert main(f"<title>Sunset on the lake</title>{kept}").startswith("Sunset on the lake")
 
 
 def test_main_text_is_never_empty_where_the_whole_is_not() -> None:
@@ -232,7 +247,7 @@ def test_names_are_bounded_and_bad_ones_are_left_out() -> None:
 #: Pieces of markup, sound and unsound, that the fuzz puts together.
 PIECES = [
     "<div>", "</div>", "<p>", "</p>", "<ul>", "<li>", "</li>", "</ul>", "<a href=x>", "</a>", "<table>", "<tr>", "<td>",
-    "</td>", "</tr>", "</table>", "<nav>", "</nav>", "<main>", "</main>", "<span hidden>", "</span>", "<title>",
+    "</td>", "</tr>", "</table>", "<nav>", "</nav>", "<main>", "</main>", "<h1>", "</h1>", "<span hidden>", "</span>", "<title>",
     "</title>",
     "<div class='sidebar x'>", "<div role=main>", "<p class=footer>", "<li class=menu>", "<tr class=nav>",
     "<td id=sidebar>",

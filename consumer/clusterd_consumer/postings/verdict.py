@@ -3,10 +3,11 @@
 Both sketches are brought to the lower of their thresholds t. With a, b codes up to t in A and B and m in common
 (counted with repeats), of which (a - m)(b - m) * κ agree by chance, κ = 1 / (3 * 2^bits):
 
-    x = m - (a - m)(b - m) κ        r = x / (a + b - x)        c(A, B) = x / a        c(B, A) = x / b
+    x = m - [(a - m)(b - m) κ]      r = x / (a + b - x)        c(A, B) = x / a        c(B, A) = x / b
 
-κ: two values of MIN_s fall into one octave with probability Σ 4^-i = 1/3. A containment that is seen through fewer
-than `EVIDENCE` values is not claimed, unless every shingle of the document was seen.
+κ: two values of MIN_s fall into one octave with probability Σ 4^-i = 1/3. []: rounded, so that short documents,
+of which every shingle is known, get their exact ratios. A containment that is seen through fewer than `EVIDENCE`
+values is not claimed, unless every shingle of the document was seen.
 Cost: a merge, 1 µs for 400 values compiled (`_verify.c`), 60 µs in NumPy; both count alike.
 """
 
@@ -92,7 +93,8 @@ def _conclude(counts: Counts, bits: int) -> Verdict:
     a, b, common, whole_a, whole_b = counts
     if not a or not b or not common:
         return NOTHING
-    x = max(0.0, common - (a - common) * (b - common) / (3 << bits))
+    # Rounded to the nearest whole number, in whole numbers.
+    x = max(0, common - (2 * (a - common) * (b - common) + (3 << bits)) // (6 << bits))
     a_in_b = x / a if whole_a or a >= EVIDENCE else 0.0
     b_in_a = x / b if whole_b or b >= EVIDENCE else 0.0
     return Verdict(x / (a + b - x), a_in_b, b_in_a)

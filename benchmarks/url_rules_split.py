@@ -150,12 +150,11 @@ def _peer(result: Report, site: str, name: str, train: Clusters, test: Clusters)
         learned = PEERS[name](list(train.get(host, {}).values()))
         figures = measure(learned, list(train.get(host, {}).values()))
         result.seconds[name] += perf_counter() - begun
+        least, urls = COVERAGES[0], sum(map(len, found.values()))
         for precision in PRECISIONS:
-            for coverage in COVERAGES:
-                chosen = {r: f for r, f in figures.items() if f.coverage >= coverage and f.precision >= precision}
-                keys, false = _normalized(learned, chosen, found)
-                urls = sum(map(len, found.values()))
-                _add(result, name, site, precision, coverage, len(chosen), urls, keys, false, len(chosen))
+            chosen = {r: f for r, f in figures.items() if f.coverage >= least and f.precision >= precision}
+            keys, false = _normalized(learned, chosen, found)
+            _add(result, name, site, precision, least, len(chosen), urls, keys, false, len(chosen))
 
 
 def _normalized(

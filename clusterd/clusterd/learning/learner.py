@@ -21,10 +21,10 @@ from typing import Final, Literal
 import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.rules import LIVE, Rule, RuleSet, rule_id
-from clusterd_crawler.urls import canonical
+from clusterd_crawler.urls import canonical, parse
 
 from clusterd.learning.candidates import proposals
-from clusterd.learning.contexts import BOUND, Proposal, refine, refine_shown
+from clusterd.learning.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.contract import Page
 from clusterd.learning.evidence import Evidence, Snapshot
 from clusterd.learning.exhausted import exhausted
@@ -33,8 +33,8 @@ from clusterd.learning.names import NameEvidence
 from clusterd.learning.watch import Watch
 
 #: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it …
-GROWTH: Final = ((5_000, 0.05), (50_000, 0.1), (200_000, 0.25))
-LAST_GROWTH: Final = 0.5
+GROWTH: Final = ((5_000, 0.05), (20_000, 0.1), (50_000, 0.25), (200_000, 0.5))
+LAST_GROWTH: Final = 1.0
 #: … and by this many.
 FEWEST_NEW: Final = 2
 #: Pairs of URLs that a rule carries as evidence.
@@ -68,8 +68,9 @@ class Learner:
                 url = canonical(page.url)
             except WrongInput:
                 continue
-            _, new = self.evidence.add(url, page.content)
-            self.names.observe(url, page.content, page.names)
+            taken = parse(url)
+            _, new = self.evidence.add(url, page.content, taken)
+            self.names.observe(url, page.content, page.names, taken)
             if not new:
                 self._duplicates += 1
             if page.explored:
@@ -92,15 +93,15 @@ class Learner:
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
         for proposal in families(snapshot, self.bound):
-            _accept(snapshot, proposal)
+            accept(snapshot, proposal)
             yield proposal, 0
         offered = proposals(snapshot)
         for edit, prior in offered:
             found = refine(snapshot, edit, self.bound, prior)
             if found is not None:
-                _accept(snapshot, found)
+                accept(snapshot, found)
                 yield found, 0
-        for edit, _ in offered:
+        for edit, _ in offered if np.bincount(snapshot.content).max(initial=0) >= SHOWN else ():
             for found, content in refine_shown(snapshot, edit):
                 yield found, self.evidence.identity(content)
         for proposal in exhausted(snapshot):
@@ -181,6 +182,6 @@ class Learner:
         raise NotFound(f"{self.host} has no live rule {rule}")
 
 
-def _accept(snapshot: Snapshot, proposal: Proposal) -> None:
+def accept(snapshot: Snapshot, proposal: Proposal) -> None:
     proposal.edit.commit(snapshot, proposal.rows)
     snapshot.changed(proposal.edit.own)

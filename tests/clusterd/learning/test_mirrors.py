@@ -1,0 +1,152 @@
+"""Sites that show the same pages: what is learned across them, and what no site can bring about on another's account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skips import KnownPages
+
+from clusterd.learning.contract import Page
+from clusterd.learning.mirrors import MirrorLearner, site_of
+
+
+def learned(group: str, pages: Iterable[tuple[str, int]]) -> RuleSet:
+    """Return the rules that a group's learner makes of (URL, content), learning once at the end."""
+    learner = MirrorLearner(group)
+    learner.observe(Page(url, content) for url, content in pages)
+    return learner.learn(1) or RuleSet(group, 0, ())
+
+
+def both(first: str, second: str, count: int = 60, differ: int = 0) -> list[tuple[str, int]]:
+    """Return the pages of two sites, of which the last few differ."""
+    return [
+        (f"{site}/docs/page{n}.html", n + 10_000 * (site == second and n >= count - differ))
+        for site in (first, second)
+        for n in range(count)
+    ]
+
+
+def known(rules: RuleSet) -> KnownPages:
+    """Return a decider that has the rules and explores nothing."""
+    pages = KnownPages(explore=0)
+    pages.load(RuleSet.from_json(rules.to_json()))
+    return pages
+
+
+PAIRS = [
+    ("example.com", "http://example.com", "http://www.example.com"),
+    ("example.com", "http://www.example.com", "https://www.example.com"),
+    ("example.com", "https://a.example.com", "http://b.example.com:8080"),
+    ("127.0.0.1", "http://127.0.0.1:8001", "http://127.0.0.1:8002"),
+    ("localhost", "http://localhost:8001", "http://localhost:8002"),
+]
+
+
+@pytest.mark.parametrize(("group", "first", "second"), PAIRS)
+def test_a_mirror_is_learned_and_its_pages_are_known_by_those_of_the_site(group: str, first: str, second: str) -> None:
+    rules = learned(group, both(first, second))
+
+    pages = known(rules)
+    pages.fetched(f"{first}/docs/new.html", 1)
+    skip = pages.decide(f"{second}/docs/new.html", 2)
+
+    assert skip is not None
+    assert skip.known_url == f"{first}/docs/new.html"
+    assert skip.rule in {rule.id for rule in rules.rules if rule.spans}
+    assert pages.decide(f"{second}/docs/other.html", 3) is None
+
+
+@pytest.mark.parametrize(("group", "first", "second"), PAIRS)
+def test_a_page_of_the_mirror_stands_for_the_page_of_the_site(group: str, first: str, second: str) -> None:
+    pages = known(learned(group, both(first, second)))
+
+    pages.fetched(f"{second}/docs/new.html", 1)
+
+    assert pages.decide(f"{first}/docs/new.html", 2) is not None
+
+
+def test_rules_of_the_site_hold_on_its_mirror_and_keys_are_fixed_points() -> None:
+    from clusterd_crawler.rules import Condition, Edit, Key, Rule
+
+    rules = learned("example.com", both("http://example.com", "http://www.example.com"))
+    drop = Rule("d", "example.com", (Condition(Key("sid"), "any"),), (Edit(Key("sid"), "delete"),))
+    pages = known(RuleSet("example.com", 2, (*rules.rules, drop)))
+
+    pages.fetched("http://example.com/docs/new.html", 1)
+
+    # The rule names no query key that it has not seen, so a mirrored URL with one stays where it is.
+    assert pages.decide("http://example.com/docs/new.html?sid=1", 2) is not None
+    key, _ = pages.key("http://www.example.com/docs/new.html")
+    assert key == "http://example.com/docs/new.html"
+    assert pages.key(key)[0] == key
+
+
+def test_sites_that_differ_in_a_folder_are_mirrors_elsewhere() -> None:
+    first, second = "http://example.com", "http://www.example.com"
+    pages = both(first, second)
+    pages += [
+        (f"{site}/shop/page{n}.html", 500 + n + 1000 * (site == second)) for site in (first, second) for n in range(60)
+    ]
+
+    decider = known(learned("example.com", pages))
+    for folder in ("docs", "shop", "unseen"):
+        decider.fetched(f"{first}/{folder}/new.html", 1)
+
+    assert decider.decide(f"{second}/docs/new.html", 2) is not None
+    assert decider.decide(f"{second}/shop/new.html", 2) is None
+    assert decider.decide(f"{second}/unseen/new.html", 2) is None
+
+
+def test_subdomains_with_pages_of_their_own_under_equal_paths_are_no_mirrors() -> None:
+    rules = learned("example.com", both("http://alice.example.com", "http://bob.example.com", 60, differ=20))
+
+    decider = known(rules)
+    decider.fetched("http://alice.example.com/docs/new.html", 1)
+
+    assert decider.decide("http://bob.example.com/docs/new.html", 2) is None
+
+
+def test_a_parking_page_under_every_name_is_no_evidence() -> None:
+    pages = [(f"http://{site}.example.com/page{n}", 7) for site in "ab" for n in range(300)]
+
+    assert learned("example.com", pages).rules == ()
+
+
+@pytest.mark.parametrize("victim", ["http://victim.org", "http://bob.github.io", "http://example.com.evil.net"])
+def test_a_copy_of_another_groups_pages_changes_nothing(victim: str) -> None:
+    rules = learned("example.com", [*both(victim, "http://example.com"), *both("http://example.com", victim)])
+
+    assert rules.rules == ()
+
+
+def test_neighbours_under_a_public_suffix_are_not_of_one_group() -> None:
+    pages = both("http://alice.github.io", "http://bob.github.io")
+
+    assert learned("alice.github.io", pages).rules == ()
+    assert learned("github.io", pages).rules == ()
+
+
+def test_a_host_cannot_name_another_in_its_user_information_or_path() -> None:
+    pages = both("http://example.com", "http://victim.org@www.example.com")
+    pages += both("http://example.com", "http://www.example.com/http%3A%2F%2Fvictim.org")
+
+    rules = learned("example.com", pages)
+
+    assert not any("victim" in edit.value for rule in rules.rules for edit in rule.transformation)
+
+
+def test_thousands_of_names_cost_no_more_than_some_dozens() -> None:
+    pages = [(f"http://s{n % 3000}.example.com/page{n // 3000}", n // 3000) for n in range(30_000)]
+
+    learner = MirrorLearner("example.com")
+    learner.observe(Page(url, content) for url, content in pages)
+
+    assert len(learner.sites) == 64
+    assert len(learner.evidence) == 640
+
+
+def test_a_site_is_scheme_and_host() -> None:
+    assert site_of("http://127.0.0.1:80/") == "http://127.0.0.1:80"
+    assert site_of("https://example.com") == "https://example.com"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,12 +21,14 @@ from scrapy.utils.httpobj import urlparse_cached
 
 from clusterd_crawler import signals
 from clusterd_crawler.connections import Connections
+from clusterd_crawler.crawl_identity import identify
 from clusterd_crawler.decisions import Decisions
 from clusterd_crawler.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.event_loop import EventLoop, Worker
 from clusterd_crawler.kept import Kept, KeptOut
 from clusterd_crawler.message import Failure, SkipReport, Verdict
+from clusterd_crawler.others_pages import OthersPages
 from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.reporter import URL_BYTES, Reporter
 from clusterd_crawler.rule_changes import RuleChanges
@@ -48,6 +49,8 @@ logger = logging.getLogger(__name__)
 REMEMBERED: Final = 200_000
 #: Seconds for the first contact with the embedded store before the spider starts, so that its rules are in use.
 START_SECONDS: Final = 30.0
+#: Seconds for reading what is known of earlier and other crawls before the spider starts, where it is to be used.
+KNOWN_SECONDS: Final = 5.0
 #: Seconds that the publisher gets at the end: where the log answers, and where it does not.
 CLOSE_SECONDS: Final = (15.0, 1.0)
 #: Policies whose verdict makes a page a near-duplicate.
@@ -72,7 +75,8 @@ class Crawl:
         self._loop = EventLoop()
         self._worker = Worker(self._loop, "clusterd-sketcher")
         self._connections = Connections(settings, project)
-        self.id = settings.crawl_id or f"{self._spider.name}-{uuid.uuid4().hex[:12]}"
+        self._wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
+        self.id = self._wanted.crawl
         self._decisions = Decisions(KnownPages.from_settings(settings), settings.known_limit)
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout)
@@ -97,13 +101,17 @@ class Crawl:
         self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit), self._settings.queue)
         self._reporter.publisher = self._publisher
         self._subscriber = Subscriber(
-            self._connections.feed(),
+            self._connections.feed(self._wanted.since(now()) if self._settings.skip else None),
             lambda rules: self._loop.call(self._changes.arrived, rules),
             lambda verdicts: self._loop.call(self._answered, verdicts),
             self.id,
+            OthersPages(self._wanted),
+            self._decisions.learn_of,
         )
         if self._daemon is not None:
             await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
+        if self._wanted.any and self._settings.skip:
+            await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
         self._counting = create_looping_call(self._count)
         self._counting.start(COUNT_SECONDS, now=False)
 

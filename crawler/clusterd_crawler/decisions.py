@@ -1,59 +1,113 @@
 """A decider that is loaded in one thread while the crawl asks it in another, and never makes the crawl wait.
 
 Loading a rule set computes the keys of all known pages of its host, which takes a second for some hundred thousand.
-Meanwhile nothing is skipped, and fetched pages are noted as soon as it is done. Until the first rule set comes, pages
-are only written down: most crawls begin without rules, and those that never have any pay nothing.
+Meanwhile nothing is skipped, and fetched pages are noted as soon as it is done. Until there are rules, pages are only
+written down where nobody looks for traps: most crawls begin without rules, and those that never have any pay nothing.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Iterable
-from typing import Any
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
 
+from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
-from clusterd_crawler.skips import Decider, Skip
+from clusterd_crawler.skips import KnownPages, Skip
+from clusterd_crawler.traps import Trap
+
+#: Pages of others that are noted before the crawl gets its turn (about 15 µs each).
+AT_ONCE: Final = 50
+#: Failed URLs that are remembered, so that an older good fetch that is told of later does not stand for them.
+FAILED: Final = 100_000
+
+
+class _Noted(NamedTuple):
+    """A page as it was fetched, to be told to the decider."""
+
+    url: str
+    at: int
+    names: tuple[Name, ...] = ()
+    good: bool = True
+    content: int = 0
 
 
 class Decisions:
-    """`load` in any thread; the rest in the loop's."""
+    """`load` and `learn_of` in any thread but the loop's; the rest in the loop's."""
 
-    def __init__(self, decider: Decider, limit: int) -> None:
-        self._decider = decider
+    def __init__(self, known: KnownPages, limit: int) -> None:
+        self._known = known
         self._lock = threading.Lock()
-        self._noted: deque[tuple[Any, ...]] = deque(maxlen=limit)
+        self._noted: deque[_Noted] = deque(maxlen=limit)
+        self._failed: OrderedDict[str, int] = OrderedDict()
         self._has_rules = False
+        mode = known.traps.mode
+        self._notes, self._decides = mode != "off", mode in {"sample", "cut"}
 
     def load(self, rules: RuleSet) -> None:
         """Take a host's rule set. Blocks until it is in use."""
         with self._lock:
             self._note()
-            self._decider.load(rules)
+            self._known.load(rules)
             self._has_rules = self._has_rules or bool(rules.rules)
+            self._notes, self._decides = self._notes or self._has_rules, self._decides or self._has_rules
             self._note()
+
+    def learn_of(self, pages: Sequence[tuple[Fetch, bool]]) -> None:
+        """Take pages that others fetched, each with whether another crawl did. Blocks."""
+        left = iter(pages)
+        while some := list(islice(left, AT_ONCE)):
+            with self._lock:
+                self._note()
+                for page, earlier in some:
+                    if self._failed.get(page.url, -1) < page.at:
+                        self._known.fetched(page.url, page.at, page.names, content=page.content, earlier=earlier)
 
     def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = 0) -> None:
         """Note a page that was fetched, at once or after the loading that is going on."""
-        self._noted.append((url, at, tuple(names), good, content))
-        if self._has_rules and self._lock.acquire(blocking=False):
+        if not good:
+            self._failed[url] = at
+            if len(self._failed) > FAILED:
+                self._failed.popitem(last=False)
+        self._noted.append(_Noted(url, at, tuple(names), good, content))
+        if self._notes and self._lock.acquire(blocking=False):
             try:
                 self._note()
             finally:
                 self._lock.release()
 
     def decide(self, url: str, at: int) -> Skip | None:
-        """Return the skip that the rules ask for; None while rules are being loaded."""
-        if not self._has_rules or not self._lock.acquire(blocking=False):
+        """Return the skip that the rules or traps ask for; None while rules are being loaded."""
+        if not self._decides or not self._lock.acquire(blocking=False):
             return None
         try:
             self._note()
-            return self._decider.decide(url, at)
+            return self._known.decide(url, at)
+        finally:
+            self._lock.release()
+
+    def key(self, url: str) -> str:
+        """Return the URL's key where rules may change one; "" where there are none, or they are being loaded."""
+        if not self._has_rules or not self._lock.acquire(blocking=False):
+            return ""
+        try:
+            return self._known.key(url)[0]
+        finally:
+            self._lock.release()
+
+    def traps(self) -> list[Trap]:
+        """Return the traps noticed since the last call."""
+        if not self._notes or not self._lock.acquire(blocking=False):
+            return []
+        try:
+            return self._known.traps.noticed()
         finally:
             self._lock.release()
 
     def _note(self) -> None:
         while self._noted:
-            url, at, names, good, content = self._noted.popleft()
-            self._decider.fetched(url, at, names, good=good, content=content)
+            page = self._noted.popleft()
+            self._known.fetched(page.url, page.at, page.names, page.good, page.content)

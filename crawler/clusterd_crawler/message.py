@@ -13,7 +13,8 @@ UTF-8.
     end-4   4      CRC-32 (IEEE 802.3, as zlib) of all bytes before it
 
     sketch   u8   profile         `sketch.PROFILES`; an unknown one is refused
-             u8   flags           1: ``whole`` equals ``main`` and is left out, 2: the crawl waits for a verdict
+             u8   flags           1: ``whole`` equals ``main`` and is left out, 2: the crawl waits for a verdict,
+                              4: the page is a soft error
              u16  status
              i64  fetched_at      Unix milliseconds
              u64  content         identity of the bytes
@@ -61,6 +62,7 @@ CRC_BYTES: Final = 4
 #: Flags of a sketch.
 WHOLE_IS_MAIN: Final = 1
 WANTS_VERDICT: Final = 2
+SOFT_ERROR: Final = 4
 
 _SKETCH, _SKIP, _FAILURE = 1, 2, 3
 _NAME_CODES: Final = {kind: code for code, kind in enumerate(("canonical", "shortlink", "og", "anchor"), start=1)}
@@ -188,7 +190,7 @@ def _check_verdict(known: dict[str, Any]) -> None:
 
 def _put_sketch(out: bytearray, page: Sketch) -> None:
     same = page.whole == page.main
-    flags = (WHOLE_IS_MAIN if same else 0) | (WANTS_VERDICT if page.wants_verdict else 0)
+    flags = WHOLE_IS_MAIN * same | WANTS_VERDICT * page.wants_verdict | SOFT_ERROR * page.soft_error
     out += _SKETCH_HEAD.pack(page.profile, flags, page.status, page.fetched_at, page.content, page.bag)
     _put_texts(out, (page.url, page.crawl, page.sweep, page.explored, page.instead_of))
     _put_varint(out, len(page.names))
@@ -295,7 +297,7 @@ def _take_sketch(reader: _Reader) -> Sketch:
     profile, flags, status, fetched_at, content, bag = reader.unpack(_SKETCH_HEAD)
     if profile not in PROFILES:
         raise MessageError(f"a sketch of the unknown profile {profile}", reader.raw)
-    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT):
+    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR):
         raise MessageError(f"a sketch with the unknown flags {flags:#x}", reader.raw)
     url, crawl, sweep, explored, instead_of = reader.texts(5)
     names = _take_names(reader)
@@ -316,6 +318,7 @@ def _take_sketch(reader: _Reader) -> Sketch:
         explored=explored,
         instead_of=instead_of,
         wants_verdict=bool(flags & WANTS_VERDICT),
+        soft_error=bool(flags & SOFT_ERROR),
     )
 
 

@@ -67,8 +67,9 @@ class Reporter:
             raise WrongInput(f"{url}: {type(error).__name__}: {error}") from error
         if explored is not None:
             page = replace(page, explored=explored.rule, instead_of=explored.known_url)
-        self.publisher.offer(url.encode(), encode(replace(page, wants_verdict=True)))
-        return Seen(page.names, page.main.text, not is_soft_error(body))
+        soft = is_soft_error(body)
+        self.publisher.offer(url.encode(), encode(replace(page, wants_verdict=True, soft_error=soft)))
+        return Seen(page.names, page.main.text, not soft)
 
     def report(self, message: SkipReport | Failure) -> None:
         """Publish what is no page; small, and done at once."""

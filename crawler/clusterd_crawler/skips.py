@@ -47,7 +47,15 @@ class Decider(Protocol):
         """Take a host's rule set; keys of the pages fetched so far are computed at once (back-fill)."""
         ...
 
-    def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = 0) -> None:
+    def fetched(
+        self,
+        url: str,
+        at: int,
+        names: Iterable[Name] = (),
+        good: bool = True,
+        content: int = 0,
+        earlier: bool = False,
+    ) -> None:
         """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
 
         ``content`` is the page's identity where it is known (0: it is not): a key whose pages differ justifies none.
@@ -63,6 +71,8 @@ class Decider(Protocol):
         ...
 
 
+#: Stands for a rule where a page is not fetched as an earlier crawl fetched it within the stated time.
+WITHIN: Final = "within"
 #: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
 UNKNOWN: Final = 0
 
@@ -75,6 +85,8 @@ class KnownPage:
     at: int
     content: int = UNKNOWN
     names: tuple[Name, ...] = ()
+    #: Another crawl fetched it; this one has not.
+    earlier: bool = False
 
 
 @dataclass(slots=True)
@@ -180,10 +192,19 @@ class KnownPages:
         if held.names is not None:
             held.names.note(page.url, page.names)
 
-    def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = UNKNOWN) -> None:
+    def fetched(
+        self,
+        url: str,
+        at: int,
+        names: Iterable[Name] = (),
+        good: bool = True,
+        content: int = UNKNOWN,
+        earlier: bool = False,
+    ) -> None:
         """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
 
         ``content`` is its identity where it is known: a key whose pages differ justifies no skip either.
+        ``earlier``: another crawl fetched it. What is known of a later fetch stays.
         """
         try:
             url = canonical(url)
@@ -197,10 +218,13 @@ class KnownPages:
         if held is None:
             held = self._hosts[domain] = HostPages()
             held.names = NameTable(self._name_rules(domain))
+        before = held.pages.get(url)
+        if before is not None and before.at > at:
+            return
         if content != UNKNOWN:
             self.traps.fetched(url, new=content not in held.contents)
             held.contents.add(content)
-        page = held.pages[url] = KnownPage(url, at, content, tuple(names))
+        page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier)
         self._note_keys(held, page)
         self._remembered[url] = domain
         self._remembered.move_to_end(url)
@@ -229,9 +253,14 @@ class KnownPages:
             return None
         host = host_of(url)
         held = self._hosts.get(registrable(host))
-        if url in self._unskip.get(host, ()) or (held is not None and url in held.pages):
+        if url in self._unskip.get(host, ()):
+            return None
+        itself = None if held is None else held.pages.get(url)
+        if itself is not None and not itself.earlier:
             return None
         found = None if held is None else self._find(held, url, at)
+        if found is None and itself is not None and self._recent(itself, at):
+            return Skip(url, WITHIN, url, url)
         if found is None:
             trap = self.traps.leaves(url)
             return None if trap is None else self._left(url, trap)

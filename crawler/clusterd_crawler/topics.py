@@ -13,12 +13,14 @@ SKETCHES: Final = "sketches"
 ALERTS: Final = "alerts"
 #: daemon → crawlers: a host's whole rule set, compacted by host (`clusterd_crawler.rules.RuleSet`).
 RULES: Final = "rules"
+#: daemon → crawlers: good pages of hosts with live rules, in blocks (`fetches`), for crawls that share what they know.
+KNOWN: Final = "known"
 #: daemon → the crawl that asked for it: one short answer per page (only where a crawl waits for verdicts).
 VERDICTS: Final = "verdicts"
 #: what could not be decoded or applied, with its reason and its raw bytes.
 DEAD_LETTERS: Final = "dead-letters"
 
-ALL: Final = (SKETCHES, ALERTS, RULES, VERDICTS, DEAD_LETTERS)
+ALL: Final = (SKETCHES, ALERTS, RULES, KNOWN, VERDICTS, DEAD_LETTERS)
 
 #: Fields of a Redis stream's entry: what a Kafka record calls key and value.
 FIELD_KEY: Final = b"k"

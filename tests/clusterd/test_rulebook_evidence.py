@@ -55,7 +55,7 @@ def test_pages_of_one_host_pack_to_few_bytes() -> None:
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(MessageError, match="version"):
-        unpack(b"\x02" + pack([])[1:])
+        unpack(b"\x03" + pack([])[1:])
     with pytest.raises(MessageError):
         unpack(b"")
 

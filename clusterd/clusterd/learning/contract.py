@@ -24,6 +24,8 @@ class Page:
     #: Fetched to watch this rule, instead of skipping it for ``instead_of``.
     explored: str = ""
     instead_of: str = ""
+    #: The crawl that fetched it, of whose crawlers it may justify skips; "" where it justifies none.
+    crawl: str = ""
 
 
 class HostLearner(Protocol):

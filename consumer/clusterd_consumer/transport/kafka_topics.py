@@ -7,6 +7,7 @@
 | sketches | as asked for | 7 days: what a store restored from a backup of that age replays |
 | alerts | as asked for | 7 days |
 | rules | 1 | the latest rule set of every host (compacted) |
+| known | 1 | 7 days: how far back a crawl may look with CLUSTERD_SKIP_WITHIN |
 | verdicts | 1 | 1 hour: an answer that comes later is of no use |
 | dead-letters | 1 | 30 days |
 """
@@ -34,6 +35,7 @@ TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
     topics.SKETCHES: (0, {"retention.ms": str(7 * DAY)}),
     topics.ALERTS: (0, {"retention.ms": str(7 * DAY)}),
     topics.RULES: (1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": str(HOUR)}),
+    topics.KNOWN: (1, {"retention.ms": str(7 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),
     topics.VERDICTS: (1, {"retention.ms": str(HOUR), "segment.ms": str(HOUR // 4)}),
     topics.DEAD_LETTERS: (1, {"retention.ms": str(30 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),
 }

@@ -34,7 +34,14 @@ from clusterd_consumer.transport.contract import Position, Record
 log = logging.getLogger(__name__)
 
 #: Entries kept of the topics that nobody acknowledges.
-KEPT: Final = {topics.ALERTS: 100_000, topics.RULES: 10_000, topics.VERDICTS: 10_000, topics.DEAD_LETTERS: 10_000}
+#: Of known pages blocks of a second's pages of one host, or of a thousand: at most some 100 MB.
+KEPT: Final = {
+    topics.ALERTS: 100_000,
+    topics.RULES: 10_000,
+    topics.KNOWN: 20_000,
+    topics.VERDICTS: 10_000,
+    topics.DEAD_LETTERS: 10_000,
+}
 #: Published messages that wait for one pipeline; beyond it they are sent at once.
 PUBLISH_BATCH: Final = 500
 #: Messages that may wait while Redis does not answer.

@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One message from the daemon: ``topic`` is `topics.RULES` or `topics.VERDICTS`."""
+    """One message from the daemon: ``topic`` is `topics.RULES`, `topics.VERDICTS` or `topics.KNOWN`."""
 
     topic: str
     key: bytes
@@ -17,7 +17,10 @@ class News:
 
 
 class Feed(Protocol):
-    """A connection that follows rule sets and verdicts from now on, and knows the rule sets of before."""
+    """A connection that follows rule sets and verdicts from now on, and knows the rule sets of before.
+
+    Where it is made with a time (Unix milliseconds), it follows known pages too, those published since then first.
+    """
 
     def poll(self, seconds: float) -> Sequence[News]:
         """Return what is new; empty after so many seconds. Raises `Unreachable`."""

@@ -1,7 +1,8 @@
 """Kafka as the feed: a consumer of no group on all partitions of two topics.
 
 Rules are read from the beginning (the topic is compacted by host) and kept as compressed bytes, about 300 a host;
-verdicts are read from the end. New partitions are seen at the next start.
+verdicts are read from the end; known pages, where they are asked for, from a time on. New partitions are seen at the
+next start.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ from clusterd_crawler.subscribe.contract import News
 #: Milliseconds for an answer, and for closing.
 REQUEST_MS: Final = 5_000
 CLOSE_MS: Final = 2_000
+#: Topics that every crawl follows.
+FOLLOWED: Final = (topics.RULES, topics.VERDICTS)
 
 
 class KafkaFeed:
     """One consumer that follows two topics."""
 
-    def __init__(self, setting: str, prefix: str) -> None:
+    def __init__(self, setting: str, prefix: str, known_since: int | None = None) -> None:
         library = client_library()
         probe(setting)
         self._rules: dict[str, bytes] = {}
-        self._topics = {prefix + topic: topic for topic in (topics.RULES, topics.VERDICTS)}
+        followed = FOLLOWED if known_since is None else (*FOLLOWED, topics.KNOWN)
+        self._topics = {prefix + topic: topic for topic in followed}
+        self._known_since = known_since
         self._consumer = build(
             library.KafkaConsumer,
             bootstrap_servers=servers(setting),
@@ -54,6 +59,17 @@ class KafkaFeed:
         self._consumer.assign([partition for partitions in found.values() for partition in partitions])
         self._consumer.seek_to_beginning(*found[topics.RULES])
         self._consumer.seek_to_end(*found[topics.VERDICTS])
+        if self._known_since is not None:
+            self._seek_to_time(found[topics.KNOWN], self._known_since)
+
+    def _seek_to_time(self, partitions: Sequence[Any], since: int) -> None:
+        """Begin with the first record of a time or later, at the end where there is none."""
+        found = self._consumer.offsets_for_times(dict.fromkeys(partitions, since))
+        for partition in partitions:
+            if found.get(partition) is None:
+                self._consumer.seek_to_end(partition)
+            else:
+                self._consumer.seek(partition, found[partition].offset)
 
     def poll(self, seconds: float) -> Sequence[News]:
         """See the contract."""

@@ -1,6 +1,7 @@
 """Redis as the feed: the hash ``<prefix>rules`` for what is known, the streams of rules and verdicts for what is new.
 
-The streams' ends are noted before the hash is asked, so that no change falls between the two. One host is read at a
+Known pages are read from the time asked for on: an entry's id begins with the time at which it was published. The
+streams' ends are noted before the hash is asked, so that no change falls between the two. One host is read at a
 time, when the crawl meets it: a store may know very many.
 """
 
@@ -20,7 +21,7 @@ PORTION: Final = 500
 class RedisFeed:
     """One client that follows two streams."""
 
-    def __init__(self, url: str, prefix: str) -> None:
+    def __init__(self, url: str, prefix: str, known_since: int | None = None) -> None:
         self._url = url
         self._prefix = prefix
         self._in_turn = url.startswith("redis+cluster://")
@@ -28,6 +29,10 @@ class RedisFeed:
         self._client: Any = connect(url)
         with translated(url):
             self._ends = {stream: self._end(stream) for stream in self._topics}
+        if known_since is not None:
+            stream = topics.stream(prefix, topics.KNOWN)
+            self._topics[stream] = topics.KNOWN
+            self._ends[stream] = f"{known_since}-0".encode()
 
     def poll(self, seconds: float) -> Sequence[News]:
         """See the contract."""

@@ -1,4 +1,4 @@
-"""Subscriber: a thread that follows the daemon's rule sets and verdicts and hands them on, decoded.
+"""Subscriber: a thread that follows the daemon's rule sets, verdicts and known pages and hands them on, decoded.
 
 Only rule sets of hosts that the crawl has met are decoded: a store may know a million hosts, a crawl meets few. What
 cannot be decoded is counted and logged, and changes nothing: the rules in use stay in use.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import ClusterdError, MessageError, Unreachable
+from clusterd_crawler.fetches import Fetch, key
 from clusterd_crawler.message import Verdict, decode_verdict
+from clusterd_crawler.others_pages import OthersPages
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.contract import Feed, News
 
@@ -29,7 +32,7 @@ RETRY_SECONDS: Final = (0.25, 5.0)
 
 
 class Subscriber:
-    """See the module. ``on_rules`` and ``on_verdicts`` are called in the subscriber's thread or in that of `meet`."""
+    """See the module. What is given to be called is called in the subscriber's thread or in that of `meet`."""
 
     def __init__(
         self,
@@ -37,19 +40,25 @@ class Subscriber:
         on_rules: Callable[[RuleSet], None],
         on_verdicts: Callable[[list[Verdict]], None],
         crawl: str,
+        others: OthersPages | None = None,
+        on_pages: Callable[[list[tuple[Fetch, bool]]], None] = lambda pages: None,
     ) -> None:
         self._connect = connect
         self._on_rules = on_rules
         self._on_verdicts = on_verdicts
         self._crawl = crawl
+        self._others = others
+        self._others_lock = threading.Lock()
+        self._on_pages = on_pages
         self._lock = threading.Lock()
         self._met: set[str] = set()
         self._feed: Feed | None = None
         self._closing = threading.Event()
         #: Messages from the daemon that could not be decoded.
         self.refused = 0
-        #: Set when the feed has been reached for the first time.
+        #: Set when the feed has been reached for the first time, and when it had nothing more to say for a moment.
         self.connected = threading.Event()
+        self.caught_up = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="clusterd-subscriber", daemon=True)
         self._thread.start()
 
@@ -61,6 +70,8 @@ class Subscriber:
             feed = self._feed
         if new and feed is not None:
             self._catch_up(feed, [host])
+        if new:
+            self._take_held(host)
 
     def close(self, timeout: float) -> None:
         """Stop following. Blocks: not for the reactor's thread."""
@@ -72,7 +83,10 @@ class Subscriber:
         while not self._closing.is_set():
             try:
                 feed = self._feed or self._join()
-                self._take(feed.poll(POLL_SECONDS))
+                news = feed.poll(POLL_SECONDS)
+                self._take(news)
+                if not news:
+                    self.caught_up.set()
                 wait = RETRY_SECONDS[0]
                 self._closing.wait(LINGER_SECONDS)
             except Unreachable as error:
@@ -121,6 +135,29 @@ class Subscriber:
             host = news.key.decode("utf-8", "replace")
             if news.topic == topics.RULES and host in self._met:
                 self._read_rules(host, news.value)
+            elif news.topic == topics.KNOWN:
+                self._take_pages(news.key, news.value)
+
+    def _take_held(self, host: str) -> None:
+        """Hand on the pages that were known of a host before the crawl met it."""
+        if self._others is not None:
+            with self._others_lock:
+                held = self._others.met(host)
+            for crawl, block in held:
+                self._take_pages(key(host, crawl), block)
+
+    def _take_pages(self, named: bytes, block: bytes) -> None:
+        if self._others is None:
+            return
+        host = named.decode("utf-8", "replace").partition(" ")[0]
+        try:
+            with self._others_lock:
+                pages = self._others.arrived(named, block, host in self._met, time.time_ns() // 1_000_000)
+        except MessageError as error:
+            self._refuse("block of known pages", error)
+            return
+        if pages:
+            self._on_pages(pages)
 
     def _verdict(self, news: News) -> Iterator[Verdict]:
         """Yield the verdict where it is one on this crawl."""

@@ -101,6 +101,14 @@ class RuleBook(Protocol):
         """
         ...
 
+    def shared(self, host: str) -> int:
+        """Return up to which fetch time (Unix ms) the host's pages were published to the crawls, 0 where none were."""
+        ...
+
+    def note_shared(self, host: str, upto: int) -> None:
+        """Note up to which fetch time the host's pages have been published."""
+        ...
+
     def changed(self) -> dict[str, int]:
         """Return the hosts with evidence that no learner has looked at, and how often each was added to."""
         ...

@@ -4,11 +4,11 @@ A block is one or more pages. Integers are little-endian, a ``varint`` is LEB128
 bytes, then UTF-8:
 
     offset  bytes  field
-    0       1      version, 1
+    0       1      version, 2 (1, without the crawl, is read too)
     1       …      zlib stream of the pages, each:
                    text url, u64 content, i64 fetched_at (Unix ms), varint words,
                    varint n, n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash),
-                   text explored, text instead_of
+                   text explored, text instead_of, text crawl
 
 URLs of a host repeat each other, so a block of a thousand pages packs to 30–60 bytes a page.
 
@@ -29,7 +29,7 @@ from clusterd_crawler.sketch import Name
 
 from clusterd.learning.contract import Page
 
-VERSION: Final = 1
+VERSION: Final = 2
 #: Pages of one block when a log is rewritten.
 BLOCK_PAGES: Final = 1_000
 #: Fast, and within a tenth of the size that the best level reaches on URLs.
@@ -58,15 +58,16 @@ def pack(pages: Iterable[Page]) -> bytes:
             out += _NAME.pack(_CODES[name.kind], name.hash)
         _put_text(out, page.explored)
         _put_text(out, page.instead_of)
+        _put_text(out, page.crawl)
     return bytes((VERSION,)) + zlib.compress(out, ZLIB_LEVEL)
 
 
 def unpack(block: bytes) -> list[Page]:
     """Return the pages of a block; `MessageError` where it is not one of ours or was cut short."""
-    if not block or block[0] != VERSION:
+    if not block or block[0] not in {1, VERSION}:
         raise MessageError(f"not a block of evidence of version {VERSION}", block)
     try:
-        return list(_pages(zlib.decompress(block[1:])))
+        return list(_pages(zlib.decompress(block[1:]), block[0]))
     except (zlib.error, struct.error, IndexError, UnicodeDecodeError) as error:
         raise MessageError(f"a damaged block of evidence: {error}", block) from None
 
@@ -113,7 +114,7 @@ def _family(url: str) -> str:
     return path.rpartition("/")[0] + "?" + "&".join(names)
 
 
-def _pages(data: bytes) -> Iterator[Page]:
+def _pages(data: bytes, version: int) -> Iterator[Page]:
     at = 0
     while at < len(data):
         url, at = _text(data, at)
@@ -127,7 +128,8 @@ def _pages(data: bytes) -> Iterator[Page]:
             at += _NAME.size
         explored, at = _text(data, at)
         instead_of, at = _text(data, at)
-        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of)
+        crawl, at = _text(data, at) if version > 1 else ("", at)
+        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl)
 
 
 def _put_varint(out: bytearray, value: int) -> None:

@@ -20,6 +20,7 @@ class _Log:
 
     pages: list[Page] = field(default_factory=list)
     generation: int = 0
+    shared: int = 0
 
 
 class MemoryRuleBook:
@@ -61,6 +62,14 @@ class MemoryRuleBook:
         log.pages[: int(end)] = pages
         log.generation += 1
         return f"{log.generation}:{len(pages)}"
+
+    def shared(self, host: str) -> int:
+        """Return up to which fetch time the host's pages were published."""
+        return self._logs.get(host, _Log()).shared
+
+    def note_shared(self, host: str, upto: int) -> None:
+        """Note up to which fetch time the host's pages have been published."""
+        self._logs.setdefault(host, _Log()).shared = upto
 
     def changed(self) -> dict[str, int]:
         """Return the hosts with evidence that no learner has looked at."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from clusterd_consumer.redis_connection import Client
 
 from clusterd.learning.rulebook.redis import RedisRuleBook
-from clusterd.learning.rulebook.service import Publish, RuleService
+from clusterd.learning.rulebook.service import RuleService
+from clusterd.learning.rulebook.sharing import Publish
 
 
 def open_rulebook(client: Client, prefix: str, publish: Publish | None) -> RuleService:

@@ -35,6 +35,11 @@ class Recall:
     mark: str = ""
     #: Version of the host's rules that the learner was told of.
     version: int = -1
+    #: Whether the host has rules in force, and whether this worker has published its pages up to ``fresh``.
+    live: bool = False
+    shared: bool = False
+    #: Pages read since they were last published.
+    fresh: list[Page] = field(default_factory=list)
     #: Hash of URL → (fetch time, content): deliveries repeated and pages that come late are not shown again.
     shown: dict[int, tuple[int, int]] = field(default_factory=dict)
     #: Contents of the pages that no rule spoke against.
@@ -46,7 +51,10 @@ class Recall:
 
     def show(self, pages: Iterable[Page]) -> None:
         """Let the learner see the pages that are new to it."""
-        self.learner.observe(list(self._fresh(pages)))
+        fresh = list(self._fresh(pages))
+        self.learner.observe(fresh)
+        if self.live:
+            self.fresh += fresh
 
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         for page in pages:
@@ -87,6 +95,7 @@ class Recall:
                 elif entry.rule.state == "pinned":
                     self.learner.pin(entry.rule.id, entry.last.at)
         self.version = state.rules.version
+        self.live = bool(state.rules.rules)
 
 
 class Recalls:

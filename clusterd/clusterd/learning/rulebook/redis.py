@@ -1,7 +1,8 @@
 """The rule book on Redis or Redis Cluster. What belongs to one host lies in one slot; nothing needs two hosts at once.
 
     <prefix>rb:{host}:log      LIST    blocks of pages (`evidence`), oldest first
-    <prefix>rb:{host}:meta     HASH    generation: times the log was rewritten; pages: pages in it
+    <prefix>rb:{host}:meta     HASH    generation: times the log was rewritten; pages: pages in it;
+                                       shared: fetch time up to which they were published to the crawls
     <prefix>rb:{host}:lease    STRING  who learns the host, expires by itself
     <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`)
     <prefix>rb:changed         HASH    host with evidence that no learner has looked at → times added to
@@ -94,6 +95,16 @@ class RedisRuleBook:
         keys = (self._key(host, "log"), self._key(host, "meta"))
         done = self._run("rewrite", keys, generation, replaced_blocks, replaced_pages, len(pages), *blocks)
         return f"{int(generation) + 1}:{len(blocks)}:{len(pages)}" if done else ""
+
+    @translated()
+    def shared(self, host: str) -> int:
+        """Return up to which fetch time the host's pages were published."""
+        return int(self._client.hget(self._key(host, "meta"), "shared") or 0)
+
+    @translated()
+    def note_shared(self, host: str, upto: int) -> None:
+        """Note up to which fetch time the host's pages have been published."""
+        self._client.hset(self._key(host, "meta"), "shared", upto)
 
     @translated()
     def changed(self) -> dict[str, int]:

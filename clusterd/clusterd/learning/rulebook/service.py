@@ -6,7 +6,8 @@ Learning a host (`RuleService.learn_due`) is done by one worker at a time, which
 2. where the evidence changed enough, it learns; the rules that watched pages contradict are told apart;
 3. what both say is merged into the book by compare-and-set, and tried again where another change came first;
 4. the new rule set is offered to crawlers that start later, and published to those that run;
-5. the host is taken off the list of changed ones, unless evidence has come since.
+5. where it has live rules, its pages are shared with the crawls (`sharing`);
+6. the host is taken off the list of changed ones, unless evidence has come since.
 
 A crash between any two steps repeats them from the first. Cost: proportional to the pages that are new to the learner,
 plus the learner's own; a log is rewritten whole once it exceeds its limit by a quarter.
@@ -35,11 +36,9 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evide
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir
 from clusterd.learning.rulebook.recall import Recall, Recalls
+from clusterd.learning.rulebook.sharing import Publish, share
 
 log = logging.getLogger(__name__)
-
-#: `Transport.publish`: topic, key, value.
-Publish = Callable[[str, bytes, bytes], None]
 
 #: Seconds that a host stays with the worker that learned it last; when a worker dies another takes over after them.
 LEASE_SECONDS: Final = 30.0
@@ -187,7 +186,14 @@ class RuleService:
         self._recalls.clear()
 
     def _look_at(self, host: str, now: int) -> RuleSet | None:
+        """Learn a host where that is due, and share its pages with the crawls; return the rule set that changed."""
         recall = self._caught_up(host)
+        rules = self._relearn(host, recall, now)
+        if self._publish is not None:
+            share(self.book, self._publish, host, recall, now)
+        return rules
+
+    def _relearn(self, host: str, recall: Recall, now: int) -> RuleSet | None:
         before = self.book.version(host)
         failing = recall.failing()
         learned = recall.learner.learn(now) if recall.learner.due() else None
@@ -281,7 +287,8 @@ def _page(sketch: Sketch) -> Page | None:
     except WrongInput:
         return None
     main = sketch.main
-    return Page(url, main.text, main.tokens, sketch.names, sketch.fetched_at, sketch.explored, instead_of)
+    crawl = "" if sketch.soft_error else sketch.crawl
+    return Page(url, main.text, main.tokens, sketch.names, sketch.fetched_at, sketch.explored, instead_of, crawl)
 
 
 def _strikes(state: HostRules, failing: Mapping[str, str]) -> dict[str, tuple[State, By, str]]:

@@ -1,0 +1,92 @@
+"""What other crawlers have fetched, as it is published on `topics.KNOWN`: pages that may stand for others of their key.
+
+A record's key is ``HOST CRAWL`` (a host holds no space), so that one that is of no use is told without being read. Its
+value is a block of pages of one host and one crawl, read in any language:
+
+    offset  bytes  field
+    0       1      version, 1; a higher one is refused
+    1       8      the latest fetch among them, Unix milliseconds, little-endian
+    9       …      zlib stream of a JSON list of pages: [url, fetched_at, content, [[kind of name, hash], …]]
+
+URLs of a host repeat each other: a block of a thousand pages packs to about 40 bytes a page.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clusterd_crawler.errors import MessageError
+from clusterd_crawler.sketch import Name
+
+VERSION: Final = 1
+#: Most pages of one block.
+BLOCK: Final = 1_000
+#: Most bytes of an unpacked block: 1,000 pages of 8 kB URLs with 64 names each, all at once.
+UNPACKED: Final = 16 * 1024 * 1024
+_HEAD: Final = struct.Struct("<Bq")
+_KINDS: Final = frozenset({"canonical", "shortlink", "og", "anchor"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A good page that a crawl has fetched."""
+
+    url: str
+    #: Unix milliseconds.
+    at: int
+    #: Identity of the main text.
+    content: int = 0
+    names: tuple[Name, ...] = ()
+
+
+def key(host: str, crawl: str) -> bytes:
+    """Return a record's key."""
+    return f"{host} {crawl}".encode("utf-8", "surrogatepass")
+
+
+def host_and_crawl(key: bytes) -> tuple[str, str]:
+    """Read a record's key.
+
+    >>> host_and_crawl(key("h.com:8080", "a crawl"))
+    ('h.com:8080', 'a crawl')
+    """
+    host, _, crawl = key.decode("utf-8", "replace").partition(" ")
+    return host, crawl
+
+
+def pack(pages: Sequence[Fetch]) -> bytes:
+    """Return the block of pages of one host and crawl."""
+    rows = [[page.url, page.at, page.content, [[name.kind, name.hash] for name in page.names]] for page in pages]
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return _HEAD.pack(VERSION, max(page.at for page in pages)) + zlib.compress(text, 1)
+
+
+def latest(block: bytes) -> int:
+    """Return the time of a block's latest fetch; `MessageError` where it is none of ours."""
+    if len(block) < _HEAD.size or block[0] != VERSION:
+        raise MessageError(f"not a block of known pages of version {VERSION}", block)
+    return int(_HEAD.unpack_from(block)[1])
+
+
+def unpack(block: bytes) -> list[Fetch]:
+    """Return the pages of a block; `MessageError` where it is not one of ours or was cut short."""
+    latest(block)
+    try:
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(block[_HEAD.size :], UNPACKED)
+        if not unpacking.eof:
+            raise ValueError("cut short, or too long")
+        return [_page(*row) for row in json.loads(text)]
+    except (zlib.error, ValueError, TypeError, RecursionError) as error:
+        raise MessageError(f"a damaged block of known pages: {error}", block) from None
+
+
+def _page(url: Any, at: Any, content: Any, names: Iterable[Any]) -> Fetch:
+    if not (isinstance(url, str) and isinstance(at, int) and isinstance(content, int)):
+        raise TypeError("a page is a URL, a time and an identity")
+    return Fetch(url, at, content, tuple(Name(kind, int(value)) for kind, value in names if kind in _KINDS))

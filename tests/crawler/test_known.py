@@ -1,0 +1,78 @@
+"""What crawls of one host know of each other: crawlers of one crawl, a crawl after another, a crawl that is resumed.
+
+Real crawls with a store and a daemon of their own, which publishes the pages of the host as soon as it has a rule.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd.config import Config
+from clusterd.services import open_services
+
+from tests.crawler.crawling import Crawling, crawl, sid_rule, wait_for
+from tests.crawler.site import Site, running
+
+#: Pages that the crawls ask for.
+ASKED = range(20)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with running() as made:
+        yield made
+
+
+def urls(site: Site, numbers: range, sid: str = "") -> list[str]:
+    return [f"{site.url}/page/{n}" + (f"?sid={sid}{n}" if sid else "") for n in numbers]
+
+
+def import_rule(site: Site, folder: Path) -> None:
+    """Enter the rule on ``sid`` into the store of a project."""
+    with open_services(Config(data=str(folder / ".clusterd"))) as services:
+        services.rulebook.import_rules([sid_rule(site.host)], at=1)
+        services.publisher.flush(10)
+
+
+SETTINGS: dict[str, Any] = {"CLUSTERD_EXPLORE": 0, "CONCURRENT_REQUESTS": 4}
+
+
+def test_crawlers_of_one_crawl_skip_what_the_other_fetched(site: Site, tmp_path: Path) -> None:
+    shared = SETTINGS | {"CLUSTERD_CRAWL_ID": "one"}
+    import_rule(site, tmp_path)
+    one = Crawling(tmp_path, [*urls(site, ASKED), {"pause": 12}, *urls(site, range(50, 60), "c")], shared)
+    wait_for(lambda: sum(site.pages().values()) == len(ASKED), seconds=40)
+    later = urls(site, range(50, 60))
+    two = crawl(tmp_path, [f"{site.url}/", {"pause": 4}, *urls(site, ASKED, "b"), *later], shared)
+    assert sorted(two.paths()) == sorted(["/", *(f"/page/{n}" for n in range(50, 60))]), two.log[-3000:]
+    assert {skip["known_url"] for skip in two.heard if "skip" in skip} == set(urls(site, ASKED))
+    back = one.result()
+    assert sorted(back.paths()) == sorted(f"/page/{n}" for n in ASKED)
+    assert back.stat("skipped") == 10
+
+
+def test_the_next_crawl_fetches_each_content_once_more_or_not_at_all(site: Site, tmp_path: Path) -> None:
+    import_rule(site, tmp_path)
+    crawl(tmp_path, urls(site, ASKED), SETTINGS)
+    steps = [f"{site.url}/", {"pause": 1}, *urls(site, ASKED), {"pause": 1}, *urls(site, ASKED, "c")]
+    within = crawl(tmp_path, steps, SETTINGS | {"CLUSTERD_SKIP_WITHIN": 86_400})
+    assert within.paths() == ["/"], within.log[-3000:]
+    assert within.stat("skipped") == 2 * len(ASKED)
+    default = crawl(tmp_path, steps, SETTINGS)
+    assert sorted(default.paths()) == sorted(["/", *(f"/page/{n}" for n in ASKED)])
+    time.sleep(2)
+    long_ago = crawl(tmp_path, urls(site, ASKED), SETTINGS | {"CLUSTERD_SKIP_WITHIN": 2})
+    assert len(long_ago.seen) == len(ASKED)
+
+
+def test_a_crawl_that_is_resumed_knows_what_it_fetched(site: Site, tmp_path: Path) -> None:
+    job = SETTINGS | {"JOBDIR": str(tmp_path / "job")}
+    import_rule(site, tmp_path)
+    crawl(tmp_path, urls(site, ASKED), job)
+    resumed = crawl(tmp_path, [f"{site.url}/", {"pause": 1}, *urls(site, ASKED, "d")], job)
+    assert resumed.paths() == ["/"], resumed.log[-3000:]
+    assert resumed.stat("skipped") == len(ASKED)

@@ -22,7 +22,7 @@ from typing import Final
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_edits import Applied, Edited, compile_edit
 from clusterd_crawler.rule_tests import Check, compile_condition
-from clusterd_crawler.rules import LIVE, Rule, RuleSet
+from clusterd_crawler.rules import LIVE, Key, Rule, RuleSet
 from clusterd_crawler.urls import Url, canonical, host_of, parse, registrable
 
 #: Most passes over the rules before a URL counts as one on which they contradict each other.
@@ -40,6 +40,8 @@ FAMILY: Final = "family:"
 #: What a rule is filed under: ("q", name), ("v", name, value), (number from the start, value), ("", "") for the rest.
 Handle = tuple[str, str] | tuple[str, str, str] | tuple[int, str]
 REST: Final[Handle] = ("", "")
+#: The key that is the host.
+HOST: Final = Key(start=2)
 
 
 class CompiledRule:
@@ -153,6 +155,12 @@ class HostRules:
         return sorted(set(found), key=_order)
 
 
+def _may_hold(rule: Rule, authority: str) -> bool:
+    """Whether a rule that spans hosts asks for this one: a domain may have many mirrors, and each rule is of one."""
+    hosts = [condition.values for condition in rule.context if condition.key == HOST and condition.test == "is"]
+    return not hosts or hosts[0] == (authority,)
+
+
 def _order(rule: CompiledRule) -> int:
     return rule.order
 
@@ -190,10 +198,10 @@ class Keys:
 
     def _gathered(self, authority: str) -> list[Rule]:
         own = self._sets.get(authority)
-        rules = list(own.rules) if own else []
+        rules = [rule for rule in own.rules if not rule.spans] if own else []
         domain = registrable(authority)
-        if domain != authority and domain in self._spanning:
-            rules = [rule for rule in self._sets[domain].rules if rule.spans] + rules
+        if domain in self._spanning:
+            rules = [rule for rule in self._sets[domain].rules if rule.spans and _may_hold(rule, authority)] + rules
         return [rule for rule in rules if rule.state in LIVE and (self._conditional or not rule.shows)]
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
@@ -220,7 +228,7 @@ class Keys:
         applied: list[str] = []
         now = url
         for _ in range(PASSES):
-            before = now
+            before, authority = now, taken.authority
             for rule in rules.candidates(taken):
                 done = rule.apply(taken)
                 if done is None:
@@ -228,6 +236,8 @@ class Keys:
                 applied.append(rule.id)
                 if done is Edited.FAMILY:
                     return f"{FAMILY}{rule.id}@{taken.authority}", tuple(applied)
+                if taken.authority != authority:
+                    break  # A page of a mirror: the rules of the site that it mirrors say the rest.
             now = canonical(str(taken)) if applied else before
             if now == before:
                 return now, tuple(dict.fromkeys(applied))

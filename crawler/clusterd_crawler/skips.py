@@ -7,7 +7,7 @@ the stated time), and was a good page. What a skip rests on is always named.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, Self, cast
 
@@ -120,6 +120,8 @@ class KnownPages:
         self._all_keys = Keys(conditional=True)
         #: Id of a rule that asks what the known page shows → what.
         self._shows: dict[str, int] = {}
+        #: Host of a set → ids of its rules that span hosts.
+        self._spanning: dict[str, frozenset[str]] = {}
         self._hosts: dict[str, HostPages] = {}
         self._sets: dict[str, RuleSet] = {}
         self._unskip: dict[str, frozenset[str]] = {}
@@ -160,6 +162,7 @@ class KnownPages:
         for rule in gone:
             self._shows.pop(rule.id, None)
         self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
+        self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
         domain = registrable(rules.host)
         held = self._hosts.get(domain)
         if held is not None:
@@ -284,7 +287,12 @@ class KnownPages:
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
         rules = applied or self._keys.key_of_canonical(known.url)[1]
-        return (rules[-1], key, known) if rules else None
+        return (self._deciding(url, rules), key, known) if rules else None
+
+    def _deciding(self, url: str, applied: Sequence[str]) -> str:
+        """Return the rule that answers for a skip: one that spans hosts, which only the pages of both can watch."""
+        spanning = self._spanning.get(registrable(host_of(url)), frozenset())
+        return next((rule for rule in applied if rule in spanning), applied[-1])
 
     def _allows(self, applied: Iterable[str], page: KnownPage) -> bool:
         """Whether a page shows what the rules applied ask for."""

@@ -183,5 +183,6 @@ class Learner:
 
 
 def accept(snapshot: Snapshot, proposal: Proposal) -> None:
+    """Make an edit that holds part of what later ones are judged on."""
     proposal.edit.commit(snapshot, proposal.rows)
     snapshot.changed(proposal.edit.own)

@@ -1,9 +1,10 @@
 """Sites that show the same pages: www and bare host, http and https, a second port, a second name under one domain.
 
-Scheme and host are keys of a URL like any other (Koppula et al. 2010, definition 1), so a mirror is a rule that exchanges
-their values, and it is judged like every rule: pages of equal path and query under both sites agree or differ, and a
-context says for which folders and parameters that was seen. Here a page's site stands in the evidence as a first path
-component, so that the learner's own columns, trials and contexts do the work; `_at_home` translates what they find.
+Scheme and host are keys of a URL like any other (Koppula et al. 2010, definition 1), so a mirror is a rule that
+exchanges their values, and it is judged like every rule: pages of equal path and query under both sites agree or
+differ, and a context says for which folders and parameters that was seen. Here a page's site stands in the evidence as
+a first path component, so that the learner's own columns, trials and contexts do the work; `_at_home` translates what
+they find.
 
 Only sites of one group, a registrable domain, are ever compared (of an IP address or a name of one label: the same name
 under any port). A rule spans the group and is published under the group's name. The site met later is taken for a

@@ -1,15 +1,14 @@
-"""Sites that show the same pages: what is learned across them, and what no site can bring about on another's account."""
+"""Sites that show the same pages: what is learned across them, and what no site can bring about for another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 import pytest
-from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.skips import KnownPages
-
 from clusterd.learning.contract import Page
 from clusterd.learning.mirrors import MirrorLearner, site_of
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skips import KnownPages
 
 
 def learned(group: str, pages: Iterable[tuple[str, int]]) -> RuleSet:

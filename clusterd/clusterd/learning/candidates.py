@@ -22,6 +22,8 @@ from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 PROPOSED: Final = 4
 #: A difference that comes so often within one content is proposed on its account: empty lists under many URLs.
 OFTEN: Final = 20
+#: Most contents whose pages are compared: what is frequent enough to matter is among them.
+CONTENTS: Final = 4000
 #: Most pages of one content that are compared.
 COMPARED: Final = 400
 #: Most candidates judged at a time.
@@ -34,12 +36,14 @@ Difference = tuple[str, tuple[object, ...]]
 
 
 def duplicates(snapshot: Snapshot) -> Iterator[Rows]:
-    """Yield, for each content with several keys, its rows in the order of arrival."""
+    """Yield, for each content with several pages, its rows in the order of arrival; of very many contents a sample."""
     order = np.argsort(snapshot.content, kind="stable")
     content = snapshot.content[order]
     starts = np.flatnonzero(np.append(True, content[1:] != content[:-1])) if len(content) else np.zeros(0, np.int64)
     ends = np.append(starts[1:], len(content))
-    for start, end in zip(starts[ends - starts > 1].tolist(), ends[ends - starts > 1].tolist(), strict=True):
+    several = np.flatnonzero(ends - starts > 1)
+    several = several[:: 1 + len(several) // CONTENTS]
+    for start, end in zip(starts[several].tolist(), ends[several].tolist(), strict=True):
         yield order[start:end]
 
 

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from clusterd_crawler.urls import Url, hash_of, parse
+from clusterd_crawler.urls import Url, hash_of
 
 Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -111,8 +111,8 @@ class Evidence:
         """Return the identity that a content number stands for."""
         return self.identities[number]
 
-    def add(self, url: str, content: int) -> tuple[int, bool]:
-        """Take a page (its URL canonical); return its row (-1: left out) and whether its content is new."""
+    def add(self, url: str, content: int, taken: Url) -> tuple[int, bool]:
+        """Take a page (its URL canonical, and taken apart); return its row (or -1) and whether its content is new."""
         number = self.content_numbers.get(content)
         new = number is None
         if number is None:
@@ -122,7 +122,6 @@ class Evidence:
         if row is not None:
             self.contents[row] = number
             return row, new
-        taken = parse(url)
         pairs = _pairs(taken)
         if len(pairs) > PAIRS or not self._room_for(pairs):
             self.left_out += 1

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
 from clusterd_crawler.bearers import witnessed
-from clusterd_crawler.names import anchor_hash, name_hash
+from clusterd_crawler.names import anchor_hash
 from clusterd_crawler.rules import Condition, Key, Rule, rule_id
 from clusterd_crawler.sketch import Name
-from clusterd_crawler.urls import Url, parse
+from clusterd_crawler.urls import Url, hash_of
 
 from clusterd.learning.trials import lower_bound
 
@@ -110,11 +110,10 @@ class NameEvidence:
         self._meant: dict[tuple[str, int], list[tuple[str, NamedPage]]] = {}
         self.records: dict[RecordKey, Record] = {}
 
-    def observe(self, url: str, content: int, names: Iterable[Name]) -> None:
-        """Take a fetched page (its URL canonical)."""
-        taken = parse(url)
+    def observe(self, url: str, content: int, names: Iterable[Name], taken: Url) -> None:
+        """Take a fetched page (its URL canonical, and taken apart)."""
         page = NamedPage(url, content, form_of(taken))
-        for name in witnessed(url, names):
+        for name in witnessed(url, names) if names else ():
             for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
                 self._coincide(name.kind, key, meant, page)
             _remember(self._bearers, (name.kind, name.hash), page)
@@ -168,7 +167,7 @@ def _table(kind: str, hashed: int) -> tuple[str, int]:
 
 def _meanings(url: str, taken: Url) -> Iterator[tuple[str, int]]:
     """Yield what names may mean this URL: itself, and the number of each of its parameters."""
-    yield "", name_hash(url)
+    yield "", hash_of(url)
     for name, value in taken.query:
         if value and len(value) <= DIGITS and value.isascii() and value.isdigit():
             yield name, anchor_hash(value)

@@ -5,18 +5,24 @@ from __future__ import annotations
 from clusterd.learning.names import ALONE, RIGHT, NameEvidence, form_of
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.rules import Rule
+from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import parse
+
+
+class Pages(NameEvidence):
+    def see(self, url: str, content: int, names: tuple[Name, ...]) -> None:
+        self.observe(url, content, names, parse(url))
 
 
 def rules(evidence: NameEvidence) -> list[Rule]:
     return list(evidence.rules("h.com", "identical", 1))
 
 
-def blog(posts: int, lies: int = 0) -> NameEvidence:
-    evidence = NameEvidence()
+def blog(posts: int, lies: int = 0) -> Pages:
+    evidence = Pages()
     for n in range(posts):
-        evidence.observe(f"http://h.com/2020/slug{n}/index.html", n, parse_names(f"shortlink=http://h.com/?p={n}"))
-        evidence.observe(f"http://h.com/?p={n}", 10_000 + n if n < lies else n, ())
+        evidence.see(f"http://h.com/2020/slug{n}/index.html", n, parse_names(f"shortlink=http://h.com/?p={n}"))
+        evidence.see(f"http://h.com/?p={n}", 10_000 + n if n < lies else n, ())
     return evidence
 
 
@@ -32,35 +38,35 @@ def test_names_that_lie_are_not_believed() -> None:
 
 
 def test_the_order_in_which_the_two_pages_come_does_not_matter() -> None:
-    evidence = NameEvidence()
+    evidence = Pages()
     for n in range(RIGHT):
-        evidence.observe(f"http://h.com/?p={n}", n, ())
-        evidence.observe(f"http://h.com/2020/slug{n}/index.html", n, parse_names(f"shortlink=http://h.com/?p={n}"))
+        evidence.see(f"http://h.com/?p={n}", n, ())
+        evidence.see(f"http://h.com/2020/slug{n}/index.html", n, parse_names(f"shortlink=http://h.com/?p={n}"))
     assert len(rules(evidence)) == 1
 
 
 def test_anchors_are_believed_for_the_parameter_that_points_to_them() -> None:
-    evidence = NameEvidence()
+    evidence = Pages()
     for n in range(RIGHT):
-        evidence.observe(f"http://h.com/v.php?t={n}", n, parse_names(f"anchor=p{1000 + n}"))
-        evidence.observe(f"http://h.com/v.php?p={1000 + n}", n, ())
+        evidence.see(f"http://h.com/v.php?t={n}", n, parse_names(f"anchor=p{1000 + n}"))
+        evidence.see(f"http://h.com/v.php?p={1000 + n}", n, ())
     (rule,) = rules(evidence)
     assert (rule.name, str(rule.context[0])) == ("anchor", "?p any")
 
 
 def test_a_parameter_that_happens_to_meet_anchors_is_not_believed() -> None:
-    evidence = NameEvidence()
+    evidence = Pages()
     for n in range(200):
-        evidence.observe(f"http://h.com/v.php?t={n}", n, parse_names(f"anchor=p{n + 3}"))
+        evidence.see(f"http://h.com/v.php?t={n}", n, parse_names(f"anchor=p{n + 3}"))
     assert rules(evidence) == []
 
 
 def test_forms_of_bearers_separate_true_names_from_false_ones() -> None:
-    evidence = NameEvidence()
+    evidence = Pages()
     for n in range(ALONE):
-        evidence.observe(f"http://h.com/a/{n}.html", n, parse_names(f"og=http://h.com/?p={n}"))
-        evidence.observe(f"http://h.com/list?x={n}", 5000 + n, parse_names(f"og=http://h.com/?p={n}"))
-        evidence.observe(f"http://h.com/?p={n}", n, ())
+        evidence.see(f"http://h.com/a/{n}.html", n, parse_names(f"og=http://h.com/?p={n}"))
+        evidence.see(f"http://h.com/list?x={n}", 5000 + n, parse_names(f"og=http://h.com/?p={n}"))
+        evidence.see(f"http://h.com/?p={n}", n, ())
     (rule,) = rules(evidence)
     assert [str(condition) for condition in rule.carrier] == [
         "k(-,1) like '*.html'",
@@ -70,11 +76,11 @@ def test_forms_of_bearers_separate_true_names_from_false_ones() -> None:
 
 
 def test_a_page_that_says_it_is_two_others_is_no_evidence() -> None:
-    evidence = NameEvidence()
+    evidence = Pages()
     for n in range(2 * RIGHT):
-        evidence.observe(f"http://h.com/?p={n}", n, ())
+        evidence.see(f"http://h.com/?p={n}", n, ())
         names = parse_names(f"shortlink=http://h.com/?p={n} canonical=http://h.com/c{n}")
-        evidence.observe(f"http://h.com/slug{n}", n, names)
+        evidence.see(f"http://h.com/slug{n}", n, names)
     assert rules(evidence) == []
 
 

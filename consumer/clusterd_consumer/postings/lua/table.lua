@@ -13,7 +13,7 @@ local BASE = KEYS[1]
 local call = redis.call
 local pack, unpack4 = struct.pack, struct.unpack
 local floor, find, sub, byte = math.floor, string.find, string.sub, string.byte
-local FIRST, LOAD, ENTRY = 256, 32, 7
+local FIRST, LOAD, ENTRY = 256, 40, 7
 -- Arguments of one call at most: Lua unpacks no more than 8,000.
 local MOST = 4000
 

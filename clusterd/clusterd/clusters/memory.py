@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 from typing import Literal
 
@@ -29,42 +29,10 @@ from clusterd.clusters.changes import changes, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Version
 from clusterd.clusters.forest import Forest
 from clusterd.clusters.identity import sketch_key, text_key
+from clusterd.clusters.memory_contents import Content, Fetch, any_url, version_of
 from clusterd.clusters.splitting import Search
 
 Identity = Literal["text", "sketch"]
-
-
-@dataclass(slots=True)
-class Content:
-    """A set of versions with one sketch identity."""
-
-    number: int
-    profile: int
-    key: bytes
-    stored: bytes
-    #: Texts of this sketch: identity → URLs whose current version shows it, in order of arrival.
-    texts: dict[bytes, dict[str, None]] = field(default_factory=dict)
-    live: int = 0
-    versions: int = 0
-    departed: bool = False
-    #: Neighbours: content → bits of the policies that join the two.
-    edges: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Fetch:
-    """A stored version and the content that it shows."""
-
-    version: Version
-    text_key: bytes
-    content: Content
-    shingles: int
-    tokens: int
-
-    @property
-    def order(self) -> tuple[int, int]:
-        """Return what decides which version of a URL is current."""
-        return self.version.fetched_at, self.version.text
 
 
 class MemoryIndex:
@@ -131,7 +99,7 @@ class MemoryIndex:
         """Store a version; make it current where it is the latest. Return its identity, its twin, its best match."""
         latest = before is None or before.order < (sketch.fetched_at, sketch.main.text)
         content, fresh = self._content(sketch, latest)
-        fetch = Fetch(_version(sketch), text_key(sketch), content, sketch.main.shingles, sketch.main.tokens)
+        fetch = Fetch(version_of(sketch), text_key(sketch), content, sketch.main.shingles, sketch.main.tokens)
         content.versions += 1
         fetches = self._urls.setdefault(sketch.url, [])
         self._hosts.setdefault(host_of(sketch.url), {})[sketch.url] = None
@@ -171,7 +139,7 @@ class MemoryIndex:
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
         if best is None or not verdicts[best].resemblance:
             return None
-        return _any_url(self._contents[best]), verdicts[best].resemblance
+        return any_url(self._contents[best]), verdicts[best].resemblance
 
     def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Verdict]:
         candidates = [number for number in numbers if number != content.number]
@@ -418,21 +386,3 @@ class MemoryIndex:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def _version(sketch: Sketch) -> Version:
-    return Version(
-        url=sketch.url,
-        fetched_at=sketch.fetched_at,
-        text=sketch.main.text,
-        content=sketch.content,
-        bag=sketch.bag,
-        current=True,
-        crawl=sketch.crawl,
-        sweep=sketch.sweep,
-        status=sketch.status,
-    )
-
-
-def _any_url(content: Content) -> str:
-    return next(url for group in content.texts.values() for url in group)

@@ -1,6 +1,6 @@
 /* The compiled core: text → hashes → sketches, markup → marked text. Same results as the Python beside it, bit for bit.
  *
- * sketch(text: str | bytes, marked: bool, folded: bool, w, kind, size) -> (whole, main | None, bag) | None
+ * sketch(text: str | bytes, marked: bool, folded: bool, w, kind, size, most) -> (whole, main | None, bag) | None
  *     bytes are UTF-8. whole, main: (values: bytes, shingles, tokens, text identity); main is None where it equals whole.
  *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
@@ -85,7 +85,7 @@ static enum outcome tokenize_text(PyObject *text, int marked, int is_folded, tok
 typedef struct {
     size_t w;
     enum kind kind;
-    uint64_t size;
+    uint64_t size, most;
 } profile_t;
 
 /* (values, shingles, tokens, text identity) of one stream. `scratch` has room for twice `count` values. */
@@ -95,7 +95,7 @@ static PyObject *stream_sketch(const uint64_t *hashes, size_t count, const profi
     if (count) {
         Py_BEGIN_ALLOW_THREADS;
         distinct = sort_distinct(scratch, fingerprints(hashes, count, profile->w, scratch), sorted);
-        kept = sample(sorted, distinct, profile->kind, profile->size);
+        kept = sample(sorted, distinct, profile->kind, profile->size, profile->most);
         identity = text_identity(hashes, count);
         Py_END_ALLOW_THREADS;
     }
@@ -123,13 +123,13 @@ static PyObject *sketch(PyObject *self, PyObject *args) {
     PyObject *text;
     int marked, is_folded, kind;
     Py_ssize_t w;
-    unsigned long long size;
-    if (!PyArg_ParseTuple(args, "OppniK", &text, &marked, &is_folded, &w, &kind, &size)) return NULL;
+    unsigned long long size, most;
+    if (!PyArg_ParseTuple(args, "OppniKK", &text, &marked, &is_folded, &w, &kind, &size, &most)) return NULL;
     if (w < 1 || size < 1 || kind < KIND_MIN || kind > KIND_MOD) {
         PyErr_SetString(PyExc_ValueError, "w and size are at least 1, kind is 0, 1 or 2");
         return NULL;
     }
-    profile_t profile = {(size_t)w, (enum kind)kind, size};
+    profile_t profile = {(size_t)w, (enum kind)kind, size, most};
     tokens_t t;
     scratch_t scratch;
     enum outcome outcome = tokenize_text(text, marked, is_folded, &t, &scratch);

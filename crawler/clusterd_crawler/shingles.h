@@ -15,6 +15,7 @@
 #define DIGIT_BITS 8
 #define DIGITS (1 << DIGIT_BITS)
 #define SPARE_BITS 4
+#define SHINGLES_PER_VALUE 64
 /* Most places that values are moved by, a value, before they are sorted otherwise. */
 #define MAX_MOVES 4
 
@@ -92,8 +93,12 @@ static size_t sort_distinct(uint64_t *values, size_t count, uint64_t *sorted) {
 }
 
 /* Keep in place what the profile's kind keeps of distinct ascending values; returns how many. */
-static size_t sample(uint64_t *values, size_t count, enum kind kind, uint64_t size) {
-    if (kind == KIND_MIN) return count < size ? count : (size_t)size;
+static size_t sample(uint64_t *values, size_t count, enum kind kind, uint64_t size, uint64_t most) {
+    if (kind == KIND_MIN) {
+        uint64_t wanted = count / SHINGLES_PER_VALUE < most ? count / SHINGLES_PER_VALUE : most;
+        if (wanted < size) wanted = size;
+        return count < wanted ? count : (size_t)wanted;
+    }
     uint64_t modulus = size;
     if (kind == KIND_V)
         for (modulus = 1; count / size >= 2 * modulus;) modulus *= 2;

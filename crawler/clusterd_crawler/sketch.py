@@ -11,6 +11,8 @@ which stands in for a random permutation of the set of shingles (tested for unif
 The default kind keeps the ``size`` smallest fingerprints, MIN_s (the paper's F). Because the largest kept value is a
 threshold, the same values are also the document's V under the modulus that fits its length: two sketches are brought
 to the lower of their thresholds, as the paper brings V_i to V_(i+1), and give containment as well as resemblance.
+Of a book more is kept, one value in `SHINGLES_PER_VALUE` of its shingles up to ``most``: brought to the threshold of a
+book's 400 values, a chapter of a hundredth of it would be judged by four. Pages (up to 25,600 shingles) have their 400.
 That spends the same bytes on every document, which V_i (between one and two times its target) does not; V_i and
 MOD_m are the other kinds.
 """
@@ -48,10 +50,15 @@ class Profile:
     kind: Kind
     #: s of MIN_s, m of MOD_m, or the expected number of values of V_i.
     size: int
+    #: Most values of a long document, where the kind is MIN_s; below ``size``: ``size``.
+    most: int = 0
 
+
+#: Of a long document one value is kept for so many shingles.
+SHINGLES_PER_VALUE: Final = 64
 
 #: The default: 10-word shingles (paper, section 7), the 400 smallest.
-TEXT: Final = Profile(code=1, name="text", w=10, kind="min", size=400)
+TEXT: Final = Profile(code=1, name="text", w=10, kind="min", size=400, most=1600)
 #: A quarter of the bytes at less accuracy.
 COMPACT: Final = Profile(code=2, name="compact", w=10, kind="min", size=64)
 #: Tweets and slugs: 4-word shingles, every one kept (phpir).
@@ -155,7 +162,7 @@ def sketch_streams(text: str | bytes, profile: Profile, *, marked: bool) -> Stre
     """
     if compiled.CORE is None:
         return _sketch_streams(_as_str(text), profile, marked)
-    settings = (profile.w, _KINDS[profile.kind], profile.size)
+    settings = (profile.w, _KINDS[profile.kind], profile.size, profile.most)
     made = compiled.CORE.sketch(text, marked, False, *settings)
     if made is None:
         made = compiled.CORE.sketch(composed(_as_str(text)), marked, True, *settings)
@@ -215,7 +222,7 @@ def fingerprints(hashes: Hashes, w: int) -> Values:
 def sample(distinct: Values, profile: Profile) -> Values:
     """Return those of a document's distinct fingerprints, ascending, that its sketch keeps."""
     if profile.kind == "min":
-        return distinct[: profile.size]
+        return distinct[: max(profile.size, min(len(distinct) // SHINGLES_PER_VALUE, profile.most))]
     if profile.kind == "mod":
         return np.compress(distinct % np.uint64(profile.size) == 0, distinct)
     exponent = modulus_exponent(len(distinct), profile.size)

@@ -247,8 +247,8 @@ def test_names_are_bounded_and_bad_ones_are_left_out() -> None:
 #: Pieces of markup, sound and unsound, that the fuzz puts together.
 PIECES = [
     "<div>", "</div>", "<p>", "</p>", "<ul>", "<li>", "</li>", "</ul>", "<a href=x>", "</a>", "<table>", "<tr>", "<td>",
-    "</td>", "</tr>", "</table>", "<nav>", "</nav>", "<main>", "</main>", "<h1>", "</h1>", "<span hidden>", "</span>", "<title>",
-    "</title>",
+    "</td>", "</tr>", "</table>", "<nav>", "</nav>", "<main>", "</main>", "<h1>", "</h1>", "<span hidden>", "</span>",
+    "<title>", "</title>",
     "<div class='sidebar x'>", "<div role=main>", "<p class=footer>", "<li class=menu>", "<tr class=nav>",
     "<td id=sidebar>",
     "<b>", "</b>", "<br>", "<img src=x>", "<select>", "<option>", "</select>", "<script>", "</script>", "<!--", "-->",

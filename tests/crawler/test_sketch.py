@@ -17,10 +17,11 @@ from clusterd_crawler.sketch import (
     fingerprints,
     modulus_exponent,
     sample,
+    sketch_hashes,
     sketch_text,
     sketch_tokens,
 )
-from clusterd_crawler.token_hashes import fmix64
+from clusterd_crawler.token_hashes import fmix64, hash_text
 from clusterd_crawler.tokens import hash_tokens, token_hash, tokens
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,6 +77,16 @@ def test_min_s_of_a_union_from_the_two_min_s() -> None:
     f_a, f_b = values(sketch_tokens(a, least)), values(sketch_tokens(b, least))
     assert sorted({*f_a, *f_b})[:3] == values(sketch_tokens(a + b, least))
     assert sorted(set(sorted("xmtr")[:3]) | set(sorted("xmer")[:3]))[:3] == ["e", "m", "r"]
+
+
+@pytest.mark.parametrize(
+    ("shingles", "kept"), [(399, 399), (25_663, 400), (25_664, 401), (64_000, 1000), (150_000, 1600)]
+)
+def test_a_book_keeps_more_than_a_page(shingles: int, kept: int) -> None:
+    book = " ".join(map(str, range(shingles + 9)))
+    sketch = sketch_text(book, TEXT)
+    assert (sketch.shingles, len(values(sketch))) == (shingles, kept)
+    assert sketch == sketch_hashes(hash_text(book, marked=False)[0], TEXT)
 
 
 def test_v_of_the_next_modulus_from_v() -> None:

@@ -125,7 +125,7 @@ def test_core_refuses_no_bytes() -> None:
     assert compiled.CORE is not None
     rng = np.random.default_rng(5)
     for size in range(200):
-        compiled.CORE.sketch(rng.bytes(size), True, True, 10, 0, 400)
+        compiled.CORE.sketch(rng.bytes(size), True, True, 10, 0, 400, 1600)
 
 
 def test_code_points_are_folded_alone_only_where_their_neighbours_do_not_matter() -> None:

@@ -1,6 +1,7 @@
 """The contract of the rule book: evidence, rules with their history, skips. In memory and on Redis.
 
-Everything is kept per host and one host's pages reach nothing of another's. Every write may be repeated after a crash
+Everything is kept per host and one host's pages reach nothing of another's, but for mirrors within one registrable
+domain (`groups`). Every write may be repeated after a crash
 (at-least-once delivery): pages seen again replace what was known of their URL, skips are counted once, and a rule set
 is saved by compare-and-set on its version, so that of two workers that learned at once only one is believed.
 """
@@ -138,6 +139,14 @@ class RuleBook(Protocol):
 
         The version stays where only figures changed, and rises where the crawlers must be told (`turns`).
         """
+        ...
+
+    def note_site(self, group: str, site: str) -> None:
+        """Note that a group (a registrable domain) has a site (scheme and host)."""
+        ...
+
+    def sites(self, group: str) -> list[str]:
+        """Return the sites of a group, sorted."""
         ...
 
     def offered(self, host: str) -> RuleSet | None:

@@ -33,6 +33,7 @@ class MemoryRuleBook:
         self._leases: dict[str, tuple[str, float]] = {}
         self._hosts: dict[str, HostRules] = {}
         self._offers: dict[str, RuleSet] = {}
+        self._sites: dict[str, set[str]] = {}
         self._skips: deque[SkipReport] = deque(maxlen=skips_limit)
         self._seen: deque[set[SkipReport]] = deque([set(), set()], maxlen=2)
         self._seen_limit = skips_limit
@@ -115,6 +116,14 @@ class MemoryRuleBook:
         known = self._offers.get(rules.host)
         if known is None or known.version < rules.version:
             self._offers[rules.host] = rules
+
+    def note_site(self, group: str, site: str) -> None:
+        """Note that a group has a site."""
+        self._sites.setdefault(group, set()).add(site)
+
+    def sites(self, group: str) -> list[str]:
+        """Return the sites of a group."""
+        return sorted(self._sites.get(group, ()))
 
     def offered(self, host: str) -> RuleSet | None:
         """Return what crawlers would load."""

@@ -33,6 +33,8 @@ class Recall:
 
     learner: HostLearner
     mark: str = ""
+    #: The same of a group, for each of its hosts.
+    marks: dict[str, str] = field(default_factory=dict)
     #: Version of the host's rules that the learner was told of.
     version: int = -1
     #: Whether the host has rules in force, and whether this worker has published its pages up to ``fresh``.

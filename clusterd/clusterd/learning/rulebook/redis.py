@@ -5,6 +5,7 @@
                                        shared: fetch time up to which they were published to the crawls
     <prefix>rb:{host}:lease    STRING  who learns the host, expires by itself
     <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`)
+    <prefix>rb:{host}:sites    SET     scheme and host of the sites of a group, which is named by its domain
     <prefix>rb:changed         HASH    host with evidence that no learner has looked at → times added to
     <prefix>rb:ids             HASH    rule id → host
     <prefix>rb:{:skips}:…      log, counts, seen, before (skips.lua)
@@ -163,6 +164,16 @@ class RedisRuleBook:
     def offer(self, rules: RuleSet) -> None:
         """Put a rule set where crawlers load it from at their start."""
         self._run("offer", (f"{self._prefix}rules",), rules.host, rules.version, rules_to_bytes(rules))
+
+    @translated()
+    def note_site(self, group: str, site: str) -> None:
+        """Note that a group has a site."""
+        self._client.sadd(self._key(group, "sites"), site)
+
+    @translated()
+    def sites(self, group: str) -> list[str]:
+        """Return the sites of a group."""
+        return sorted(site.decode() for site in self._client.smembers(self._key(group, "sites")))
 
     @translated()
     def offered(self, host: str) -> RuleSet | None:

@@ -9,6 +9,8 @@ Learning a host (`RuleService.learn_due`) is done by one worker at a time, which
 5. where it has live rules, its pages are shared with the crawls (`sharing`);
 6. the host is taken off the list of changed ones, unless evidence has come since.
 
+Then the mirrors among the hosts of its domain are learned likewise (`groups`).
+
 A crash between any two steps repeats them from the first. Cost: proportional to the pages that are new to the learner,
 plus the learner's own; a log is rewritten whole once it exceeds its limit by a quarter.
 """
@@ -35,6 +37,7 @@ from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evidence, HostRules, RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir
+from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -71,6 +74,7 @@ class RuleService:
         self._publish = publish
         self._limit = evidence_limit
         self._recalls = Recalls(make_learner)
+        self._groups = Groups(book)
         self._leased: set[str] = set()
         #: The host looked at last; the next call goes on behind it, so that busy hosts do not starve the others.
         self._last = ""
@@ -85,6 +89,8 @@ class RuleService:
         for sketch in sketches:
             if 200 <= sketch.status < 300 and (page := _page(sketch)) is not None:
                 pages.setdefault(urls.host_of(page.url), []).append(page)
+        for added in pages.values():
+            self._groups.note(added)
         self.book.add_pages(pages)
 
     def record_skips(self, reports: Sequence[SkipReport]) -> int:
@@ -97,6 +103,7 @@ class RuleService:
         No host is begun after ``seconds``, so that the caller's other work goes on; the rest waits for the next call.
         """
         published = []
+        groups: dict[str, None] = {}
         until = time.monotonic() + seconds
         changed = self.book.changed()
         for host in sorted(changed, key=lambda host: (host <= self._last, host)):
@@ -114,11 +121,13 @@ class RuleService:
                 log.exception("the rules of %s could not be learned; the other hosts go on", host)
                 rules = None
             self.book.looked_at(host, changed[host])
+            groups[urls.registrable(host)] = None
             if rules is not None:
                 published.append(rules)
             if time.monotonic() > until:
                 break
-        for host in self._recalls.shrink():
+        published += [rules for group in groups if (rules := self._look_across(group, now)) is not None]
+        for host in [*self._recalls.shrink(), *map(_lease_of, self._groups.recalls.shrink())]:
             self._leased.discard(host)
             self.book.release(host, self._owner)
         return published
@@ -184,6 +193,7 @@ class RuleService:
         except Unreachable as error:
             log.info("the leases run out by themselves: %s", error)
         self._recalls.clear()
+        self._groups.recalls.clear()
 
     def _look_at(self, host: str, now: int) -> RuleSet | None:
         """Learn a host where that is due, and share its pages with the crawls; return the rule set that changed."""
@@ -193,7 +203,22 @@ class RuleService:
             share(self.book, self._publish, host, recall, now)
         return rules
 
-    def _relearn(self, host: str, recall: Recall, now: int) -> RuleSet | None:
+    def _look_across(self, group: str, now: int) -> RuleSet | None:
+        """Learn the mirrors of a group of several sites, where no other worker does; return the set that changed."""
+        lease = _lease_of(group)
+        if len(self.book.sites(group)) < 2 or not self.book.lease(lease, self._owner, LEASE_SECONDS):
+            return None
+        self._leased.add(lease)
+        try:
+            return self._relearn(group, self._groups.caught_up(group), now, spans=True)
+        except Exception as error:
+            self._groups.recalls.forget(group)
+            if isinstance(error, Unreachable):
+                raise
+            log.exception("the mirrors of %s could not be learned; the hosts go on", group)
+            return None
+
+    def _relearn(self, host: str, recall: Recall, now: int, *, spans: bool = False) -> RuleSet | None:
         before = self.book.version(host)
         failing = recall.failing()
         learned = recall.learner.learn(now) if recall.learner.due() else None
@@ -202,7 +227,7 @@ class RuleService:
 
         def change(state: HostRules) -> HostRules:
             if learned is not None:
-                state = turns.relearned(state, learned, now)
+                state = turns.relearned(state, learned, now, spans=spans)
             return turns.turned(state, _strikes(state, failing), now) if failing else state
 
         state = self._change(host, change)
@@ -277,6 +302,11 @@ class RuleService:
         offered = self.book.offered(rules.host)
         if rules.version > (offered.version if offered else 0):
             self._announce(rules)
+
+
+def _lease_of(group: str) -> str:
+    """Return what stands for a group among the leases: no host's name holds a slash."""
+    return f"{group}/"
 
 
 def _page(sketch: Sketch) -> Page | None:

@@ -30,8 +30,8 @@ IN_FORCE: Final = frozenset({"live", "pinned"})
 NOT_LEARNED: Final = frozenset({"import", "hand"})
 
 
-def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
-    """Return the state after learning.
+def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = False) -> HostRules:
+    """Return the state after learning; of the learner of mirrors (``spans``) and of the host's own, each its rules.
 
     1. What the learner has retired, or no longer says, is retired until it says it again. Pinned rules stay, and
        imported ones, which the learner does not know.
@@ -43,7 +43,7 @@ def relearned(before: HostRules, learned: RuleSet, at: int) -> HostRules:
     failed = {rule: reason for rule, reason in learned.retired if rule not in said}
     for entry in before.entries.values():
         rule = entry.rule
-        if rule.state != "live" or rule.id in said:
+        if rule.state != "live" or rule.id in said or rule.spans != spans:
             continue
         if rule.id in failed:
             entries[rule.id] = _turned(entry, at, "retired", "learner", failed[rule.id])

@@ -1,0 +1,78 @@
+"""The hosts of a registrable domain together: what its mirrors' learner sees (`clusterd.learning.mirrors`).
+
+Every host keeps its own evidence log; the book only notes which sites a group has. A group of one site, as most are,
+costs nothing more. For one of several the logs of its hosts are read a second time, each from its own mark, by the
+worker that holds the group's lease.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from clusterd_crawler.urls import host_of, registrable
+
+from clusterd.learning.contract import HostLearner, Page
+from clusterd.learning.mirrors import SITES, site_of
+from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.recall import Recall, Recalls
+
+#: Groups whose sites a worker remembers, so that the book is asked once a site.
+REMEMBERED: Final = 100_000
+
+
+def _learner(group: str) -> HostLearner:
+    from clusterd.learning.mirrors import MirrorLearner
+
+    return MirrorLearner(group)
+
+
+class Groups:
+    """The groups' learners of one worker."""
+
+    def __init__(self, book: RuleBook) -> None:
+        self._book = book
+        self.recalls = Recalls(_learner)
+        self._noted: OrderedDict[str, set[str]] = OrderedDict()
+
+    def note(self, pages: Iterable[Page]) -> None:
+        """Note the sites of pages that are about to be added to the evidence. May be repeated."""
+        for page in pages:
+            site = site_of(page.url)
+            group = registrable(host_of(page.url))
+            known = self._noted.setdefault(group, set())
+            if site in known or len(known) >= SITES:
+                continue
+            known.update(self._book.sites(group))
+            if site not in known and len(known) < SITES:
+                self._book.note_site(group, site)
+                known.add(site)
+            if len(self._noted) > REMEMBERED:
+                self._noted.popitem(last=False)
+
+    def caught_up(self, group: str) -> Recall:
+        """Return a group's learner, having seen all evidence of its hosts, in the order of the fetches."""
+        hosts = sorted({site.partition("://")[2] for site in self._book.sites(group)})
+        recall = self.recalls.get(group) or self.recalls.new(group)
+        pages = self._read(recall, hosts)
+        if pages is None:
+            recall = self.recalls.new(group)
+            pages = self._read(recall, hosts) or []
+        recall.show(sorted(pages, key=lambda page: page.fetched_at))
+        recall.fresh.clear()  # Each host shares its own pages.
+        if recall.version != self._book.version(group):
+            recall.tell(self._book.load(group))
+        return recall
+
+    def _read(self, recall: Recall, hosts: Iterable[str]) -> list[Page] | None:
+        """Return what was added to the hosts' logs; None where one was rewritten since it was read."""
+        pages: list[Page] = []
+        for host in hosts:
+            mark = recall.marks.get(host, "")
+            evidence = self._book.evidence(host, mark)
+            if mark and not evidence.continued:
+                return None
+            pages += evidence.pages
+            recall.marks[host] = evidence.mark
+        return pages

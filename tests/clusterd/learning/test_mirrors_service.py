@@ -1,0 +1,153 @@
+"""Mirrors through the rule service: published under the domain, beside its host's own rules, watched and retired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.memory import MemoryRuleBook
+from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.service import RuleService
+from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.sketch import Sketch, StreamSketch
+from clusterd_crawler.skips import KnownPages
+
+DOMAIN = "example.com"
+WWW = f"http://www.{DOMAIN}"
+BARE = f"http://{DOMAIN}"
+
+
+def sketch(url: str, content: int, at: int, explored: str = "", instead_of: str = "") -> Sketch:
+    stream = StreamSketch(b"", 0, 100, content)
+    return Sketch(url, at, 1, content, stream, stream, content, explored=explored, instead_of=instead_of)
+
+
+def pages(*sites: str, count: int = 60, query: str = "") -> list[Sketch]:
+    return [sketch(f"{site}/docs/page{n}{query}", n, 1 + at) for at, site in enumerate(sites) for n in range(count)]
+
+
+@pytest.fixture(params=["memory", "redis"])
+def book(request: pytest.FixtureRequest, prefix: str) -> Iterator[RuleBook]:
+    if request.param == "memory":
+        yield MemoryRuleBook()
+        return
+    client = connect(request.getfixturevalue("redis_url"))
+    yield RedisRuleBook(client, prefix)
+    client.close()
+
+
+def spanning(service: RuleService) -> list[str]:
+    """Return the ids of the rules in force that span hosts."""
+    return [rule.id for rule in service.rules() if rule.spans]
+
+
+def decider(book: RuleBook) -> KnownPages:
+    """Return a crawl's decider with what the book offers to it."""
+    known = KnownPages(explore=0)
+    for host in (DOMAIN, f"www.{DOMAIN}"):
+        offered = book.offered(host)
+        known.load(RuleSet(host, 0, ()) if offered is None else RuleSet.from_json(offered.to_json()))
+    return known
+
+
+def test_a_mirror_is_published_under_the_domain_and_skips_its_pages(book: RuleBook) -> None:
+    service = RuleService(book)
+    service.observe(pages(BARE, WWW))
+
+    learned = service.learn_due(now=100)
+
+    assert [(rules.host, rules.version) for rules in learned] == [(DOMAIN, 100)]
+    known = decider(book)
+    known.fetched(f"{BARE}/docs/new", 1)
+    skip = known.decide(f"{WWW}/docs/new", 2)
+    assert skip is not None
+    assert skip.rule == spanning(service)[0]
+    service.close()
+
+
+def test_the_domains_own_rules_and_its_mirrors_stand_side_by_side(book: RuleBook) -> None:
+    service = RuleService(book)
+    service.observe([*pages(BARE), *pages(BARE, query="?sid=1"), *pages(BARE, query="?sid=2")])
+    service.learn_due(now=100)
+    own = [rule.id for rule in service.rules()]
+    assert own
+
+    service.observe(pages(WWW))
+    service.learn_due(now=200)
+    service.observe([sketch(f"{BARE}/docs/page{n}?sid=3", n, 9) for n in range(60)])
+    service.learn_due(now=300)
+
+    assert spanning(service)
+    assert [rule for rule in service.rules() if not rule.spans]
+    known = decider(book)
+    known.fetched(f"{BARE}/docs/new", 1)
+    assert known.decide(f"{WWW}/docs/new", 2) is not None
+    assert known.decide(f"{BARE}/docs/new?sid=1", 2) is not None
+    service.close()
+
+
+def test_pages_fetched_in_spite_of_a_mirror_retire_it(book: RuleBook) -> None:
+    service = RuleService(book)
+    service.observe(pages(BARE, WWW))
+    service.learn_due(now=100)
+    (rule,) = spanning(service)
+
+    for n in range(3):
+        new = f"/docs/parted{n}"
+        service.observe([sketch(BARE + new, 700 + n, 10), sketch(WWW + new, 800 + n, 11, rule, BARE + new)])
+    service.learn_due(now=200)
+
+    assert spanning(service) == []
+    known = decider(book)
+    known.fetched(f"{BARE}/docs/new", 1)
+    assert known.decide(f"{WWW}/docs/new", 2) is None
+    service.close()
+
+
+def test_a_mirror_retired_by_hand_stays_so_when_another_worker_takes_over(book: RuleBook) -> None:
+    first = RuleService(book)
+    first.observe(pages(BARE, WWW))
+    first.learn_due(now=100)
+    first.retire(spanning(first)[0], 150)
+    first.close()
+
+    second = RuleService(book)
+    second.observe(pages(BARE, WWW, count=90))
+    second.learn_due(now=200)
+
+    assert spanning(second) == []
+    second.close()
+
+
+def test_another_worker_goes_on_from_the_logs(book: RuleBook) -> None:
+    first = RuleService(book)
+    first.observe(pages(BARE))
+    first.learn_due(now=100)
+    first.close()
+
+    second = RuleService(book)
+    second.observe(pages(WWW))
+    second.learn_due(now=200)
+
+    assert len(spanning(second)) == 1
+    second.close()
+
+
+def test_a_host_that_copies_another_domain_changes_nothing_there(book: RuleBook) -> None:
+    service = RuleService(book)
+    service.observe(pages("http://victim.org", "http://evil.net", "http://victim.org.evil.net"))
+
+    service.learn_due(now=100)
+
+    known = KnownPages(explore=0)
+    for host in ("victim.org", "evil.net", "victim.org.evil.net"):
+        offered = book.offered(host)
+        if offered is not None:
+            known.load(offered)
+    known.fetched("http://evil.net/docs/new", 1)
+    known.fetched("http://victim.org.evil.net/docs/other", 1)
+    assert known.decide("http://victim.org/docs/new", 2) is None
+    assert known.decide("http://victim.org/docs/other", 2) is None
+    service.close()

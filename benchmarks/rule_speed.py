@@ -106,7 +106,7 @@ def one_host(count: int) -> Iterator[Page]:
     for number in range(count):
         topic = random_.randrange(count)
         more = ("", "", "", f"&sid={number:x}", "&view=print")[number % 5]
-        yield Page(f"http://{HOST}/f{topic % 50}/viewtopic.php?t={topic // 2}{more}", topic // 2 + 1)
+        yield Page(f"http://{HOST}/f{topic // 2 % 50}/viewtopic.php?t={topic // 2}{more}", topic // 2 + 1)
 
 
 def one_cluster(count: int) -> Iterator[Page]:
@@ -130,7 +130,8 @@ def learned(pages: Iterable[Page]) -> tuple[int, float]:
             if learner.due():
                 learner.learn(count)
     learner.observe(block)
-    learner.learn(count)
+    if learner.due():
+        learner.learn(count)
     return count + len(block), process_time() - start
 
 

@@ -15,6 +15,7 @@ A family's key is ``family:ID@HOST``, which is no URL of a page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
@@ -29,6 +30,8 @@ from clusterd_crawler.urls import Url, canonical, host_of, parse, registrable
 PASSES: Final = 6
 #: Most rules that one pass looks at.
 CANDIDATES: Final = 256
+#: Most names that URLs are searched for before they are taken apart.
+NAMES: Final = 40
 #: Longest URL that rules are applied to (the common limit of servers is 8 KB).
 LONGEST: Final = 8192
 #: Most query pairs of a URL that rules are applied to.
@@ -127,6 +130,8 @@ class HostRules:
         self._names = {handle[1] for handle in used if handle[0] == "q"}
         self._pairs = {handle[1] for handle in used if handle[0] == "v"}
         self._places = sorted({handle[0] for handle in used if isinstance(handle[0], int)})
+        #: Finds nothing in a URL that has no query key without which none of the rules applies; None where some do.
+        self.needed = _needed(compiled)
 
     def __bool__(self) -> bool:
         return bool(self._filed or self._rest)
@@ -153,6 +158,18 @@ class HostRules:
         if len(found) > CANDIDATES:
             return []
         return sorted(set(found), key=_order)
+
+
+def _needed(rules: Iterable[CompiledRule]) -> re.Pattern[str] | None:
+    names: set[str] = set()
+    for rule in rules:
+        own = [handle[1] for handle in rule.handles or rule.any_of if handle[0] in {"q", "v"}]
+        if not own or (not rule.handles and len(own) < len(rule.any_of)):
+            return None
+        names.update(own if not rule.handles else own[:1])
+    if not 0 < len(names) <= NAMES:
+        return None
+    return re.compile(rf"[?&;](?:{'|'.join(map(re.escape, sorted(names)))})(?:[=&;]|\Z)")
 
 
 def _may_hold(rule: Rule, authority: str) -> bool:
@@ -215,9 +232,12 @@ class Keys:
         """Return the key of a URL in canonical form."""
         if not self._sets or len(url) > LONGEST:
             return url, ()
-        host = host_of(url)
-        rules = self.rules_of(host)
+        start = url.find("://") + 3
+        host = url[start : url.find("/", start)]
+        rules = self._compiled.get(host) or self.rules_of(host)
         if not rules:
+            return url, ()
+        if rules.needed is not None and rules.needed.search(url) is None:
             return url, ()
         taken = parse(url)
         if len(taken.query) > PAIRS:
@@ -228,23 +248,26 @@ class Keys:
         applied: list[str] = []
         now = url
         for _ in range(PASSES):
-            before, authority = now, taken.authority
+            before, authority, changed = now, taken.authority, False
             for rule in rules.candidates(taken):
                 done = rule.apply(taken)
                 if done is None:
                     continue
                 applied.append(rule.id)
+                changed = True
                 if done is Edited.FAMILY:
                     return f"{FAMILY}{rule.id}@{taken.authority}", tuple(applied)
                 if taken.authority != authority:
                     break  # A page of a mirror: the rules of the site that it mirrors say the rest.
-            now = canonical(str(taken)) if applied else before
+            now = canonical(str(taken)) if changed else before
             if now == before:
                 return now, tuple(dict.fromkeys(applied))
             if len(now) > LONGEST:
                 break
+            rules = self.rules_of(host_of(now))
+            if rules.needed is not None and rules.needed.search(now) is None:
+                return now, tuple(dict.fromkeys(applied))
             taken = parse(now)
-            rules = self.rules_of(taken.authority)
         return url, ()
 
 

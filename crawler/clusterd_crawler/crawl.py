@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,12 +32,14 @@ from clusterd_crawler.message import Failure, SkipReport, Verdict
 from clusterd_crawler.others_pages import OthersPages
 from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.reporter import URL_BYTES, Reporter
+from clusterd_crawler.rewriting import META, Rewriting
 from clusterd_crawler.rule_changes import RuleChanges
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipped import SkippedDuplicate
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.spool import Spool
 from clusterd_crawler.subscribe.subscriber import Subscriber
+from clusterd_crawler.under_way import UnderWay
 from clusterd_crawler.urls import canonical, host_of, registrable
 from clusterd_crawler.verdicts import Verdicts
 
@@ -58,6 +61,12 @@ NEAR_POLICIES: Final = frozenset({"identical", "near"})
 #: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
 #: withdrawn while what it kept out can still be fetched.
 EXPLORED_SECONDS: Final = 3.0
+#: What becomes of a trap, by setting.
+GUARDED: Final = {
+    "report": "is fetched all the same (CLUSTERD_TRAP_GUARD)",
+    "sample": "only a sample of it is fetched",
+    "cut": "is left",
+}
 #: Seconds between two copies of the threads' counters to Scrapy's stats.
 COUNT_SECONDS: Final = 1.0
 
@@ -82,6 +91,9 @@ class Crawl:
         self._verdicts = Verdicts(settings.verdict_timeout)
         self._changes = RuleChanges(self._loop, self._decisions, self._kept, self._fetch_again, self._announce, now)
         self._reporter = Reporter(settings, self.id)
+        self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
+        self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2)
+        self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self._met: set[str] = set()
         self._skipped: OrderedDict[str, str] = OrderedDict()
         self._explored: OrderedDict[str, Skip] = OrderedDict()
@@ -148,7 +160,9 @@ class Crawl:
             return
         self._meet(request)
         url = request.url.partition("#")[0]
-        skip = self._decisions.decide(url, now())
+        if self._rewriting is not None and not filtered:
+            self._rewriting.linked(url)
+        skip = self._decide(url)
         if skip is None:
             return
         if skip.explore:
@@ -157,6 +171,60 @@ class Crawl:
         if url not in self._skipped:
             self._note_skip(url, skip, KeptOut(skip.rule, request, filtered))
         raise SkippedDuplicate(skip.rule, skip.key, skip.known_url)
+
+    def _decide(self, url: str) -> Skip | None:
+        rule = self._rewriting.has_come(url) if self._rewriting is not None else None
+        return self._decisions.decide(url, now()) if rule is None else Skip(url, rule, url, url)
+
+    def admit(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
+        """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""
+        self.consider(request, filtered=True)
+        if not self._settings.skip or not is_page(request):
+            return None
+        key, rules = self._decisions.key(request.url)
+        if not key:
+            return None
+        if self._under_way.begin(key, request):
+            return self._sent(request, key, rules)
+        if not may_be_skipped(request) or request.url in self._explored:
+            return None
+        return self._after_another(request, key, rules)
+
+    async def _sent(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
+        """Return the request that is to be sent instead, None where this one is."""
+        if self._rewriting is None or not rules or not may_be_skipped(request):
+            return None
+        instead = self._rewriting.rewritten(request, key)
+        if instead is not None:
+            self._under_way.end(request)
+            self._stats.inc_value("clusterd/rewritten")
+            logger.debug("Rewritten by rule %s: %s to %s", rules[-1], request.url, key)
+        return instead
+
+    async def _after_another(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
+        """Wait for a page of the same key; then decide anew, as often as another was faster."""
+        self._stats.inc_value("clusterd/awaited")
+        patience = float(request.meta.get("download_timeout", self._patience))
+        until = time.monotonic() + patience
+        while await self._under_way.ended(key, until - time.monotonic()):
+            self.consider(request, filtered=True)
+            if request.url in self._explored:
+                break
+            if self._under_way.begin(key, request):
+                return await self._sent(request, key, rules)
+        return None
+
+    def left_downloader(self, request: Request) -> None:
+        """Note that a request has left the downloader, whatever comes of it."""
+        self._under_way.left(request)
+
+    def ended(self, request: Request) -> None:
+        """Note that a request's page has come and been read, or will not come."""
+        self._under_way.end(request)
+
+    def instead(self, request: Request) -> Request | None:
+        """Return the URL that was linked, to be sent where the one that it was rewritten to brought no page."""
+        return None if self._rewriting is None else self._rewriting.original(request)
 
     def _explore(self, url: str, skip: Skip) -> None:
         if url not in self._explored:
@@ -214,6 +282,7 @@ class Crawl:
         """Take a page: sketch it, publish it, note it, and wait for its verdict where that is prompt."""
         if not is_page(request):
             return
+        self._under_way.arrived(request)
         url, at = response.url.partition("#")[0], now()
         explored = self._explored.pop(url, None)
         if "cached" in response.flags:
@@ -223,9 +292,9 @@ class Crawl:
         elif not 200 <= response.status < 300:
             self.failed(request, response.status, f"HTTP status {response.status}")
         elif isinstance(response, HtmlResponse):
-            await self._sketched(url, at, response, explored)
+            await self._sketched(url, at, request, response, explored)
 
-    async def _sketched(self, url: str, at: int, response: Response, explored: Skip | None) -> None:
+    async def _sketched(self, url: str, at: int, request: Request, response: Response, explored: Skip | None) -> None:
         page = (url, at)
         self._verdicts.ask(page)
         try:
@@ -237,6 +306,9 @@ class Crawl:
             return
         self._stats.inc_value("clusterd/sketched")
         self._decisions.fetched(url, at, seen.names, good=seen.good, content=seen.content)
+        if seen.good and self._rewriting is not None and (linked := request.meta.get(META)):
+            self._rewriting.came(request, (self._decisions.key(linked)[1] or ("rewritten",))[-1])
+        self._under_way.end(request)
         verdict = await self._verdicts.wait(page)
         if verdict is not None and is_near(verdict):
             response.flags.append("near_duplicate")
@@ -271,14 +343,20 @@ class Crawl:
         await self._crawler.signals.send_catch_log_async(signal, spider=self._spider, **arguments)
 
     def _count(self) -> None:
-        """Bring the threads' counters into Scrapy's stats."""
+        """Bring the threads' counters into Scrapy's stats, and say which traps were noticed."""
         assert self._publisher is not None
+        for trap in self._decisions.traps():
+            self._stats.inc_value("clusterd/trapped")
+            done = GUARDED[self._settings.trap_guard]
+            logger.warning("%s looks like a crawler trap, and %s: %s", trap.family, done, trap.reason)
         counts = self._publisher.counts
         for name in ("published", "spooled", "dropped"):
             more = getattr(counts, name) - getattr(self._counted, name)
             if more:
                 self._stats.inc_value(f"clusterd/{name}", more)
         self._counted = counts
+        if self._reporter.shortened:
+            self._stats.set_value("clusterd/shortened", self._reporter.shortened)
 
 
 def now() -> int:

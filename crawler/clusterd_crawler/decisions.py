@@ -89,12 +89,12 @@ class Decisions:
         finally:
             self._lock.release()
 
-    def key(self, url: str) -> str:
-        """Return the URL's key where rules may change one; "" where there are none, or they are being loaded."""
+    def key(self, url: str) -> tuple[str, tuple[str, ...]]:
+        """Return the URL's key and the rules that made it; no key where there are no rules, or they are being loaded."""
         if not self._has_rules or not self._lock.acquire(blocking=False):
-            return ""
+            return "", ()
         try:
-            return self._known.key(url)[0]
+            return self._known.key(url)
         finally:
             self._lock.release()
 

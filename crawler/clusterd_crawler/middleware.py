@@ -8,8 +8,9 @@ decompression and retries have done their part (order 540), so that only final p
 from __future__ import annotations
 
 import logging
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import IgnoreRequest, NotConfigured
@@ -47,6 +48,7 @@ class ClusterdMiddleware:
         crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(made.spider_closed, signal=signals.spider_closed)
         crawler.signals.connect(made.request_scheduled, signal=signals.request_scheduled)
+        crawler.signals.connect(made.request_left_downloader, signal=signals.request_left_downloader)
         return made
 
     async def spider_opened(self, spider: Spider) -> None:
@@ -75,21 +77,37 @@ class ClusterdMiddleware:
         if self._crawl is not None:
             self._crawl.consider(request, filtered=False)
 
-    def process_request(self, request: Request) -> None:
-        """Skip a request that was queued before its rule was learned."""
-        if self._crawl is not None:
-            self._crawl.consider(request, filtered=True)
+    def process_request(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
+        """Skip a request that was queued before its rule was learned, or whose key is on its way."""
+        return None if self._crawl is None else self._crawl.admit(request)
 
-    async def process_response(self, request: Request, response: Response) -> Response:
+    def request_left_downloader(self, request: Request, spider: Spider) -> None:
+        """Notice the end of a download, also where other middlewares make a redirect or a retry of it."""
+        if self._crawl is not None:
+            self._crawl.left_downloader(request)
+
+    async def process_response(self, request: Request, response: Response) -> Response | Request:
         """Sketch a page."""
-        if self._crawl is not None:
-            await self._crawl.fetched(request, response)
-        return response
+        crawl = self._crawl
+        if crawl is None:
+            return response
+        try:
+            await crawl.fetched(request, response)
+        finally:
+            crawl.ended(request)
+        instead = crawl.instead(request) if response.status >= 400 else None
+        return response if instead is None else instead
 
-    def process_exception(self, request: Request, exception: Exception) -> None:
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
         """Note a page that could not be fetched; retries are behind us."""
-        if self._crawl is not None and not isinstance(exception, IgnoreRequest):
-            self._crawl.failed(request, 0, type(exception).__name__)
+        crawl = self._crawl
+        if crawl is None:
+            return None
+        crawl.ended(request)
+        if isinstance(exception, IgnoreRequest):
+            return None
+        crawl.failed(request, 0, type(exception).__name__)
+        return crawl.instead(request)
 
 
 def project_folder() -> Path:

@@ -13,7 +13,7 @@ from clusterd_crawler.message import Failure, SkipReport, encode
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.sketch import PROFILES, Name
+from clusterd_crawler.sketch import PROFILES, SHORT, Name
 from clusterd_crawler.skips import Skip
 from clusterd_crawler.soft_errors import is_soft_error
 
@@ -21,6 +21,11 @@ logger = logging.getLogger(__name__)
 
 #: Bytes of a URL beyond which neither pages nor skips are reported; servers need not take more (RFC 9110: 8,000).
 URL_BYTES: Final = 8192
+
+
+#: Bytes of a page beyond which the short profile, which keeps every shingle, sketches only the beginning: a shingle
+#: takes at least 2 bytes of text and 5 of each of two streams, so that a message stays below 0.8 MB.
+SHORT_BYTES: Final = 150_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +46,16 @@ class Reporter:
 
     def __init__(self, settings: Settings, crawl: str) -> None:
         self._profile = next(profile for profile in PROFILES.values() if profile.name == settings.profile)
-        self._most = settings.max_page_bytes
+        self._most = min(settings.max_page_bytes, SHORT_BYTES) if self._profile is SHORT else settings.max_page_bytes
+        #: Pages of which only the beginning was sketched.
+        self.shortened = 0
         self._sweep = settings.sweep
         self._crawl = crawl
 
     def sketch(self, url: str, at: int, response: Response, explored: Skip | None) -> Seen:
         """Sketch a page and publish it; `ClusterdError` where it is no page that can be sketched."""
         body = response.body[: self._most]
+        self.shortened += len(response.body) > self._most
         content_type = response.headers.get("Content-Type")
         try:
             page = sketch_page(

@@ -68,7 +68,8 @@ class TrapGuard:
         """Note a fetched page (its URL canonical) and whether it brought a content that was not known."""
         if self.mode == "off":
             return
-        name = family_of(parse(url))
+        taken = parse(url)
+        name = family_of(taken)
         family = self._families.get(name)
         if family is None:
             family = self._families[name] = _Family()
@@ -77,11 +78,12 @@ class TrapGuard:
         self._families.move_to_end(name)
         family.run = 0 if new else family.run + 1
         family.example = url
-        if new:
+        reason = f"the last {RUN} pages brought nothing new" if family.run >= RUN else _growing(taken)
+        if reason is None:
             family.reported = False
-        elif family.run >= RUN and not family.reported:
+        elif not family.reported:
             family.reported = True
-            self._noticed.append(Trap(name, f"the last {RUN} pages brought nothing new", url))
+            self._noticed.append(Trap(name, reason, url))
 
     def noticed(self) -> list[Trap]:
         """Return the traps noticed since the last call."""

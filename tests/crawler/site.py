@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 PAGES = 30
+#: Seconds that a slow page takes.
+SLOW = 1.5
 
 ODD = {
     "/odd/empty": b"",
@@ -50,6 +53,8 @@ class Site:
 
             def do_GET(self) -> None:
                 site.hits[self.path] += 1
+                if self.path.startswith("/slow/"):
+                    time.sleep(SLOW)
                 status, headers, body = answer(self.path)
                 self.send_response(status)
                 for name, value in {"Content-Type": "text/html", **headers, "Content-Length": str(len(body))}.items():
@@ -82,7 +87,13 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 200, {}, html("start", prose("start"), [f"/page/{n}" for n in range(PAGES)] + ["/second"])
     if name == "/second":
         return 200, {}, html("second", prose("second"), [f"/page/{n}?sid=s{n}" for n in range(PAGES)])
-    if name.startswith("/page/"):
+    if name.startswith("/slow/") and "bad" in parts.query:
+        return 404, {}, html("missing", "<p>nothing here</p>", [])
+    if name == "/slow/redir":
+        return 302, {"Location": "/page/5"}, b""
+    if name.startswith("/calendar/"):
+        return 200, {}, html("calendar", prose("calendar"), [])
+    if name.startswith(("/page/", "/slow/")):
         return 200, {}, html(name, prose(name), [])
     if name.startswith("/near/"):
         return 200, {}, html("near", prose("near", 12) + f"<p>{name}</p>", [])

@@ -233,6 +233,77 @@ def test_an_unskipped_url_is_fetched_and_no_other(
     assert done.stat("skipped") == 2
 
 
+ALL_STATUS = {"HTTPERROR_ALLOW_ALL": True, "RETRY_ENABLED": False}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_urls_of_one_key_at_once_are_fetched_once(
+    mode: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    slow = [f"/slow/{n}?sid={sid}" for n in range(3) for sid in "abc"]
+    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), settings | MODES[mode])
+    assert sorted(path.partition("?")[0] for path in done.paths()) == ["/", "/slow/0", "/slow/1", "/slow/2"]
+    assert done.stat("skipped") == 6
+    assert done.stat("awaited") == 6
+    assert done.stats["elapsed_time_seconds"] < 10
+
+
+def test_a_page_waited_for_that_fails_is_fetched_under_the_other_url(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """By an error, and by a redirect, which never comes back to where the others wait."""
+    publish_rules(redis_url, prefix, rules(site))
+    steps = ["/", {"pause": 0.5}, "/slow/1?sid=bad", {"pause": 0.3}, "/slow/1?sid=a", "/slow/1?sid=b"]
+    steps += ["/slow/redir?sid=a", {"pause": 0.3}, "/slow/redir?sid=b"]
+    done = crawl(tmp_path, at(site, steps), settings | ALL_STATUS)
+    assert site.hits["/slow/1?sid=bad"] == site.hits["/slow/1?sid=a"] + site.hits["/slow/1?sid=b"] == 1
+    assert site.hits["/slow/redir?sid=a"] == site.hits["/slow/redir?sid=b"] == 1
+    assert done.stat("awaited") == 3
+    assert done.stats["elapsed_time_seconds"] < 12
+
+
+def test_few_wait_so_that_the_crawl_goes_on(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    slow = [f"/slow/0?sid={n}" for n in range(8)]
+    few = settings | {"CONCURRENT_REQUESTS": 4, "CONCURRENT_REQUESTS_PER_DOMAIN": 4}
+    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), few)
+    assert 2 <= done.stat("awaited") <= 7
+    assert 2 <= sum(hits for path, hits in site.hits.items() if path.startswith("/slow/")) <= 3
+    assert len(done.seen) + done.stat("skipped") == 9
+
+
+def test_a_request_is_rewritten_to_a_key_that_was_linked(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """The key's own request, still queued, is spared; a key that nobody linked is never asked for."""
+    publish_rules(redis_url, prefix, rules(site))
+    one = settings | ONE_BY_ONE | ALL_STATUS | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
+    missing = {"url": "/missing?sid=bad", "options": {"priority": 1}}
+    steps = ["/", {"url": "/page/1?sid=a", "options": {"priority": 2}}, "/page/1", "/page/2?sid=b", missing, "/missing"]
+    done = crawl(tmp_path, at(site, steps), one)
+    assert sorted(done.paths()) == sorted(["/", "/page/1", "/page/2?sid=b", "/missing?sid=bad", "/missing"])
+    assert site.hits["/page/1"] == 1
+    assert site.hits["/page/2"] == site.hits["/page/1?sid=a"] == 0
+    assert done.stat("rewritten") == 2
+    assert [skip[:2] for skip in done.skipped] == [[f"{site.url}/page/1", "r1"]]
+
+
+@pytest.mark.parametrize(("guard", "least", "most"), [("report", 260, 260), ("sample", 200, 240), ("cut", 200, 235)])
+def test_a_calendar_without_end_is_a_trap(
+    guard: str, least: int, most: int, site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Without any rule: 260 days that all show the same."""
+    steps = at(site, [f"/calendar/2026-{month}-{day}" for month in range(1, 11) for day in range(1, 27)])
+    done = crawl(tmp_path, steps, settings | {"CLUSTERD_TRAP_GUARD": guard})
+    assert least <= len(done.seen) <= most
+    assert done.stat("trapped") == 1
+    assert len(done.seen) + done.stat("skipped") == 260
+    assert f"{site.host}/calendar/N-N-N looks like a crawler trap" in done.log
+
+
 def test_switched_off_it_is_not_there(site: Site, settings: dict[str, Any], tmp_path: Path) -> None:
     done = crawl(tmp_path, at(site, ["/page/1"]), settings | {"CLUSTERD_ENABLED": False})
     assert [name for name in done.stats if name.startswith("clusterd/")] == []

@@ -15,6 +15,7 @@ import pytest
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler import topics
 from clusterd_crawler.message import SkipReport, Verdict, decode, encode_verdict
+from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.rules import RuleSet
@@ -71,6 +72,18 @@ def produce(bootstrap: str, topic: str, key: bytes, value: bytes) -> None:
         producer.send(topic, key=key, value=value).get(20)
     finally:
         producer.close()
+
+
+def test_long_messages_pass_and_longer_ones_are_refused(kafka_bootstrap: str, own: str) -> None:
+    kafka_topics.ensure([kafka_bootstrap], own)
+    log = KafkaLog(f"kafka://{kafka_bootstrap}", own + topics.SKETCHES)
+    try:
+        log.send([(b"k", b"x" * 1_900_000)])
+        with pytest.raises(Refused):
+            log.send([(b"k", b"x" * 2_200_000), (b"k", b"short")])
+    finally:
+        log.close()
+    assert sorted(map(len, arrived(kafka_bootstrap, own + topics.SKETCHES))) == [5, 1_900_000]
 
 
 def test_a_crawl_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:

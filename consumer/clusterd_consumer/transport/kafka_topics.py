@@ -32,7 +32,7 @@ LONGEST_MESSAGE: Final = 2 * 1024 * 1024
 
 #: Topic → its settings on the broker. A partition count of 0 stands for the one that is asked for.
 TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
-    topics.SKETCHES: (0, {"retention.ms": str(7 * DAY)}),
+    topics.SKETCHES: (0, {"retention.ms": str(7 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),
     topics.ALERTS: (0, {"retention.ms": str(7 * DAY)}),
     topics.RULES: (1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": str(HOUR)}),
     topics.KNOWN: (1, {"retention.ms": str(7 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),

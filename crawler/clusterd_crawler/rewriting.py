@@ -1,0 +1,66 @@
+"""Rewriting of requests to their key, off by default: ``/a?sid=7`` is asked for as ``/a`` where ``/a`` was linked too.
+
+A key is asked for only where the crawl has seen it as a link, so that nothing is asked for that nobody linked, and
+once: its own request, where it still waits, is skipped when the page has come. Where the key brings no page, the URL
+that was linked is asked for after all. A rewritten request is never rewritten again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from scrapy import Request
+
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.urls import canonical, hash_of
+
+#: Links remembered, as 8-byte hashes; of more the oldest are forgotten, and not rewritten to.
+LINKS: Final = 2_000_000
+#: Key of a request's meta: the URL that was linked; "" where it is asked for as it is.
+META: Final = "clusterd_linked_url"
+
+
+class Rewriting:
+    """For the loop's thread."""
+
+    def __init__(self, limit: int = LINKS) -> None:
+        self._limit = limit
+        #: Hash of a link → whether a request was rewritten to it.
+        self._links: OrderedDict[int, bool] = OrderedDict()
+        #: Hashes of the keys that were asked for and came → the rule that asked.
+        self._came: dict[int, str] = {}
+
+    def linked(self, url: str) -> None:
+        """Note a link that the spider wants to follow."""
+        try:
+            self._links.setdefault(hash_of(canonical(url)), False)
+        except WrongInput:
+            return
+        if len(self._links) > self._limit:
+            self._came.pop(self._links.popitem(last=False)[0], None)
+
+    def rewritten(self, request: Request, key: str) -> Request | None:
+        """Return the request to be sent instead, None where this one is to be sent."""
+        if META in request.meta or not key.startswith(("http://", "https://")) or not self._may_ask(key, request.url):
+            return None
+        self._links[hash_of(key)] = True
+        return request.replace(url=key, dont_filter=True, meta={**request.meta, META: request.url})
+
+    def _may_ask(self, key: str, url: str) -> bool:
+        return self._links.get(hash_of(key)) is False and canonical(url) != key
+
+    def came(self, request: Request, rule: str) -> None:
+        """Note that a good page came for a request that was rewritten by a rule."""
+        self._came[hash_of(canonical(request.url))] = rule
+
+    def has_come(self, url: str) -> str | None:
+        """Return the rule by which a request was rewritten to this very URL, and brought its page; else None."""
+        return self._came.get(hash_of(canonical(url))) if self._came else None
+
+    def original(self, request: Request) -> Request | None:
+        """Return the request as it was linked, where it was rewritten and brought no page."""
+        linked = request.meta.get(META)
+        if not linked:
+            return None
+        return request.replace(url=linked, dont_filter=True, meta={**request.meta, META: ""})

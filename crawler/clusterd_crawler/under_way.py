@@ -1,0 +1,93 @@
+"""Pages on their way, by key: of two URLs of one key that are asked for at once the second waits for the first.
+
+The first of a key never waits and a request that waits holds no key, so nobody waits for one that waits. A wait ends
+with the page that is waited for, whatever became of it, at the latest after the time that a download may take; and at
+most half of the requests that the crawl has under way may wait, so that a slow page does not hold the crawl up.
+
+A page has come when the middleware sees its response. Where another middleware makes something else of it (a redirect,
+a retry), that it left the downloader is all that is seen: `LEFT_SECONDS` later it counts as gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from scrapy import Request
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+#: Seconds after leaving the downloader in which the middlewares before ours must have passed a response on.
+LEFT_SECONDS: Final = 0.5
+
+
+@dataclass(slots=True, eq=False)
+class _Fetch:
+    """A page on its way, and who waits for it."""
+
+    key: str
+    url: str
+    waiters: list[Deferred[bool]] = field(default_factory=list)
+    leaving: Any = None
+
+
+class UnderWay:
+    """For the loop's thread."""
+
+    def __init__(self, most_waiting: int) -> None:
+        self._most = most_waiting
+        self._waiting = 0
+        self._by_key: dict[str, _Fetch] = {}
+        self._by_request: dict[Request, _Fetch] = {}
+
+    def begin(self, key: str, request: Request) -> bool:
+        """Note that a request goes out; False where another URL of its key is on its way."""
+        first = self._by_key.get(key)
+        if first is not None:
+            return first.url == request.url
+        self._by_key[key] = self._by_request[request] = _Fetch(key, request.url)
+        return True
+
+    async def ended(self, key: str, seconds: float) -> bool:
+        """Return when the page of a key has come or will not come; False where that takes too long."""
+        fetch = self._by_key.get(key)
+        if fetch is None:
+            return True
+        if self._waiting >= self._most:
+            return False
+        done: Deferred[bool] = Deferred()
+        fetch.waiters.append(done)
+        timer = call_later(seconds, _tell, done, False)
+        self._waiting += 1
+        try:
+            return await maybe_deferred_to_future(done)
+        finally:
+            self._waiting -= 1
+            timer.cancel()
+
+    def left(self, request: Request) -> None:
+        """Note that a request has left the downloader."""
+        fetch = self._by_request.get(request)
+        if fetch is not None and fetch.leaving is None:
+            fetch.leaving = call_later(LEFT_SECONDS, self.end, request)
+
+    def arrived(self, request: Request) -> None:
+        """Note that the response is here; `end` follows when it has been read."""
+        fetch = self._by_request.get(request)
+        if fetch is not None and fetch.leaving is not None:
+            fetch.leaving.cancel()
+
+    def end(self, request: Request) -> None:
+        """Let those go on who wait for a request's page. May be repeated."""
+        fetch = self._by_request.pop(request, None)
+        if fetch is None:
+            return
+        del self._by_key[fetch.key]
+        for waiter in fetch.waiters:
+            _tell(waiter, True)
+
+
+def _tell(waiter: Deferred[bool], came: bool) -> None:
+    if not waiter.called:
+        waiter.callback(came)

@@ -1,0 +1,48 @@
+"""Pages on their way to the log: what is too long is shortened and counted, and never too long for Kafka."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd_crawler.message import decode
+from clusterd_crawler.publish.kafka_log import LONGEST_MESSAGE
+from clusterd_crawler.reporter import Reporter
+from clusterd_crawler.settings import Settings
+from clusterd_crawler.sketch import PROFILES, Sketch
+from scrapy.http import HtmlResponse
+
+
+class Offered:
+    """Keeps what would be published."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+
+    def offer(self, key: bytes, value: bytes) -> None:
+        self.values.append(value)
+
+
+@pytest.mark.parametrize("profile", [profile.name for profile in PROFILES.values()])
+def test_the_longest_page_fits_into_a_message(profile: str) -> None:
+    """One-letter words, all shingles different, with chrome, so that both streams are as long as can be."""
+    letters = "".join(chr(0x4E00 + n * n % 20_000) for n in range(1_500_000))
+    words = " ".join("abcdefghijklmnopqrstuvwxyz"[n * n % 26] + " " + str(n % 10) for n in range(500_000))
+    for text in (letters, words):
+        body = f"<html><body><nav><a href=/>menu</a></nav><main><p>{text}</p></main></body></html>".encode()
+        reporter, offered = Reporter(Settings(profile=profile), "c"), Offered()
+        reporter.publisher = offered  # type: ignore[assignment]
+        url = "http://h.com/" + "x" * 8_000
+        reporter.sketch(url, 1, HtmlResponse(url, body=body), None)
+        assert len(offered.values[0]) < LONGEST_MESSAGE / 2
+        page = decode(offered.values[0])
+        assert isinstance(page, Sketch)
+        assert page.main.shingles > 30_000
+        assert reporter.shortened == (profile == "short")
+
+
+def test_soft_errors_say_so() -> None:
+    reporter, offered = Reporter(Settings(), "c"), Offered()
+    reporter.publisher = offered  # type: ignore[assignment]
+    for title in ("404 Not Found", "A page"):
+        body = f"<html><head><title>{title}</title></head><body>{'word ' * 50}</body></html>".encode()
+        reporter.sketch("http://h.com/", 1, HtmlResponse("http://h.com/", body=body), None)
+    assert [page.soft_error for page in map(decode, offered.values) if isinstance(page, Sketch)] == [True, False]

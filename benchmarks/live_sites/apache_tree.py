@@ -57,7 +57,7 @@ def _lay_out(htdocs: Path, mirror: str) -> None:
     """Put the English manual under the document root, with folders that have no index page of their own."""
     htdocs.mkdir(parents=True)
     manual = htdocs / "manual"
-    subprocess.run(["cp", "-rL", str(MANUAL / "en"), str(manual)], check=True)
+    subprocess.run(["cp", "-rL", "--preserve=timestamps", str(MANUAL / "en"), str(manual)], check=True)
     for page in manual.rglob("*.html.en"):
         page.rename(page.with_suffix(""))
     for section in ("howto", "mod", "misc"):

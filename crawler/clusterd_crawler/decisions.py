@@ -90,7 +90,7 @@ class Decisions:
             self._lock.release()
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
-        """Return the URL's key and the rules that made it; no key where there are no rules, or they are being loaded."""
+        """Return the URL's key and the rules that made it; no key where there are no rules, or they are loaded now."""
         if not self._has_rules or not self._lock.acquire(blocking=False):
             return "", ()
         try:

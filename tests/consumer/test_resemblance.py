@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from clusterd_consumer.resemblance import Estimate, estimate, exact, from_reading
+from clusterd_consumer.resemblance import Estimate, estimate, exact, from_reading, likeliest, unbiased
 from clusterd_crawler.sketch import (
     COMPACT,
     EMPTY,
@@ -75,7 +75,7 @@ def test_estimates_are_unbiased(profile: Profile, common: int, only_a: int, only
     told: list[list[float]] = [[], [], []]
     for _ in range(1500):
         a, b = documents(rng, common, only_a, only_b, profile)
-        found = estimate(a, b, profile)
+        found = unbiased(a, b, profile)
         # A ratio is told where there is a sample of what it is the share of.
         for column, value, sampled in zip(
             told,
@@ -103,11 +103,42 @@ def test_reading_beyond_the_least_s_of_the_union_is_more_exact_than_the_papers_e
     ours, papers = [], []
     for _ in range(1500):
         a, b = documents(rng, 300, 150, 150, MIN)
-        ours.append(estimate(a, b, MIN).resemblance)
+        ours.append(unbiased(a, b, MIN).resemblance)
         f_a, f_b = (set(np.frombuffer(s.values, "<u8").tolist()) for s in (a, b))
         papers.append(len(set(sorted(f_a | f_b)[: MIN.size]) & f_a & f_b) / MIN.size)
     assert np.mean(papers) == pytest.approx(0.5, abs=0.015)
     assert np.var(ours) < 0.9 * np.var(papers)
+
+
+@pytest.mark.parametrize(("common", "only_a", "only_b"), [(900, 20, 80), (900, 50, 50), (600, 100, 300), (300, 0, 900)])
+def test_knowing_the_sizes_lowers_the_error(common: int, only_a: int, only_b: int) -> None:
+    profile = Profile(97, "min200", 10, "min", 200)
+    truth = common / (common + only_a + only_b)
+    rng = np.random.default_rng(common + only_a)
+    pairs = [documents(rng, common, only_a, only_b, profile) for _ in range(1500)]
+    plain = np.array([unbiased(a, b, profile).resemblance for a, b in pairs]) - truth
+    likely = np.array([estimate(a, b, profile).resemblance for a, b in pairs]) - truth
+    assert abs(np.mean(likely)) < 0.004
+    # Equal sizes say nothing; a document within the other is known by its size alone.
+    assert np.mean(likely**2) < np.mean(plain**2) * (1.05 if only_a == only_b else 0.9 if only_a else 0.01)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.integers(1, 400), st.integers(0, 400), st.integers(0, 400), st.integers(0, 9000), st.integers(0, 9000))
+def test_the_likeliest_is_the_most_likely(x: int, p: int, q: int, more_a: int, more_b: int) -> None:
+    a, b = x + p + more_a, x + q + more_b
+    found = likeliest(x, p, q, a, b)
+
+    def likelihood(common: float) -> float:
+        shares = [(x, common), (p, a - common), (q, b - common)]
+        if any(n and share <= 0 for n, share in shares):
+            return -math.inf
+        return sum(n * math.log(share / (a + b - common)) for n, share in shares if n)
+
+    best = likelihood(found.a_in_b * a - 1e-9 * a)
+    assert all(likelihood(min(a, b) * share / 50) <= best + 1e-4 for share in range(1, 51))
+    assert found.resemblance <= min(a, b) / max(a, b) + 1e-9
+    assert found.a_in_b * a == pytest.approx(found.b_in_a * b)
 
 
 @settings(deadline=None, max_examples=200)

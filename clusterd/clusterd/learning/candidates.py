@@ -30,7 +30,7 @@ COMPARED: Final = 400
 CANDIDATES: Final = 80
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
-PRIORS: Final = {"Sort": 10, "Decode": 10, "index": 5, "slash": 5}
+PRIORS: Final = {"Sort": 14, "Decode": 14, "index": 5, "slash": 5}
 
 Difference = tuple[str, tuple[object, ...]]
 

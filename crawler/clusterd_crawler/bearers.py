@@ -12,16 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final, Literal, cast
 
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.markup import UrlKind
 from clusterd_crawler.names import MAX_ANCHORS, anchor_hash, name_hash
 from clusterd_crawler.rule_tests import Check, Reader, compile_condition, read_key
 from clusterd_crawler.rules import Rule
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, parse
 
+UrlKind = Literal["canonical", "shortlink", "og"]
 _DIGITS: Final = re.compile(r"[0-9]+\Z")
 
 

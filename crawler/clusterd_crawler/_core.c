@@ -12,10 +12,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "marks.h"
-#include "scratch.h"
-#include "shingles.h"
-#include "tokenize.h"
+#include "core/marks.h"
+#include "core/scratch.h"
+#include "core/shingles.h"
+#include "core/tokenize.h"
 
 static PyObject *class_bytes;
 

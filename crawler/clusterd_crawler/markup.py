@@ -2,15 +2,7 @@
 
 The input is UTF-8 markup. Tags, comments and attributes are read as the HTML standard's tokenizer reads them; the text
 that is shown is copied, blocks are set apart by a line break, and a stack of the open containers says what is hidden,
-what is chrome (`chrome`), and how much of a block is links. At the end, from the page alone:
-
-1. elements that call themselves chrome (landmarks, roles, whole-word ids and classes) are not main text;
-2. where ``<main>`` or ``role=main`` holds a quarter of what is left, the rest of the page is not main text;
-3. blocks of five links and more, in which links hold 85 % of the letters, are not main text, as long as what remains
-   is at least twice as much as all of them (a listing is content);
-4. the title is main text, unless a first heading (``h1``) is and the rest is three times as much: many a system titles
-   its login form, its search and its lists with the name of the page that they were reached from;
-5. where nothing would remain, everything is main text.
+what is chrome (`chrome`), and how much of a block is links. At the end `main_text` decides, from the page alone.
 
 An image's ``alt`` is not text: it is not shown, and templates fill it with file names and with what is there anyway.
 
@@ -19,7 +11,7 @@ and what the page declares about itself. `IRREGULAR` says that the nesting of ta
 know the tree: such markup is to be parsed and serialised by a real parser first (`text`). `EXTREME` says that it is
 nested so deeply, or with so many open formatting elements, that a parser's work on it is not bounded.
 
-The compiled core has the same walk (`markup.h`), about a hundred times faster; this is what it must agree with.
+The compiled core has the same walk (`core/markup.h`), about a hundred times faster; this is what it must agree with.
 """
 
 from __future__ import annotations
@@ -27,10 +19,12 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from clusterd_crawler import chrome
 from clusterd_crawler.chrome import TAGS
+from clusterd_crawler.declared import Declarations, Declared
+from clusterd_crawler.main_text import CHROME_BEGINS, CHROME_ENDS, Found, with_marks
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
@@ -41,21 +35,12 @@ MAX_DEPTH: Final = 256
 MAX_FORMATTING: Final = 2000
 #: The same, summed over the blocks of the page.
 MAX_REOPENED: Final = 300_000
-#: Ids and names of anchors that end in a digit, kept of one page.
-MAX_ANCHORS: Final = 256
 #: Main elements whose bounds are kept.
 MAX_MAINS: Final = 8
-#: Longest declared value that is kept, in bytes.
-MAX_DECLARED_BYTES: Final = 2048
 
-MAIN_SHARE: Final = 4  # <main> counts where it has at least 1/4 of the letters
+#: A block is dense that has so many links, with so many percent of its letters.
 DENSE_LINKS: Final = 5
 DENSE_PERCENT: Final = 85
-DENSE_REST: Final = 3  # dense blocks go where they have at most 1/3 of the letters
-TITLE_REST: Final = 3  # a title gives way to a heading where the rest has 3 times its letters
-
-CHROME_BEGINS: Final = b"\x01"
-CHROME_ENDS: Final = b"\x02"
 
 _TAG: Final = re.compile(rb"</?([A-Za-z][^\t\n\f\r />]*)")
 _ATTRIBUTE: Final = re.compile(
@@ -64,16 +49,10 @@ _ATTRIBUTE: Final = re.compile(
 )
 _TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
 _COMMENT_END: Final = re.compile(rb"--!?>")
-_ENDING_DIGITS: Final = re.compile(rb"[0-9]{1,20}\Z")
 #: All but the bytes that are counted as letters: ASCII letters and digits, and everything beyond ASCII.
 _NO_LETTERS: Final = bytes(i for i in range(128) if not chr(i).isalnum())
 _BLANKED: Final = bytes.maketrans(CHROME_BEGINS + CHROME_ENDS, b"  ")
 _BLANKS: Final = b"\t\n\f\r "
-
-UrlKind = Literal["canonical", "shortlink", "og"]
-#: What a page declares: ("canonical" | "shortlink" | "og" | "base" | "anchor", the raw value or the anchor's digits).
-Declared = tuple[str, bytes]
-Span = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -98,7 +77,7 @@ def walk(data: bytes, well_nested: bool = False) -> tuple[bytes, int, list[Decla
     """Return the marked text of UTF-8 markup, flags, and what the page declares."""
     state = Walk(data, well_nested)
     state.run()
-    return state.marked(), state.flags, state.declared
+    return with_marks(state.out, state.letters - state.chrome_letters, state.found), state.flags, state.page.declared
 
 
 @dataclass(slots=True)
@@ -109,9 +88,8 @@ class Walk:
     well_nested: bool
     out: bytearray = field(default_factory=bytearray)
     flags: int = 0
-    declared: list[Declared] = field(default_factory=list)
-    kinds: set[str] = field(default_factory=set)
-    anchors: int = 0
+    page: Declarations = field(default_factory=Declarations)
+    found: Found = field(default_factory=Found)
     stack: list[Open] = field(default_factory=list)
     #: Open elements on the stack that are no containers: while there are any, every element is stacked.
     odd: int = 0
@@ -128,15 +106,8 @@ class Walk:
     link_depth: int = -1
     formatting: int = 0
     reopened: int = 0
-    title: Span = (-1, -1)
-    title_letters: int = 0
-    #: Letters where the open ``h1`` began; -1 where none is open. Then, whether one had any, on the page and in main.
+    #: Letters where the open ``h1`` began; -1 where none is open.
     heading: int = -1
-    headed: bool = False
-    headed_in_main: bool = False
-    cut: list[Span] = field(default_factory=list)
-    dense: list[tuple[int, int, int]] = field(default_factory=list)
-    mains: list[tuple[int, int, int]] = field(default_factory=list)
 
     def run(self) -> None:
         """Read all markup."""
@@ -227,7 +198,7 @@ class Walk:
         bits = TAGS.get(name, 0)
         if not bits & chrome.INLINE:
             self._break()
-        self._declare(name, bits, attributes)
+        self.page.take(name, bits, attributes)
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
         if bits & (chrome.RAW | chrome.ESCAPABLE):
@@ -258,8 +229,14 @@ class Walk:
         if bits & chrome.ESCAPABLE:
             start, letters = len(self.out), self.letters
             self._text(at, end)
-            if bits & chrome.TITLE and self.title[0] < 0 and not self.hidden and not self.chrome and not self.in_main:
-                self.title, self.title_letters = (start, len(self.out)), self.letters - letters
+            if (
+                bits & chrome.TITLE
+                and self.found.title[0] < 0
+                and not self.hidden
+                and not self.chrome
+                and not self.in_main
+            ):
+                self.found.title, self.found.title_letters = (start, len(self.out)), self.letters - letters
         return end
 
     def _check_nesting(self, name: bytes, bits: int) -> None:
@@ -339,8 +316,8 @@ class Walk:
 
     def _end_heading(self) -> None:
         if 0 <= self.heading < self.letters and not self.chrome:
-            self.headed = True
-            self.headed_in_main |= self.in_main
+            self.found.headed = True
+            self.found.headed_in_main |= self.in_main
         self.heading = -1
 
     def _close(self, name: bytes) -> None:
@@ -369,14 +346,14 @@ class Walk:
             self._irregular()
             self.link_depth = -1
         if opened.chrome and not self.chrome and end > opened.start:
-            self.cut.append((opened.start, end))
+            self.found.cut.append((opened.start, end))
         if self.chrome or self.hidden:
             return
         letters = self.letters - opened.letters - (self.chrome_letters - opened.chrome_letters)
         if opened.main:
             self.in_main = False
-            if len(self.mains) < MAX_MAINS:
-                self.mains.append((opened.start, end, letters))
+            if len(self.found.mains) < MAX_MAINS:
+                self.found.mains.append((opened.start, end, letters))
         elif opened.bits & chrome.DENSE:
             self._judge_links(opened, end, letters)
 
@@ -384,88 +361,9 @@ class Walk:
         linked = self.link_letters - opened.link_letters
         if self.links - opened.links < DENSE_LINKS or not letters or linked * 100 < letters * DENSE_PERCENT:
             return
-        while self.dense and self.dense[-1][0] >= opened.start:
-            self.dense.pop()
-        self.dense.append((opened.start, end, letters))
-
-    def _declare(self, name: bytes, bits: int, attributes: dict[bytes, bytes]) -> None:
-        self._anchor(attributes.get(b"id", b""))
-        if bits & chrome.LINK:
-            self._anchor(attributes.get(b"name", b""))
-        if not bits & chrome.DECLARES:
-            return
-        if name == b"link":
-            rels = attributes.get(b"rel", b"").lower().split()
-            for kind in ("canonical", "shortlink"):
-                if kind.encode() in rels:
-                    self._keep(kind, attributes.get(b"href", b""))
-        elif name == b"base":
-            self._keep("base", attributes.get(b"href", b""))
-        elif b"og:url" in (attributes.get(b"property", b"").lower(), attributes.get(b"name", b"").lower()):
-            self._keep("og", attributes.get(b"content", b""))
-
-    def _anchor(self, value: bytes) -> None:
-        if value and value[-1:].isdigit() and self.anchors < MAX_ANCHORS:
-            digits = _ENDING_DIGITS.search(value)
-            if digits:
-                self.anchors += 1
-                self.declared.append(("anchor", digits[0]))
-
-    def _keep(self, kind: str, value: bytes) -> None:
-        """Keep the first declaration of a kind."""
-        if value and len(value) <= MAX_DECLARED_BYTES and kind not in self.kinds:
-            self.kinds.add(kind)
-            self.declared.append((kind, value))
-
-    def marked(self) -> bytes:
-        """Return the text with marks around what is not main text (steps 1 to 4)."""
-        letters = self.letters - self.chrome_letters - self.title_letters
-        spans = list(self.cut)
-        dense = self.dense
-        headed = self.headed
-        in_mains = sum(count for _, _, count in self.mains)
-        if in_mains and in_mains * MAIN_SHARE >= letters:
-            letters = in_mains
-            headed = self.headed_in_main
-            spans += self._gaps()
-            dense = [d for d in dense if any(start <= d[0] and d[1] <= end for start, end, _ in self.mains)]
-        in_dense = sum(count for _, _, count in dense)
-        if in_dense * DENSE_REST <= letters:
-            letters -= in_dense
-            spans += [(start, end) for start, end, _ in dense]
-        if headed and 0 < self.title_letters * TITLE_REST <= letters:
-            spans.append(self.title)
-        return self._with_marks(sorted(spans)) if letters > 0 and spans else bytes(self.out)
-
-    def _gaps(self) -> list[Span]:
-        """What lies outside the main elements, save the title."""
-        gaps, at = [], 0
-        for start, end, _ in [*self.mains, (len(self.out), 0, 0)]:
-            if at <= self.title[0] and self.title[1] <= start:
-                gaps.append((at, self.title[0]))
-                at = self.title[1]
-            gaps.append((at, start))
-            at = end
-        return [gap for gap in gaps if gap[1] > gap[0]]
-
-    def _with_marks(self, spans: list[Span]) -> bytes:
-        marked = bytearray()
-        at = 0
-        for start, end in united(spans):
-            marked += self.out[at:start] + CHROME_BEGINS + self.out[start:end] + CHROME_ENDS
-            at = end
-        return bytes(marked + self.out[at:])
-
-
-def united(spans: list[Span]) -> list[Span]:
-    """Return sorted spans with those that overlap or touch made one."""
-    made: list[Span] = []
-    for start, end in spans:
-        if made and start <= made[-1][1]:
-            made[-1] = (made[-1][0], max(end, made[-1][1]))
-        else:
-            made.append((start, end))
-    return made
+        while self.found.dense and self.found.dense[-1][0] >= opened.start:
+            self.found.dense.pop()
+        self.found.dense.append((opened.start, end, letters))
 
 
 def unescape(segment: bytes) -> bytes:

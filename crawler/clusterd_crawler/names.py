@@ -16,6 +16,7 @@ from urllib.parse import urljoin
 import mmh3
 
 from clusterd_crawler import markup, urls
+from clusterd_crawler.declared import Declared, UrlKind
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import Name
 
@@ -33,7 +34,7 @@ def anchor_hash(digits: str) -> int:
     return _hash(digits)
 
 
-def declared_names(page_url: str, declared: Iterable[markup.Declared]) -> tuple[Name, ...]:
+def declared_names(page_url: str, declared: Iterable[Declared]) -> tuple[Name, ...]:
     """Return the names among what a page declares (`text.marked_text`)."""
     declared = list(declared)
     base = next((_joined(page_url, value) for kind, value in declared if kind == "base"), None) or page_url
@@ -47,7 +48,7 @@ def declared_names(page_url: str, declared: Iterable[markup.Declared]) -> tuple[
                 names[name] = None
         elif kind != "base" and (target := _joined(base, value)):
             with suppress(WrongInput):
-                names[Name(cast("markup.UrlKind", kind), name_hash(target))] = None
+                names[Name(cast(UrlKind, kind), name_hash(target))] = None
     return tuple(names)
 
 

@@ -23,6 +23,7 @@ from selectolax.lexbor import LexborHTMLParser
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, to_unicode
 
 from clusterd_crawler import compiled, markup
+from clusterd_crawler.declared import Declared
 from clusterd_crawler.errors import WrongInput
 
 _KINDS: Final = ("canonical", "shortlink", "og", "base", "anchor")
@@ -99,7 +100,7 @@ def _decode_wrong(body: bytes, charset: str | None) -> str:
         return to_unicode(body, charset)
 
 
-def marked_text(html: str | bytes) -> tuple[bytes, list[markup.Declared]]:
+def marked_text(html: str | bytes) -> tuple[bytes, list[Declared]]:
     """Return the marked text of HTML (bytes are UTF-8), in UTF-8, and what the page declares (`markup`)."""
     data = html if isinstance(html, bytes) else _encoded(html)
     marked, flags, declared = _walk(data, well_nested=False)
@@ -108,7 +109,7 @@ def marked_text(html: str | bytes) -> tuple[bytes, list[markup.Declared]]:
     return marked, declared
 
 
-def _walk(data: bytes, *, well_nested: bool) -> tuple[bytes, int, list[markup.Declared]]:
+def _walk(data: bytes, *, well_nested: bool) -> tuple[bytes, int, list[Declared]]:
     if compiled.CORE is None:
         return markup.walk(data, well_nested)
     marked, flags, declared = compiled.CORE.walk(data, well_nested, markup.unescape)

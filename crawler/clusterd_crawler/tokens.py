@@ -46,7 +46,7 @@ def composed(text: str) -> str:
 
 
 def fold_block(first: int) -> bytes:
-    """Return what 256 code points fold to, for the compiled core, 8 bytes each (the layout is in ``fold.h``).
+    """Return what 256 code points fold to, for the compiled core, 8 bytes each (the layout is in ``core/fold.h``).
 
     Only *simple* ones have an entry: they fold alike whatever stands beside them, because what they become neither
     combines nor is reordered with what precedes it. All that may is in the class MARK.

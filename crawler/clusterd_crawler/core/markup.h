@@ -1,0 +1,237 @@
+/* Markup → visible text with marks around what is not main text: the walk of markup.py, with which it must agree byte
+ * for byte. What is decided and why is written there.
+ */
+#ifndef CLUSTERD_MARKUP_H
+#define CLUSTERD_MARKUP_H
+
+#include "declared.h"
+#include "shown.h"
+
+static void judge_links(walk_t *w, const open_t *o, size_t letters) {
+    size_t linked = w->link_letters - o->link_letters;
+    if (w->links - o->links < DENSE_LINKS || !letters || linked * 100 < letters * DENSE_PERCENT) return;
+    while (w->dense.count && w->dense.items[w->dense.count - 1].start >= o->start) w->dense.count--;
+    add_span(w, &w->dense, o->start, w->length, letters);
+}
+
+static void pop(walk_t *w) {
+    const open_t *o = &w->stack[--w->depth];
+    w->odd -= o->odd;
+    w->hidden -= o->hidden;
+    w->chrome -= o->chrome;
+    w->scopes -= (o->bits & SCOPE) != 0;
+    w->foreign -= (o->bits & FOREIGN) != 0;
+    if (w->link_depth > w->depth) {
+        irregular(w);
+        w->link_depth = -1;
+    }
+    if (o->chrome && !w->chrome && w->length > o->start) add_span(w, &w->cut, o->start, w->length, 0);
+    if (w->chrome || w->hidden) return;
+    size_t letters = w->letters - o->letters - (w->chrome_letters - o->chrome_letters);
+    if (o->main) {
+        w->in_main = 0;
+        if (w->main_count < MAX_MAINS) w->mains[w->main_count++] = (span_t){o->start, w->length, letters};
+    } else if (o->bits & DENSE) {
+        judge_links(w, o, letters);
+    }
+}
+
+static int same_name(slice_t a, slice_t b) {
+    if (a.length != b.length) return 0;
+    for (size_t i = 0; i < a.length; i++)
+        if (lower(a.at[i]) != lower(b.at[i])) return 0;
+    return 1;
+}
+
+/* Close the innermost open element of that name, with what is open inside it; never across a table. */
+static void close_element(walk_t *w, slice_t name) {
+    int implied = 1;
+    for (int height = w->depth - 1; height >= 0; height--) {
+        const open_t *o = &w->stack[height];
+        if (same_name(o->name, name)) {
+            if (!implied) irregular(w);
+            while (w->depth > height) pop(w);
+            return;
+        }
+        if (o->bits & TABLE) {
+            irregular(w);
+            return;
+        }
+        implied &= (o->bits & IMPLIED) != 0;
+    }
+}
+
+static void end_heading(walk_t *w) {
+    if (w->heading != NO_HEADING && w->heading < w->letters && !w->chrome) {
+        w->headed = 1;
+        w->headed_in_main |= w->in_main;
+    }
+    w->heading = NO_HEADING;
+}
+
+static void end_element(walk_t *w, const tag_t *tag) {
+    uint32_t bits = tag->bits;
+    if (!(bits & INLINE)) line_break(w);
+    if (w->foreign && bits & ~(uint32_t)(INLINE | LINK) && !(bits & FOREIGN)) irregular(w);
+    if (bits & (VOID | RAW | ESCAPABLE)) return;
+    if (bits & HEADING) end_heading(w);
+    if (!(bits & (CONTAINER | IMPLIED)) && w->formatting) w->formatting--;
+    open_t *t = top(w);
+    if (t && t->bits & TABLE && bits & (CELL | ROW)) t->cell = 0;
+    if (bits & CONTAINER || w->odd) close_element(w, tag->name);
+    if (bits & LINK && w->link_depth >= 0) {
+        if (w->link_depth != w->depth) irregular(w);
+        w->link_depth = -1;
+    }
+}
+
+/* Where the end tag of a raw or escapable element begins. */
+static const uint8_t *find_end_tag(const walk_t *w, const uint8_t *p, slice_t name) {
+    while ((p = memchr(p, '<', (size_t)(w->end - p)))) {
+        if ((size_t)(w->end - p) > name.length + 2 && p[1] == '/' && same_name((slice_t){p + 2, name.length}, name)) {
+            uint8_t c = p[2 + name.length];
+            if (is_blank(c) || c == '/' || c == '>') return p;
+        }
+        p++;
+    }
+    return w->end;
+}
+
+static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *p) {
+    const uint8_t *stop = find_end_tag(w, p, tag->name);
+    if (!(tag->bits & ESCAPABLE)) return stop;
+    size_t start = w->length, letters = w->letters;
+    show_text(w, p, stop);
+    if (tag->bits & TITLE && w->title.end == (size_t)-1 && !w->hidden && !w->chrome && !w->in_main) {
+        w->title = (span_t){start, w->length, 0};
+        w->title_letters = w->letters - letters;
+    }
+    return stop;
+}
+
+static void check_nesting(walk_t *w, const tag_t *tag) {
+    open_t *t = top(w);
+    uint32_t bits = tag->bits;
+    if (bits & (CELL | ROW) && !(t && t->bits & (TABLE | CELL | ROW))) irregular(w);
+    if (!t) return;
+    if ((t->bits & CHOICE && !(bits & IMPLIED)) || (t->odd && !(t->bits & IMPLIED || bits & INLINE))) irregular(w);
+    if (t->bits & TABLE) {
+        if (bits & (CELL | ROW))
+            t->cell = (bits & CELL) != 0;
+        else if (bits & CONTAINER && !t->cell)
+            irregular(w);
+    } else if (t->bits & IMPLIED) {
+        if (same_name(t->name, tag->name) || (t->bits & PARAGRAPH && !(bits & INLINE)) ||
+            (t->bits & CELL && bits & (CELL | ROW)) || (t->bits & ROW && !(bits & (CELL | ROW))) ||
+            (t->bits & TERM && bits & TERM))
+            irregular(w);
+    }
+}
+
+static int is_hidden(const tag_t *tag) {
+    if (tag->bits & HIDDEN || has(tag, A_HIDDEN) || (tag->bits & DIALOG && !has(tag, A_OPEN))) return 1;
+    if (!has(tag, A_STYLE)) return 0;
+    return style_has(tag->values[A_STYLE], "display:none") || style_has(tag->values[A_STYLE], "visibility:hidden");
+}
+
+static int is_chrome(const walk_t *w, const tag_t *tag, slice_t role) {
+    if (tag->bits & CHROME || (tag->bits & SECTIONAL && !w->scopes)) return 1;
+    if (role.length && find_word(&role_words, role.at, role.length)) return 1;
+    if (!(tag->bits & NAMED)) return 0;
+    return (has(tag, A_CLASS) && has_word(tag->values[A_CLASS], &chrome_words, NULL)) ||
+           (has(tag, A_ID) && has_word(tag->values[A_ID], &chrome_words, NULL));
+}
+
+static void push(walk_t *w, const tag_t *tag) {
+    slice_t role = stripped(value_of(tag, A_ROLE));
+    int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
+    int chrome = !main && is_chrome(w, tag, role);
+    if (!(tag->bits & CONTAINER || hidden || chrome || main || w->odd)) return;
+    if (w->depth == MAX_DEPTH) {
+        w->flags |= EXTREME;
+        return;
+    }
+    main = main && !(w->hidden || w->chrome || w->in_main);
+    int odd = !(tag->bits & CONTAINER);
+    w->stack[w->depth++] = (open_t){
+        .name = tag->name, .bits = tag->bits, .start = w->length, .letters = w->letters,
+        .chrome_letters = w->chrome_letters, .link_letters = w->link_letters, .links = w->links,
+        .chrome = (uint8_t)chrome, .hidden = (uint8_t)hidden, .main = (uint8_t)main, .odd = (uint8_t)odd, .cell = 0,
+    };
+    w->odd += odd;
+    w->hidden += hidden;
+    w->chrome += chrome;
+    w->in_main |= main;
+    w->scopes += (tag->bits & SCOPE) != 0;
+    w->foreign += (tag->bits & FOREIGN) != 0;
+}
+
+static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *p) {
+    uint32_t bits = tag->bits;
+    if (!(bits & INLINE)) line_break(w);
+    if (tag->seen) declare_names(w, tag);
+    if (w->foreign && bits && !(bits & LINK)) irregular(w);
+    if (bits & (RAW | ESCAPABLE)) return pass_unparsed(w, tag, p);
+    if (bits & VOID) return p;
+    check_nesting(w, tag);
+    if (bits & HEADING) w->heading = w->letters;
+    if (bits & LINK && has(tag, A_HREF)) {
+        if (w->link_depth >= 0) irregular(w);
+        w->link_depth = w->depth;
+        w->links += !w->chrome && !w->hidden;
+    }
+    if (!(bits & (CONTAINER | IMPLIED))) w->formatting++;
+    else w->reopened += w->formatting;
+    if (w->formatting > MAX_FORMATTING || w->reopened > MAX_REOPENED) w->flags |= EXTREME;
+    push(w, tag);
+    return p;
+}
+
+static const uint8_t *comment_end(const uint8_t *p, const uint8_t *end) {
+    if (p < end && *p == '>') return p + 1;
+    if (end - p >= 2 && p[0] == '-' && p[1] == '>') return p + 2;
+    while ((p = memchr(p, '-', (size_t)(end - p)))) {
+        if (end - p >= 3 && p[1] == '-' && p[2] == '>') return p + 3;
+        if (end - p >= 4 && p[1] == '-' && p[2] == '!' && p[3] == '>') return p + 4;
+        p++;
+    }
+    return end;
+}
+
+/* Read what begins with the "<" at p; returns where it ends. */
+static const uint8_t *read_markup(walk_t *w, const uint8_t *p) {
+    size_t left = (size_t)(w->end - p);
+    int ending = left > 1 && p[1] == '/';
+    if (left > (size_t)1 + ending && is_letter(p[1 + ending])) {
+        tag_t tag;
+        const uint8_t *after = read_tag(p + 1 + ending, w->end, &tag);
+        if (!after) return w->end;
+        if (!ending) return start_element(w, &tag, after);
+        end_element(w, &tag);
+        return after;
+    }
+    if (left >= 4 && !memcmp(p, "<!--", 4)) return comment_end(p + 4, w->end);
+    if (left >= 2 && (p[1] == '!' || p[1] == '?' || (ending && left > 2))) {
+        if (left >= 9 && !memcmp(p, "<![CDATA[", 9)) irregular(w);
+        const uint8_t *stop = memchr(p + 2, '>', left - 2);
+        return stop ? stop + 1 : w->end;
+    }
+    show_text(w, p, p + 1);
+    return p + 1;
+}
+
+static void walk_markup(walk_t *w, const uint8_t *p) {
+    w->link_depth = -1;
+    w->heading = NO_HEADING;
+    w->title = (span_t){(size_t)-1, (size_t)-1, 0};
+    while (p < w->end && !(w->flags & NO_MEMORY)) {
+        const uint8_t *tag = memchr(p, '<', (size_t)(w->end - p));
+        if (!tag) tag = w->end;
+        show_text(w, p, tag);
+        p = tag < w->end ? read_markup(w, tag) : tag;
+    }
+    if (w->link_depth >= 0) irregular(w);
+    while (w->depth) pop(w);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* Token hashes → fingerprints of shingles → the distinct ones in order → what a sketch keeps (see sketch.py).
+ *
+ * Fingerprints are uniform, so a radix sort of a few bits more than their number needs leaves hardly any out of order, and
+ * has no branch to be predicted wrongly: linear, about 3 ns a shingle.
+ */
+#ifndef CLUSTERD_SHINGLES_H
+#define CLUSTERD_SHINGLES_H
+
+#include <stdlib.h>
+
+#include "murmur.h"
+
+#define FINGERPRINT_BITS 40
+#define MULTIPLIER 0x9E3779B97F4A7C15ULL
+#define DIGIT_BITS 8
+#define DIGITS (1 << DIGIT_BITS)
+#define SPARE_BITS 4
+#define SHINGLES_PER_VALUE 64
+/* Most places that values are moved by, a value, before they are sorted otherwise. */
+#define MAX_MOVES 4
+
+enum kind { KIND_MIN = 0, KIND_V = 1, KIND_MOD = 2 };
+
+/* Fingerprints of a non-empty token sequence into `out` (room for `count`); returns how many. The sum over the window
+ * rolls: the oldest token leaves with its power of the multiplier. */
+static size_t fingerprints(const uint64_t *hashes, size_t count, size_t w, uint64_t *out) {
+    if (w > count) w = count;
+    uint64_t sum = 0, power = 1;
+    for (size_t i = 0; i < w; i++) {
+        sum = sum * MULTIPLIER + hashes[i];
+        power *= MULTIPLIER;
+    }
+    size_t made = count - w + 1;
+    for (size_t i = 0;; i++) {
+        out[i] = fmix64(sum) >> (64 - FINGERPRINT_BITS);
+        if (i + 1 == made) return made;
+        sum = sum * MULTIPLIER + hashes[i + w] - hashes[i] * power;
+    }
+}
+
+static int by_value(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sort values that are out of order by a few places only; others, which somebody has sought out, as any numbers. */
+static void sort_nearly_sorted(uint64_t *values, size_t count) {
+    size_t moves = 0;
+    for (size_t i = 1; i < count; i++) {
+        uint64_t value = values[i];
+        size_t j = i;
+        for (; j > 0 && values[j - 1] > value; j--) values[j] = values[j - 1];
+        values[j] = value;
+        moves += i - j;
+        if (moves > MAX_MOVES * count) {
+            qsort(values, count, sizeof *values, by_value);
+            return;
+        }
+    }
+}
+
+/* Order by the digit at `shift`, values of one digit as they stood. */
+static void sort_by_digit(const uint64_t *from, size_t count, int shift, uint64_t *to) {
+    size_t places[DIGITS] = {0}, place = 0;
+    for (size_t i = 0; i < count; i++) places[from[i] >> shift & (DIGITS - 1)]++;
+    for (int digit = 0; digit < DIGITS; digit++) {
+        size_t held = places[digit];
+        places[digit] = place;
+        place += held;
+    }
+    for (size_t i = 0; i < count; i++) to[places[from[i] >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+/* Sort `values`, whose order is lost, into `sorted`, and drop repetitions; returns how many are left. */
+static size_t sort_distinct(uint64_t *values, size_t count, uint64_t *sorted) {
+    int bits = 2 * DIGIT_BITS;
+    while (bits < FINGERPRINT_BITS && count >> (bits - SPARE_BITS)) bits += DIGIT_BITS;
+    uint64_t *from = values, *to = sorted;
+    for (int shift = FINGERPRINT_BITS - bits; shift < FINGERPRINT_BITS; shift += DIGIT_BITS) {
+        sort_by_digit(from, count, shift, to);
+        uint64_t *taken = from;
+        from = to;
+        to = taken;
+    }
+    sort_nearly_sorted(from, count);
+    size_t kept = 0;
+    for (size_t i = 0; i + 1 < count; i++) { /* no branch: the last of equal values stays */
+        sorted[kept] = from[i];
+        kept += from[i] != from[i + 1];
+    }
+    if (count) sorted[kept++] = from[count - 1];
+    return kept;
+}
+
+/* Keep in place what the profile's kind keeps of distinct ascending values; returns how many. */
+static size_t sample(uint64_t *values, size_t count, enum kind kind, uint64_t size, uint64_t most) {
+    if (kind == KIND_MIN) {
+        uint64_t wanted = count / SHINGLES_PER_VALUE < most ? count / SHINGLES_PER_VALUE : most;
+        if (wanted < size) wanted = size;
+        return count < wanted ? count : (size_t)wanted;
+    }
+    uint64_t modulus = size;
+    if (kind == KIND_V)
+        for (modulus = 1; count / size >= 2 * modulus;) modulus *= 2;
+    if (modulus == 1) return count;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (values[i] % modulus == 0) values[kept++] = values[i];
+    return kept;
+}
+
+static uint64_t text_identity(const uint64_t *hashes, size_t count) {
+    if (!count) return 0;
+    uint64_t identity = murmur64((const uint8_t *)hashes, count * 8);
+    return identity ? identity : 1;
+}
+
+static uint64_t bag_identity(const uint64_t *hashes, size_t count) {
+    if (!count) return 0;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) sum += fmix64(hashes[i]);
+    sum = fmix64(sum);
+    return sum ? sum : 1;
+}
+
+#endif

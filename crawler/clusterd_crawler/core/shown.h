@@ -1,0 +1,92 @@
+/* The text that a page shows: copied, its character references replaced, its letters counted. */
+#ifndef CLUSTERD_SHOWN_H
+#define CLUSTERD_SHOWN_H
+
+#include "ascii.h"
+#include "references.h"
+#include "walk.h"
+
+static void line_break(walk_t *w) {
+    if (!w->hidden && w->length && w->out[w->length - 1] > 0x20 && make_room(w, 1)) w->out[w->length++] = '\n';
+}
+
+/* Copy text in which there are NULs and marks: without the ones, with blanks for the others. Returns its letters. */
+static size_t copy_special(walk_t *w, const uint8_t *p, size_t length) {
+    uint8_t *out = w->out + w->length;
+    size_t letters = 0;
+    for (size_t i = 0; i < length; i++) {
+        uint8_t c = p[i];
+        *out = (uint8_t)(c == 1 || c == 2 ? ' ' : c);
+        out += c != 0;
+        letters += c >= 0x80 || is_digit(c) || is_letter(c);
+    }
+    w->length = (size_t)(out - w->out);
+    return letters;
+}
+
+/* Copy shown text; returns its letters. */
+static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
+    if (!make_room(w, length + LANES)) return 0;
+    size_t letters = 0;
+    uint8_t unused[LANES];
+    for (size_t at = 0; at < length; at += LANES) {
+        size_t left = length - at;
+        lanes_t lanes = left < LANES ? read_last_lanes(p + at, left, unused) : read_lanes(p + at, unused);
+        if (lanes.special) {
+            for (size_t i = at; i < at + LANES && i < length; i++)
+                if (p[i] < 3) return copy_special(w, p, length);
+        }
+        letters += lanes.letters;
+    }
+    memcpy(w->out + w->length, p, length);
+    w->length += length;
+    return letters;
+}
+
+static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
+    size_t letters = 0;
+    PyEval_RestoreThread(w->thread);
+    PyObject *text = PyObject_CallFunction(w->unescape, "y#", (const char *)p, (Py_ssize_t)length);
+    if (text && PyBytes_Check(text))
+        letters = copy_text(w, (const uint8_t *)PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
+    else
+        w->flags |= NO_MEMORY;
+    Py_XDECREF(text);
+    PyErr_Clear();
+    w->thread = PyEval_SaveThread();
+    return letters;
+}
+
+/* Copy text with its character references replaced; one that is not plain sends the whole segment to Python. */
+static size_t copy_references(walk_t *w, const uint8_t *p, const uint8_t *end) {
+    const uint8_t *segment = p;
+    size_t start = w->length, letters = 0;
+    for (;;) {
+        const uint8_t *sign = memchr(p, '&', (size_t)(end - p));
+        if (!sign) return letters + copy_text(w, p, (size_t)(end - p));
+        uint8_t text[8] = "&";
+        size_t text_length = 1, length = read_reference(sign + 1, end, text, &text_length);
+        if (!length && sign + 1 < end && !is_blank(sign[1])) {
+            w->length = start;
+            return copy_unescaped(w, segment, (size_t)(end - segment));
+        }
+        letters += copy_text(w, p, (size_t)(sign - p));
+        letters += copy_text(w, text, text_length);
+        p = sign + 1 + length;
+    }
+}
+
+static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) {
+    if (w->hidden || p >= end) return;
+    size_t length = (size_t)(end - p);
+    size_t letters = memchr(p, '&', length) ? copy_references(w, p, end) : copy_text(w, p, length);
+    w->letters += letters;
+    if (w->chrome)
+        w->chrome_letters += letters;
+    else if (w->link_depth >= 0)
+        w->link_letters += letters;
+    const open_t *t = top(w);
+    if (letters && t && (t->bits & ROW || (t->bits & TABLE && !t->cell))) irregular(w);
+}
+
+#endif

@@ -19,7 +19,7 @@ from typing import Final, cast
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.edits import CandidateEdit, PathEdit
+from clusterd.learning.edits import CandidateEdit, DropUnordered, PathEdit
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
 from clusterd.learning.trials import Outcome, judge, lower_bound
 
@@ -266,7 +266,7 @@ def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Prop
 
 def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Proposal | None:
     edit = trials.edit
-    if not trials.outcome.agreed or trials.outcome.agreed + prior < FEWEST:
+    if not _could_hold(trials.outcome, bound, prior):
         return None
     needed = {condition.key for condition in edit.needs}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
@@ -274,7 +274,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):
             break
-        narrowed = _narrowest(trials, found) if trials.outcome.agreed else None
+        narrowed = _narrowest(trials, found) if _could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
             return None
         allowed = narrowed[0].written(snapshot, narrowed[1])
@@ -297,6 +297,12 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
 def _takes_any_value(trials: Trials, found: list[Attribute]) -> bool:
     """Whether a parameter that is edited takes ever new values: mostly it is then what the content hangs on."""
     return any(is_open(*trials.records(known)) for known in found if known.column in trials.edit.own)
+
+
+def _could_hold(outcome: Outcome, bound: float, prior: int) -> bool:
+    """Whether the agreements would be enough if nothing differed: narrowing takes agreements away, it brings none."""
+    agreed = outcome.agreed + prior
+    return outcome.agreed > 0 and agreed >= FEWEST and lower_bound(agreed, agreed) >= bound
 
 
 def _holds(outcome: Outcome, bound: float, prior: int) -> bool:
@@ -345,6 +351,8 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
         allowed = np.flatnonzero(chosen)
         if cut <= share or not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):
             continue
+        if isinstance(trials.edit, DropUnordered) and attribute.column in trials.edit.own:
+            allowed = np.union1d(allowed, [0])  # What has none of the parameters is put in order all the same.
         promised = good[allowed].sum() - bad[allowed].sum() / (1 - BOUND) - VALUE_COST * len(allowed)
         yield -float(promised), number, attribute, allowed, bool((good[allowed] >= need).all())
 

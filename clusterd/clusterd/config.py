@@ -1,7 +1,7 @@
 """The daemon's configuration: the crawl's settings and the daemon's own, one frozen dataclass, read once.
 
 Sources, the later wins: defaults, ``--config FILE`` (TOML), environment (``CLUSTERD_…``; ``REDIS_URL`` where nothing
-names a Redis), options of the command line. A TOML file gives settings by their short or their long name:
+names a Redis or a data folder), options of the command line. A TOML file gives settings by their short or long name:
 
     redis = "redis://127.0.0.1:6379/0"        # or CLUSTERD_REDIS
     batch = 200
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from clusterd_crawler.errors import SettingError
-from clusterd_crawler.settings import PREFIX, Settings, setting
+from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Policy
 
@@ -83,11 +83,11 @@ class Config(Settings):
         chosen: dict[str, Any] = {}
         for source, values in (
             (str(file), _read_toml(file) if file else {}),
-            ("environment", _from_environment(environment)),
+            ("environment", ours(environment)),
             ("command line", {k: v for k, v in (options or {}).items() if v is not None}),
         ):
             chosen.update(cls._checked(values, source))
-        if "redis" not in chosen and environment.get("REDIS_URL"):
+        if not chosen.keys() & {"redis", "data"} and environment.get("REDIS_URL"):
             chosen.update(cls._checked({"redis": environment["REDIS_URL"]}, "environment (REDIS_URL)"))
         return cls(**chosen)
 
@@ -158,14 +158,6 @@ def _read_toml(file: Path) -> dict[str, Any]:
         raise SettingError(f"{file}: cannot be read: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{file}: is not TOML: {error}") from error
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environment.items()
-        if name.startswith(PREFIX) and not name.startswith(PREFIX + "TEST_")
-    }
 
 
 def _long(name: str, config: type[Settings], source: str) -> str:

@@ -11,6 +11,7 @@ Everything is opened when it is first asked for, and closed in the opposite orde
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import cached_property
@@ -35,6 +36,9 @@ log = logging.getLogger(__name__)
 #: Called with what has been done and what is left.
 Progress = Callable[[int, int], None]
 
+#: Seconds without headway after which a daemon is waited for no longer, and between two looks at it.
+DAEMON_PATIENCE: Final = 30.0
+DAEMON_LOOK: Final = 0.1
 #: Seconds that publishing may take before Kafka or Redis counts as unreachable.
 PUBLISH_TIMEOUT: Final = 60.0
 
@@ -183,3 +187,27 @@ def process_pending(services: Services, progress: Progress | None = None) -> int
     from clusterd.daemon import work_off
 
     return work_off(services, progress)
+
+
+def see_through(
+    services: Services, allowed: int = 0, progress: Progress | None = None, patience: float = DAEMON_PATIENCE
+) -> int:
+    """Return when what was published has been worked on: by the daemon where one is alive, else here.
+
+    A daemon is waited for as long as it makes headway, until at most ``allowed`` messages are left; returned is how
+    many are left beyond that when it makes none any more, else 0.
+    """
+    least, deadline = None, 0.0
+    while services.daemon_alive():
+        left = services.lag() or services.index.counts()["settling"]
+        if left <= allowed:
+            return 0
+        if least is None or left < least:
+            least, deadline = left, time.monotonic() + patience
+        elif time.monotonic() > deadline:
+            return left
+        if progress is not None:
+            progress(0, left)
+        time.sleep(DAEMON_LOOK)
+    process_pending(services, progress)
+    return 0

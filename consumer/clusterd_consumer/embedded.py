@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import IO, Final
 
 import redis
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -62,10 +62,13 @@ class Embedded:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._socket = socket_path(self.folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._socket = socket_path(self.folder)
+            self._users = _open_lock(self.folder / "redis.users.lock")
+        except OSError as error:
+            raise _unusable(folder, error) from error
         self.url = f"unix://{self._socket}"
-        self._users = _open_lock(self.folder / "redis.users.lock")
         self._closing = threading.Event()
         try:
             with self._starting():
@@ -131,7 +134,10 @@ class Embedded:
         deadline = time.monotonic() + START_TIMEOUT
         while not _answers(self.url):
             if server is not None and server.poll() is not None:
-                raise Unreachable(f"the store in {self.folder} does not start: {self._last_words()}")
+                raise Unreachable(
+                    f"the store in {self.folder} does not start: {self._last_words()}; "
+                    f"is its disk full? {self.folder / 'redis.log'} may say more"
+                )
             if time.monotonic() > deadline:
                 raise Unreachable(f"the store in {self.folder} does not answer; see {self.folder / 'redis.log'}")
             time.sleep(0.01)
@@ -168,6 +174,12 @@ class Embedded:
                 self.revive()
             except (Unreachable, OSError) as error:
                 log.error("%s", error)
+
+
+def _unusable(folder: Path, error: OSError) -> ClusterdError:
+    """Return what to raise for a folder that cannot hold a store: the caller's mistake, or the machine's state."""
+    kind = WrongInput if isinstance(error, (FileExistsError, NotADirectoryError)) else Unreachable
+    return kind(f"{folder} cannot hold the store: {error.strerror}; give a folder that can be written with --data DIR")
 
 
 @contextmanager

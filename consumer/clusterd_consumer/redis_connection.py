@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -28,8 +29,11 @@ _UNABLE: Final = (
     redis.exceptions.OutOfMemoryError,
     redis.exceptions.ClusterDownError,
     redis.exceptions.ClusterError,
+    redis.exceptions.RedisClusterException,  # no node of a cluster answers, or one misses slots
     redis.exceptions.TryAgainError,
 )
+#: What the client puts before the error of a command in a pipeline.
+_IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 _UNABLE_ANSWERS: Final = ("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ")
 
 
@@ -61,10 +65,15 @@ def translated(what: str = "Redis") -> Iterator[None]:
     """Raise `Unreachable` for a Redis that cannot serve; what it says of a wrong request stays as it is."""
     try:
         yield
-    except redis.RedisError as error:
+    except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
         if unable(error):
-            raise Unreachable(f"{what} does not answer: {error}") from error
+            raise Unreachable(f"{what} does not answer: {_reason(error)}") from error
         raise
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong, without the command that a pipeline's error repeats (it may hold a page's sketch)."""
+    return _IN_PIPELINE.sub("", str(error))
 
 
 def unable(error: BaseException) -> bool:

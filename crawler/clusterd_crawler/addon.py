@@ -18,6 +18,6 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Check the settings and add the middleware."""
-        chosen = Settings.from_mapping(dict(settings), source="Scrapy settings")
+        chosen = Settings.from_crawl(dict(settings))
         if chosen.enabled:
             settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, ORDER)

@@ -47,6 +47,14 @@ def check_installed() -> None:
         )
 
 
+def _environment(prefix: str) -> dict[str, str]:
+    """Return our environment for the daemon: it must not name another store than the crawl has chosen."""
+    elsewhere = {"REDIS_URL", "CLUSTERD_REDIS", "CLUSTERD_KAFKA"}
+    return {name: value for name, value in os.environ.items() if name not in elsewhere} | {
+        "CLUSTERD_REDIS_PREFIX": prefix
+    }
+
+
 def _there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
@@ -69,7 +77,12 @@ class EmbeddedDaemon:
         command = [sys.executable, "-m", __name__, "run", "--data", str(self._data)]
         with (self._data / "daemon.log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=_environment(self._prefix),
             )
         if not _wait(self._answers, START_SECONDS, unless=self._has_ended) and not self._answers():
             logger.error("The daemon does not start; see %s. Messages go to the spool", self._data / "daemon.log")

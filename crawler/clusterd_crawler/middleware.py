@@ -34,7 +34,7 @@ class ClusterdMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._settings = Settings.from_mapping(dict(crawler.settings), source="Scrapy settings")
+        self._settings = Settings.from_crawl(dict(crawler.settings))
         if not self._settings.enabled:
             raise NotConfigured("CLUSTERD_ENABLED is off")
         Connections(self._settings, project_folder())  # a client that is missing is said before the crawl starts

@@ -48,7 +48,7 @@ def translated(url: str) -> Iterator[None]:
     redis = library()
     try:
         yield
-    except (redis.RedisError, OSError) as error:
+    except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
         raise Unreachable(f"Redis at {url}: {type(error).__name__}: {error}") from None
 
 

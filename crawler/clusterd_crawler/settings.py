@@ -12,6 +12,32 @@ from clusterd_crawler.errors import SettingError
 
 PREFIX: Final = "CLUSTERD_"
 
+#: Settings of the daemon alone (`clusterd.config.Config`), by short name. One environment and one settings file serve
+#: both, so that a crawl passes them over; a name that neither knows is an error in both.
+DAEMON_ONLY: Final = frozenset(
+    [
+        "group",
+        "workers",
+        "batch",
+        "poll_timeout",
+        "claim_after",
+        "session_timeout",
+        "kafka_partitions",
+        "kafka_replication",
+        "settle_steps",
+        "retention",
+        "alerts_kept",
+        "alert_file",
+        "alert_webhook",
+        "metrics_port",
+        "metrics_host",
+        "log_level",
+        "policies",
+    ]
+)
+#: Beginning of the environment variables of our tests.
+TEST_PREFIX: Final = PREFIX + "TEST_"
+
 Check = Callable[[Any], bool]
 
 
@@ -33,7 +59,12 @@ class Settings:
     """What a crawl and the daemon share, and what the crawl alone needs."""
 
     enabled: bool = setting(True, "switches the add-on off without removing it")
-    data: str = setting(".clusterd", "folder of the embedded store, used where neither Redis nor Kafka is given")
+    data: str = setting(
+        ".clusterd",
+        "folder of the embedded store, used where neither Redis nor Kafka is given",
+        lambda v: v.strip() != "",
+        "a folder",
+    )
     redis: str = setting(
         "",
         "Redis or Redis Cluster to use",
@@ -98,8 +129,10 @@ class Settings:
         for name, value in values.items():
             if not name.startswith(PREFIX):
                 continue
+            if name not in known and name.removeprefix(PREFIX).lower() in DAEMON_ONLY:
+                continue
             if name not in known:
-                near = get_close_matches(name, known, n=1)
+                near = get_close_matches(name, [*known, *(PREFIX + n.upper() for n in DAEMON_ONLY)], n=1)
                 hint = f"; did you mean {near[0]}?" if near else f"; settings are {', '.join(sorted(known))}"
                 raise SettingError(f"{source}: there is no setting {name}{hint}")
             declared = known[name]
@@ -109,7 +142,22 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """Read settings from environment variables."""
-        return cls.from_mapping(environment, source="environment")
+        return cls.from_mapping(ours(environment), source="environment")
+
+    @classmethod
+    def from_crawl(cls, given: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Self:
+        """Read Scrapy's settings, and from the environment what they do not name."""
+        cls.from_environment(environment)  # a fault there is said to be there
+        return cls.from_mapping({**ours(environment), **given}, source="Scrapy settings")
+
+
+def ours(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables that are settings."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX)
+    }
 
 
 def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
@@ -120,13 +168,22 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
         float: "a number",
     }.get(wanted, "text")
     try:
-        converted = _as_bool(value) if wanted is bool else wanted(value)
+        converted = _as_bool(value) if wanted is bool else _as(value, wanted)
     except (TypeError, ValueError):
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}") from None
     check = declared.metadata["check"]
     if check is not None and not check(converted):
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}")
     return converted
+
+
+def _as(value: Any, wanted: type) -> Any:
+    """Return the value as ``wanted``; ``true`` is no number, and 2.7 no whole one."""
+    if wanted in (int, float) and isinstance(value, bool):
+        raise ValueError(value)
+    if wanted is int and isinstance(value, float) and not value.is_integer():
+        raise ValueError(value)
+    return wanted(value)
 
 
 def _as_bool(value: Any) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -27,29 +31,46 @@ SPANS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
     """Read the alerts, oldest first; with --follow those to come (and with --since also the earlier ones)."""
     at = None if since is None else moment(since)
-    with invocation.services() as services:
-        if not follow:
+    if not follow:
+        with invocation.caught_up() as services:
             empty = "no alerts" + ("" if since is None else f" since {since}")
             invocation.show(map(asdict, services.alerts.since(at or 0)), COLUMNS, empty=empty)
-            return
-        try:
-            for alert in services.alerts.follow(at):
-                invocation.emit(asdict(alert), line(alert))
-        except KeyboardInterrupt:
-            invocation.hint("stopped")
+        return
+    with until_asked() as stop, invocation.services() as services:
+        for alert in services.alerts.follow(at, stop):
+            invocation.emit(asdict(alert), line(alert))
+            if stop.is_set():
+                break
+    invocation.hint("stopped")
+
+
+@contextmanager
+def until_asked() -> Iterator[threading.Event]:
+    """Yield an event that SIGINT and SIGTERM set, also where a shell started us with SIGINT ignored (``… &``)."""
+    stop = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def moment(given: str) -> int:
     """Return an ISO 8601 time, or a span before now, as Unix milliseconds."""
-    if given[:-1].isdigit() and given[-1:] in SPANS:
-        return round((time.time() - int(given[:-1]) * SPANS[given[-1]]) * 1000)
+    if given[:-1].isascii() and given[:-1].isdigit() and given[-1:] in SPANS:
+        return max(0, round(time.time() * 1000) - int(given[:-1]) * SPANS[given[-1]] * 1000)
     try:
         read = datetime.fromisoformat(given)
     except ValueError:
         raise WrongInput(
             f"--since {given}: takes an ISO 8601 time such as 2026-01-31T12:00:00Z, or a span such as 90s, 2h, 1d"
         ) from None
-    return round((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000)
+    return max(0, round((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 def line(alert: Alert) -> str:

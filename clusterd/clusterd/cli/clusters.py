@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,6 +17,7 @@ CLUSTER_COLUMNS: Final = ("cluster", "size", "representative", "members")
 POLICY_COLUMNS: Final = ("policy", "resemblance", "containment", "clusters")
 #: The policy that questions are answered under where none is named.
 DEFAULT_POLICY: Final = "near"
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @click.command("clusters")
@@ -25,7 +27,7 @@ DEFAULT_POLICY: Final = "near"
 @click.pass_obj
 def clusters(invocation: Invocation, policy: str, min_size: int, host: str | None) -> None:
     """List the clusters of near-duplicate pages, largest first."""
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         check_policy(services.index, policy)
         found = services.index.clusters(policy, min_size, host)
         invocation.show(
@@ -41,7 +43,7 @@ def cluster(invocation: Invocation, url: str, policy: str) -> None:
     """Show the cluster of a page: the other URLs of its content."""
     from clusterd.queries.grouping import alternatives
 
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         check_policy(services.index, policy)
         found = alternatives(services.index, url, policy)
         text = "\n".join(
@@ -59,7 +61,7 @@ def policy() -> None:
 @click.pass_obj
 def list_policies(invocation: Invocation) -> None:
     """List the policies in use, with the number of their clusters."""
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         index = services.index
         invocation.show([policy_record(index, one) for one in index.policies()], POLICY_COLUMNS)
 
@@ -74,6 +76,8 @@ def add_policy(invocation: Invocation, name: str, resemblance: float | None, con
     from clusterd.clusters.contract import Policy
     from clusterd.services import process_pending
 
+    if not _NAME.fullmatch(name):
+        raise WrongInput(f"policy add {name!r}: a name has letters, digits, _ and - only, and begins with a letter")
     if (resemblance is None) == (containment is None):
         raise WrongInput(f"policy add {name}: give one of --resemblance R and --containment C")
     added = Policy(name, resemblance, containment)

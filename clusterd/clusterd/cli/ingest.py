@@ -1,6 +1,7 @@
 """``clusterd ingest PATH…``: pages from files into the store, through the messages that a crawl sends.
 
-Where no daemon works on the store, the pages are processed here: the command ends when all is settled.
+Where no daemon works on the store, the pages are processed here; where one does, it is waited for: either way the
+command ends when all is settled, and the next one sees these pages.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Pages that wait in the log before they are processed, where no daemon does it: bounds the log.
 CHUNK: Final = 10_000
+#: Pages that a daemon may have left before more are read: reading and processing overlap, the log stays bounded.
+AHEAD: Final = 5 * CHUNK
 #: Rejected records that are named one by one.
 NAMED: Final = 20
 
@@ -56,25 +59,36 @@ def ingest(invocation: Invocation, paths: tuple[str, ...], sweep: str, base: str
     run.rejecting = Rejections(invocation, run)
     started = time.monotonic()
     with invocation.services() as services:
-        _work(services, run, paths, base)
+        left = _work(services, run, paths, base)
     seconds = time.monotonic() - started
     record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
+    if left:
+        invocation.hint(
+            f"the daemon has {left} messages still to do and makes no headway; clusterd run --check asks it"
+        )
     return 1 if run.pages and not run.sketched else 0
 
 
-def _work(services: Services, run: Sketching, paths: Sequence[str], base: str) -> None:
-    """Publish the pages in chunks, and have each processed before the next where no daemon does it."""
-    from clusterd.services import process_pending, publish_sketches
+def _work(services: Services, run: Sketching, paths: Sequence[str], base: str) -> int:
+    """Publish the pages in chunks and see them through; return how many a daemon that stands still has left."""
+    from clusterd.services import publish_sketches, see_through
 
     with _bar(paths) as bar:
+
+        def say(what: str) -> None:
+            if bar is not None:
+                bar.update(bar.task_ids[0], description=what)
+
+        def processing(_: int, left: int) -> None:
+            say(f"processing {left}" if left else "processing")
+
         sketches = run.sketches(_items(paths, base, bar))
         while publish_sketches(services, islice(sketches, CHUNK)):
-            if bar is not None:
-                bar.update(bar.task_ids[0], description="processing")
-            process_pending(services)
-            if bar is not None:
-                bar.update(bar.task_ids[0], description="reading")
+            processing(0, 0)
+            see_through(services, AHEAD, processing)
+            say("reading")
+        return see_through(services, 0, processing)
 
 
 def _items(paths: Sequence[str], base: str, bar: Progress | None) -> Iterator[RawPage | Broken]:
@@ -106,7 +120,7 @@ def _bar(paths: Sequence[str]) -> Iterator[Progress | None]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-    parts = (TextColumn("{task.description:<10}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    parts = (TextColumn("{task.description:<16}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
         bar.add_task("reading", total=sum(map(_size, paths)) or None)
         yield bar

@@ -63,6 +63,20 @@ class Invocation:
         with open_services(self.config) as services:
             yield services
 
+    @contextmanager
+    def caught_up(self) -> Iterator[Services]:
+        """Open the store for a question, with the messages that wait worked off first where no daemon does it.
+
+        Over Kafka a daemon does it: a question to the store must not need Kafka.
+        """
+        from clusterd.services import process_pending
+
+        with self.services() as services:
+            if not self.config.uses_kafka() and not services.daemon_alive() and (waiting := services.lag()):
+                self.hint(f"{waiting} messages wait and no daemon runs: working them off")
+                process_pending(services)
+            yield services
+
     def show(self, records: Iterable[Record], columns: Sequence[str], empty: str = "nothing found") -> int:
         """Print records, as JSON lines or as a table of these columns; return how many there were."""
         return printing.show(records, columns, json=self.json, empty=empty)

@@ -27,7 +27,8 @@ def show(records: Iterable[Record], columns: Sequence[str], *, json: bool, empty
         return count
     rows = [[cell(record.get(column)) for column in columns] for record in records]
     if not rows:
-        print(empty, file=sys.stderr)
+        if empty:
+            print(empty, file=sys.stderr)
     elif sys.stdout.isatty():
         _draw(rows, columns)
     else:

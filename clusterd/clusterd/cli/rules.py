@@ -95,7 +95,7 @@ def pin(invocation: Invocation, rule: str) -> None:
 
 
 @rules.command("export")
-@click.argument("file", metavar="FILE", default="-")
+@click.argument("file", metavar="[FILE]", default="-")
 @click.option("--format", "file_format", type=FORMATS, default="clusterd", show_default=True, help="Of the file.")
 @click.option("--host", metavar="H", help="Only the rules of this host.")
 @click.option("--universal", metavar="FILE", help="Entries for every domain, to repeat for each host (dud only).")

@@ -32,7 +32,7 @@ def similar(invocation: Invocation, asked: str, limit: int) -> None:
     from clusterd import queries
 
     profile = invocation.profile
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         hits = queries.similar(services.index, queries.document(asked, services.index, profile), profile, limit)
         records = [
             {
@@ -63,7 +63,7 @@ def holders(invocation: Invocation, asked: str, least: float) -> None:
     from clusterd import queries
 
     profile = invocation.profile
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         found = queries.holders(services.index, queries.document(asked, services.index, profile), profile, least)
         records = (
             {"host": h.host, "url": h.url, "query_in_match": h.query_in_match, "resemblance": h.resemblance}
@@ -85,7 +85,7 @@ def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:
     from clusterd import queries
 
     profile = invocation.profile
-    with nullcontext() if _at_hand(a) and _at_hand(b) else invocation.services() as services:
+    with nullcontext() if _at_hand(a) and _at_hand(b) else invocation.caught_up() as services:
         first, second = _document(a, services, profile), _document(b, services, profile)
         compared = queries.compare(first, second, profile, w)
     record: dict[str, Any] = {
@@ -121,7 +121,7 @@ def group(invocation: Invocation, urls: tuple[str, ...], policy: str) -> None:
     from clusterd import queries
 
     given = [line.strip() for url in urls for line in (sys.stdin if url == "-" else [url]) if line.strip()]
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         check_policy(services.index, policy)
         groups = queries.group(services.index, given, policy)
         records = ({"representative": g.representative, "members": list(g.members)} for g in groups)

@@ -33,7 +33,7 @@ def skips(invocation: Invocation, rule: str) -> None:
 
 
 @click.command("unskip")
-@click.argument("url", metavar="URL", required=False)
+@click.argument("url", metavar="[URL]", required=False)
 @click.option("--rule", metavar="ID", default="", help="Every listed skip of this rule.")
 @click.pass_obj
 def unskip(invocation: Invocation, url: str | None, rule: str) -> None:

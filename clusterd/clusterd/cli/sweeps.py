@@ -45,7 +45,7 @@ def find_lost(
 
     if bool(urls) == everything:
         raise WrongInput("find-lost: give the URLs of lost pages, or --all")
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         given = list(urls) if urls else None
         found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)
         shown = invocation.show(map(lost_record, found), LOST_COLUMNS, empty="")
@@ -70,7 +70,7 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
     if plot is not None:
         plots.check(plot)
     periods: list[Changes] = []
-    with invocation.services() as services:
+    with invocation.caught_up() as services:
         if host is not None and host not in services.index.hosts():
             raise NotFound(f"the store has no pages of the host {host}")
 

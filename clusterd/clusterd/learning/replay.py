@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +49,9 @@ def read_crawl(path: str | Path) -> list[CrawlRow]:
             io.TextIOWrapper(cast(IO[bytes], opened), encoding="utf-8", newline="") as lines,
         ):
             return _rows(path, lines)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise WrongInput(f"{path}: cannot be read: {error}") from None
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise WrongInput(f"{path}: cannot be read: {reason}") from None
 
 
 def _rows(path: Path, lines: Iterable[str]) -> list[CrawlRow]:
@@ -61,7 +63,9 @@ def _rows(path: Path, lines: Iterable[str]) -> list[CrawlRow]:
             columns = {name: at for at, name in enumerate(cells)}
             missing = {"url", "content"} - set(columns)
             if missing:
-                raise WrongInput(f"{path}: the header lacks {', '.join(sorted(missing))}; it has {', '.join(cells)}")
+                raise WrongInput(
+                    f"{path}: the header lacks {', '.join(sorted(missing))}; it has {', '.join(cells)[:80]}"
+                )
         elif line.strip():
             rows.append(_row(f"{path}: line {number}", columns, cells))
     if not columns:

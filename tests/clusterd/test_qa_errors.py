@@ -1,0 +1,101 @@
+"""What goes wrong at the edges of the command line is said in one line: what it is, and what would be right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from clusterd.cli.alerts import moment
+from clusterd.config import Config
+from clusterd_crawler.errors import SettingError
+from clusterd_crawler.settings import DAEMON_ONLY, Settings
+
+
+def clusterd(*words: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {n: v for n, v in os.environ.items() if not n.startswith("CLUSTERD_") and n != "REDIS_URL"}
+    return subprocess.run(
+        [sys.executable, "-m", "clusterd", *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=kept | environment,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (("status", "--data", "file/inside"), 2, "file/inside cannot hold the store"),
+        (("status", "--data", "file"), 2, "--data DIR"),
+        (("status", "--data", ""), 2, "it takes a folder"),
+        (("status", "--redis", "redis+cluster://127.0.0.1:1"), 1, "127.0.0.1:1"),
+        (("policy", "add", "a b", "--resemblance", "0.5"), 2, "letters, digits"),
+        (("rules", "replay", "absent.tsv"), 2, "absent.tsv: cannot be read: No such file or directory"),
+        (("rules", "replay", "file"), 2, "the header lacks content, url"),
+    ],
+)
+def test_one_line_and_the_right_status(tmp_path: Path, words: tuple[str, ...], status: int, says: str) -> None:
+    (tmp_path / "file").write_text("x" * 5000 + "\n")
+    done = clusterd(*words, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert len(done.stderr) < 400
+
+
+@pytest.mark.parametrize("since", ["99999999999d", "0001-01-02", "1960-01-01T00:00:00Z"])
+def test_a_time_before_all_times_is_the_beginning(since: str) -> None:
+    assert moment(since) == 0
+
+
+class TestSettings:
+    def test_the_crawl_knows_the_names_of_the_daemon(self) -> None:
+        assert {field.name for field in fields(Config)} - {field.name for field in fields(Settings)} == DAEMON_ONLY
+
+    def test_one_environment_serves_both(self) -> None:
+        shared = {"CLUSTERD_BATCH": "5", "CLUSTERD_EXPLORE": "0.5", "CLUSTERD_TEST_REDIS": "redis://x"}
+        assert Settings.from_environment(shared).explore == Config.load(environment=shared).explore == 0.5
+        with pytest.raises(SettingError, match="did you mean CLUSTERD_BATCH"):
+            Settings.from_environment({"CLUSTERD_BATCHH": "5"})
+
+    def test_a_crawl_takes_from_the_environment_what_scrapy_does_not_say(self) -> None:
+        environment = {"CLUSTERD_EXPLORE": "0.5", "CLUSTERD_QUEUE": "7"}
+        read = Settings.from_crawl({"CLUSTERD_QUEUE": 8, "LOG_LEVEL": "INFO"}, environment)
+        assert (read.explore, read.queue) == (0.5, 8)
+
+    @pytest.mark.parametrize("value", [True, 2.5, "2.5"])
+    def test_a_whole_number_is_a_whole_number(self, value: object) -> None:
+        with pytest.raises(SettingError, match="CLUSTERD_QUEUE"):
+            Settings.from_mapping({"CLUSTERD_QUEUE": value}, source="here")
+
+    def test_a_folder_that_is_named_beats_the_redis_of_the_environment(self) -> None:
+        environment = {"REDIS_URL": "redis://127.0.0.1:1"}
+        assert Config.load(environment=environment).redis == "redis://127.0.0.1:1"
+        assert Config.load(environment=environment, options={"data": "here"}).redis == ""
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_following_ends_in_order_when_asked(redis_url: str, prefix: str, tmp_path: Path, asked: signal.Signals) -> None:
+    """Also where a shell has started it in the background, with SIGINT ignored."""
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "clusterd", "alerts", "--follow"],
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN) and None,
+    )
+    try:
+        time.sleep(3)
+        follower.send_signal(asked)
+        _, said = follower.communicate(timeout=20)
+    finally:
+        follower.kill()
+    assert (follower.returncode, said) == (0, b"stopped\n")

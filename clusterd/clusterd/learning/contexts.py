@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil, log
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.edits import CandidateEdit, DropUnordered, PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
+from clusterd.learning.attributes import Attribute, attributes
+from clusterd.learning.edits import CandidateEdit, DropUnordered
+from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot
 from clusterd.learning.trials import Outcome, judge, lower_bound
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
@@ -53,52 +54,12 @@ TRIED: Final = 6
 CUTS: Final = (1 - DIFFER, 0.9, 0.6)
 #: Most keys that a context is narrowed by.
 NARROWINGS: Final = 3
-#: Most values that a condition lists.
-LISTED: Final = 400
 #: Most values of an edited key that are judged one by one.
 ALONE: Final = 64
 #: Fewest agreements that a value of an edited key needs.
 OWN_VALUE: Final = 2
 #: Fewest pages of an outcome with this little are not looked at further.
 FEWEST: Final = 5
-
-
-@dataclass(slots=True)
-class Attribute:
-    """A key that a context can restrict, as a value number for every row (0: absent)."""
-
-    name: str
-    values: Rows
-    column: ColumnKey | None = None
-    start: int = 0
-    end: int = 0
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def key(self) -> Key:
-        """The key as rules write it."""
-        return Key(*self.column) if self.column is not None else Key(start=self.start, end=self.end)
-
-    def text(self, snapshot: Snapshot, number: int) -> str:
-        """Return the text of a value."""
-        return self.texts[number] if self.column is None else snapshot.columns[self.column].column.text(number)
-
-    def written(self, snapshot: Snapshot, numbers: Rows) -> Rows:
-        """Return those of the values that a condition can name: a key without ``=`` cannot be told from one with it."""
-        named = [not number or self.text(snapshot, int(number)) != VALUELESS for number in numbers]
-        return numbers[np.array(named, np.bool_)] if len(numbers) else numbers
-
-    def condition(self, snapshot: Snapshot, numbers: Rows) -> Condition | None:
-        """Return the condition that the value is one of these, or None where they are too many to list."""
-        absent = bool(len(numbers)) and int(numbers[0]) == 0
-        texts = tuple(sorted(self.text(snapshot, int(number)) for number in numbers if number))
-        if len(texts) > LISTED:
-            return None
-        if not texts:
-            return Condition(self.key, "absent")
-        if absent:
-            return Condition(self.key, "within", texts)
-        return Condition(self.key, "is" if len(texts) == 1 else "in", texts)
 
 
 @dataclass(slots=True)
@@ -110,60 +71,6 @@ class Proposal:
     conditions: list[Condition]
     outcome: Outcome
     bound: float
-
-
-def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator[Attribute]:
-    """Yield the keys that a context can be narrowed or closed by: places in the path, then parameters."""
-    yield from path_attributes(snapshot)
-    if isinstance(edit, PathEdit) and edit.beyond:
-        yield component_attribute(snapshot, edit.beyond)
-    present = np.unique(snapshot.shape[rows])
-    names: dict[ColumnKey, None] = {}
-    for number in present.tolist():
-        shape = snapshot.evidence.shapes.items[number]
-        assert isinstance(shape, tuple)
-        names.update(dict.fromkeys(shape))
-    for key in names:
-        if key in snapshot.columns and key[0]:
-            yield Attribute(f"?{key[0]}#{key[1]}", snapshot.values(key), column=key)
-
-
-def path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
-    """Yield the whole path, its first two components and its last."""
-    known = snapshot.derived.get("path attributes")
-    if known is None:
-        known = snapshot.derived["path attributes"] = list(_path_attributes(snapshot))
-    yield from cast(list[Attribute], known)
-
-
-def _path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
-    items = snapshot.evidence.paths.items
-    split = {number: str(items[number]).split("/") for number in np.unique(snapshot.path).tolist()}
-    for name, start, end in (("path", 0, 0), ("first", 3, 0), ("second", 4, 0), ("last", 0, 1)):
-        numbers: dict[str, int] = {}
-        table = np.zeros(len(items), np.int64)
-        for number, parts in split.items():
-            if name == "path":
-                text = "/".join(parts)
-            else:
-                index = start - 3 if start else len(parts) - 1
-                if index >= len(parts):
-                    continue
-                text = parts[index]
-            table[number] = numbers.setdefault(text, len(numbers) + 1)
-        yield Attribute(name, table[snapshot.path], start=start, end=end, texts=["", *numbers])
-
-
-def component_attribute(snapshot: Snapshot, start: int) -> Attribute:
-    """Return the component at a place from the start as a key."""
-    items = snapshot.evidence.paths.items
-    numbers: dict[str, int] = {}
-    table = np.zeros(len(items), np.int64)
-    for number in np.unique(snapshot.path).tolist():
-        parts = str(items[number]).split("/")
-        if start - 3 < len(parts):
-            table[number] = numbers.setdefault(parts[start - 3], len(numbers) + 1)
-    return Attribute(f"component {start}", table[snapshot.path], start=start, texts=["", *numbers])
 
 
 class Trials:

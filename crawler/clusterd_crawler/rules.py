@@ -24,7 +24,7 @@ LIVE: Final[frozenset[State]] = frozenset({"live", "pinned"})
 #: Values of a condition that `Rule.text` shows.
 SHOWN: Final = 4
 _POSITION: Final = re.compile(r"k\((-|\d{1,4})(?:\.(\d{1,4}))?,(-|\d{1,4})(?:\.(\d{1,4}))?\)")
-_QUERY: Final = re.compile(r"\?([^#]+)(?:#([1-9]\d{0,5}))?")
+_QUERY: Final = re.compile(r"\?([^#]+)(?:#([1-9]\d{0,5})(?:\.(\d{1,4})(?:\.(\d{1,4}))?)?)?")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +37,8 @@ class Key:
     A trailing slash is an empty last component. ``occurrence`` counts repeated query keys from 1; a key named
     ``;jsessionid`` is a parameter inside a path component. With nothing fixed it is the path as a whole.
 
-    Written ``k(3,-)``, ``k(-,1)``, ``k(3.1,1.3)``; a query key ``?sid``, ``?sid#2``.
+    Written ``k(3,-)``, ``k(-,1)``, ``k(3.1,1.3)``; a query key ``?sid``, ``?sid#2``, its first deep token ``?sid#1.1``
+    (and ``?sid#1.1.3`` where the position from the end counts too).
     """
 
     name: str = ""
@@ -49,6 +50,9 @@ class Key:
 
     def __str__(self) -> str:
         if self.name:
+            deep = f".{self.deep}" + (f".{self.deep_end}" if self.deep_end else "")
+            if self.deep or self.deep_end:
+                return f"?{self.name}#{self.occurrence}{deep}"
             return f"?{self.name}" if self.occurrence == 1 else f"?{self.name}#{self.occurrence}"
         start = f"{self.start or '-'}" + (f".{self.deep}" if self.deep else "")
         end = f"{self.end or '-'}" + (f".{self.deep_end}" if self.deep_end else "")
@@ -65,7 +69,7 @@ class Key:
             start, deep, end, deep_end = (0 if part in {None, "-"} else int(part) for part in match.groups())
             return cls(start=start, end=end, deep=deep, deep_end=deep_end)
         if match := _QUERY.fullmatch(text):
-            return cls(name=match[1], occurrence=int(match[2] or 1))
+            return cls(match[1], int(match[2] or 1), deep=int(match[3] or 0), deep_end=int(match[4] or 0))
         raise RuleError(f"{text!r} is not a key; keys are written k(3,-), k(-,1), k(3.1,1.3), ?sid or ?sid#2")
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.aliases import aliases
-from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, PathEdit, Replace, Sort
+from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
+from clusterd.learning.references import references
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4
@@ -99,7 +100,9 @@ def _difference(plain: Page, page: Page) -> Iterator[Difference]:
     if plain[0] == page[0]:
         before, after = dict(plain[1]), dict(page[1])
         names = tuple(sorted(key for key in before.keys() | after.keys() if _hash(before, key) != _hash(after, key)))
-        if names:
+        if names and [key for key in before if key in after] != [key for key in after if key in before]:
+            yield "unordered", names
+        elif names:
             yield "query", names
             if all(key in before and key in after and not key[0].startswith(";") for key in names):
                 yield "values", names
@@ -158,6 +161,8 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
         if kind == "query":
             names.append(what)  # type: ignore[arg-type]
             found.append((Drop(what), 0))  # type: ignore[arg-type]
+        elif kind == "unordered":
+            found.append((DropUnordered(what), 0))  # type: ignore[arg-type]
         elif kind == "index and query":
             found.append((Both(_index(str(what[0])), Drop(what[1:])), 0))  # type: ignore[arg-type]
         elif kind == "values":
@@ -168,6 +173,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     found += [(Drop(dropped), 0) for dropped in joint(names)]
     found += [(alias, 0) for alias in aliases(snapshot, duplicates(snapshot))]
+    found += [(reference, 0) for reference in references(snapshot, duplicates(snapshot))]
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
     return found[:CANDIDATES]
 

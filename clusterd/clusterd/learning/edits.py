@@ -84,7 +84,7 @@ class Drop:
             if column is not None:
                 chosen = _chosen(column, rows)
                 after[column.rows[chosen]] -= column.hashes[chosen]
-        _exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
@@ -98,6 +98,27 @@ class Drop:
 
     def _shapes(self, snapshot: Snapshot) -> Rows:
         return map_shapes(snapshot, lambda shape: tuple(key for key in shape if key not in self.own))
+
+
+@dataclass(frozen=True, slots=True)
+class DropUnordered(Drop):
+    """Drop parameters where the order of the others does not matter either."""
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The deletions, then the order."""
+        return (*Drop(self.own).transformation, Edit(Key(), "sort"))
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows that have one of the parameters, or whose parameters are not in order."""
+        changed: Flags = self._shapes(snapshot)[snapshot.shape] != snapshot.shape
+        return changed
+
+    def _shapes(self, snapshot: Snapshot) -> Rows:
+        def change(shape: Shape) -> Shape:
+            return tuple(sorted((key for key in shape if key not in self.own), key=lambda key: key[0]))
+
+        return map_shapes(snapshot, change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +224,7 @@ class Sort:
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the shapes' hashes."""
         after = snapshot.key.copy()
-        _exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
@@ -288,7 +309,7 @@ class PathEdit:
         """Exchange the paths' hashes."""
         after = snapshot.key.copy()
         paths = self._paths(snapshot)
-        _exchange(after, rows, snapshot.path, paths, snapshot.evidence.paths.table())
+        exchange(after, rows, snapshot.path, paths, snapshot.evidence.paths.table())
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
@@ -362,7 +383,7 @@ def map_shapes(snapshot: Snapshot, change: Callable[[Shape], Shape]) -> Rows:
     return mapped
 
 
-def _exchange(after: Hashes, rows: Flags, numbers: Rows, mapped: Rows, table: Hashes) -> None:
+def exchange(after: Hashes, rows: Flags, numbers: Rows, mapped: Rows, table: Hashes) -> None:
     """Exchange, in the given rows, the hash of a number for that of the number it is mapped to."""
     old = numbers[rows]
     after[rows] += table[mapped[old]] - table[old]

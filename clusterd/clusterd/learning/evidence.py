@@ -48,13 +48,17 @@ class Column:
 
     def add(self, row: int, value: str) -> None:
         """Note that a row has this key with a value."""
+        self.rows.append(row)
+        self.values.append(self.number(value))
+        self.hashes.append(hash_of(f"{self.name}\x01{self.occurrence}\x01{value}"))
+
+    def number(self, value: str) -> int:
+        """Return a value's number, a new one where it is new."""
         number = self.numbers.get(value)
         if number is None:
             number = self.numbers[value] = len(self.numbers) + 1
             self.texts.append(value)
-        self.rows.append(row)
-        self.values.append(number)
-        self.hashes.append(hash_of(f"{self.name}\x01{self.occurrence}\x01{value}"))
+        return number
 
     def text(self, number: int) -> str:
         """Return a value's text."""

@@ -1,0 +1,179 @@
+"""Parameters that say what another one says already: ``id=ns:page&do=index`` is ``id=ns:page&idx=ns``.
+
+Koppula et al. 2010, algorithm 3, with a key reference (definition 2) to a deep token (section 3.1.2): of two pages of
+one content one has a parameter whose value is another parameter's value, or its part before or behind a delimiter, and
+the other page has fixed parameters in its place, or none. The rule writes the reference for the fixed ones.
+
+Cost: proposing is linear in the pages compared; judging is a pass over the rows that have the fixed parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import hash_of
+
+from clusterd.learning.edits import exchange, map_shapes
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot
+
+#: Fewest contents that propose a reference before it is judged.
+PROPOSED: Final = 4
+#: Most pages of one content that are compared, and most references judged at a time.
+COMPARED: Final = 20
+REFERENCES: Final = 8
+_DELIMITER: Final = re.compile(r"[:/.,_~-]")
+
+#: A query key with a value.
+Pair = tuple[ColumnKey, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Write ``target`` as a part of ``source`` in the place of fixed parameters."""
+
+    target: ColumnKey
+    source: ColumnKey
+    #: "" for the whole value; else the part before (1) or behind (3) its first delimiter.
+    delimiter: str = ""
+    part: int = 0
+    dropped: tuple[Pair, ...] = ()
+    own: tuple[ColumnKey, ...] = ()
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """The fixed parameters, the delimiter, and that the target is not there."""
+        fixed = [Condition(Key(*key), "is", (text,)) for key, text in self.dropped]
+        pattern = [Condition(Key(*self.source), "like", (f"*{self.delimiter}*",))] if self.delimiter else []
+        return (*fixed, *pattern, Condition(Key(*self.target), "absent"))
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The deletions, then the reference."""
+        gone = tuple(Edit(Key(*key), "delete") for key, _ in self.dropped)
+        source = Key(self.source[0], self.source[1], deep=self.part)
+        return (*gone, Edit(Key(*self.target), "copy", source=source))
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows with the fixed parameters, a source that has the part, and no target."""
+        source = snapshot.columns[self.source]
+        parts = self._parts(source)
+        found = np.zeros(len(snapshot), np.bool_)
+        wanted = np.array([text is not None for text in parts], np.bool_)
+        found[source.rows[source.alive & wanted[source.values]]] = True
+        for key, text in self.dropped:
+            found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
+        found[snapshot.columns[self.target].rows] = False
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Take the fixed parameters' hashes away, add the target's, exchange the shapes'."""
+        after = snapshot.key.copy()
+        for key, _ in self.dropped:
+            column = snapshot.columns[key]
+            chosen = column.alive & rows[column.rows]
+            after[column.rows[chosen]] -= column.hashes[chosen]
+        source = snapshot.columns[self.source]
+        chosen = source.alive & rows[source.rows]
+        after[source.rows[chosen]] += self._hashes(source)[source.values[chosen]]
+        exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Write the target into the given rows, in the place of the fixed parameters."""
+        snapshot.key = self.keys(snapshot, rows)
+        source, target = snapshot.columns[self.source], snapshot.columns[self.target]
+        parts = self._parts(source)
+        chosen = source.alive & rows[source.rows]
+        numbers = [target.column.number(parts[value] or "") for value in source.values[chosen].tolist()]
+        at = np.searchsorted(target.rows, source.rows[chosen])
+        target.rows = np.insert(target.rows, at, source.rows[chosen])
+        target.values = np.insert(target.values, at, np.array(numbers, np.int64))
+        target.hashes = np.insert(target.hashes, at, self._hashes(source)[source.values[chosen]])
+        target.alive = np.insert(target.alive, at, True)
+        snapshot.shape[rows] = self._shapes(snapshot)[snapshot.shape[rows]]
+        for key, _ in self.dropped:
+            column = snapshot.columns[key]
+            column.alive &= ~rows[column.rows]
+        snapshot.changed((self.target, *(key for key, _ in self.dropped)))
+
+    def _shapes(self, snapshot: Snapshot) -> Rows:
+        gone = {key for key, _ in self.dropped}
+
+        def change(shape: Shape) -> Shape:
+            if not gone <= set(shape) or self.source not in shape or self.target in shape:
+                return shape
+            return (*(key for key in shape if key not in gone), self.target)
+
+        return map_shapes(snapshot, change)
+
+    def _parts(self, source: LiveColumn) -> list[str | None]:
+        """Return, for each value number of the source, the part that is meant."""
+        return [None, *(self._part(text) for text in source.column.texts[1:])]
+
+    def _part(self, text: str) -> str | None:
+        if text == VALUELESS or not text:
+            return None
+        if not self.delimiter:
+            return text
+        before, found, behind = text.partition(self.delimiter)
+        return (before if self.part == 1 else behind) or None if found else None
+
+    def _hashes(self, source: LiveColumn) -> Hashes:
+        name, occurrence = self.target
+        parts = self._parts(source)
+        return np.array([hash_of(f"{name}\x01{occurrence}\x01{part or ''}") for part in parts], np.uint64)
+
+
+def references(snapshot: Snapshot, clusters: Iterator[Rows]) -> list[Reference]:
+    """Return the references that are worth judging, those of most contents first."""
+    counts: Counter[Reference] = Counter()
+    for rows in clusters:
+        counts.update(set(_of_content(snapshot, rows)))
+    return [found for found, count in counts.most_common(REFERENCES) if count >= PROPOSED]
+
+
+def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[Reference]:
+    path = snapshot.path[rows]
+    for number in np.unique(path):
+        chosen = rows[path == number]
+        _, firsts = np.unique(snapshot.key[chosen], return_index=True)
+        pages = [_pairs(snapshot, int(chosen[at])) for at in sorted(firsts.tolist())[:COMPARED]]
+        for at, page in enumerate(pages):
+            for other in {0, at - 1} - {at, -1}:
+                yield from _between(pages[other], page)
+                yield from _between(page, pages[other])
+
+
+def _pairs(snapshot: Snapshot, row: int) -> dict[ColumnKey, str]:
+    shape = snapshot.evidence.shapes.items[int(snapshot.shape[row])]
+    assert isinstance(shape, tuple)
+    return {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
+
+
+def _between(fixed: dict[ColumnKey, str], referring: dict[ColumnKey, str]) -> Iterator[Reference]:
+    """Yield what makes the first page the second: one parameter more, which refers, and some fixed ones less."""
+    more = [key for key in referring if key not in fixed]
+    less = [key for key in fixed if key not in referring]
+    shared = [key for key in fixed if key in referring]
+    if len(more) != 1 or len(less) > 2 or any(fixed[key] != referring[key] for key in shared):
+        return
+    target, value = more[0], referring[more[0]]
+    named = all(key[0] and not key[0].startswith(";") and key[1] == 1 for key in (*shared, *less, target))
+    if not value or value == VALUELESS or not named or VALUELESS in {fixed[key] for key in less}:
+        return
+    dropped = tuple((key, fixed[key]) for key in less)
+    for source in shared:
+        text = fixed[source]
+        if text == value:
+            yield Reference(target, source, dropped=dropped)
+        found = _DELIMITER.search(text)
+        if found:
+            for part, piece in ((1, text[: found.start()]), (3, text[found.end() :])):
+                if piece == value:
+                    yield Reference(target, source, found[0], part, dropped)

@@ -3,9 +3,9 @@
 ``viewtopic.php?t=N&view=next`` is always some topic, ``Special:UserLogin&returnto=…`` always one of six log-in pages.
 No key says which, but once `RUN` fetched members in a row brought no new content of the host, the next will hardly
 either (95 %: less than 3 / `RUN`); where all members together show only `FEW` contents, `FEW_RUN` are enough, since
-there is little more to come. The rule names the family only for values of its few-valued parameters that the run holds `EACH`
-times; a larger share of it is explored than of other rules (`clusterd_crawler.skips`), and the first member that does
-bring something new ends the run, and the rule with it.
+there is little more to come. The rule names the family only for values of its few-valued parameters that the run
+holds `EACH` times; a larger share of it is explored than of other rules (`clusterd_crawler.skips`), and the first
+member that does bring something new ends the run, and the rule with it.
 
 Only URLs with a query: paths without one are mostly the content itself.
 """

@@ -20,6 +20,8 @@ from benchmarks.live_sites.apache_tree import apache_tree
 from benchmarks.live_sites.dokuwiki import dokuwiki
 from benchmarks.live_sites.hgweb import hgweb
 
+#: Links that neither crawl follows, since they have no end (each leads to one of twice the number, or half of it).
+ENDLESS = {"hgweb": r"revcount=(?:\d|\d\d\d+)(?:\D|$)"}
 SITES: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
     "apache tree": apache_tree,
     "hgweb": hgweb,
@@ -41,8 +43,9 @@ def compare(name: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with SITES[name](folder) as start:
-            without = _crawl(start, folder / "without.jsonl", "-")
-            fetched = _crawl(start, folder / "with.jsonl", str(folder / "store"))
+            endless = ENDLESS.get(name, "")
+            without = _crawl(start, folder / "without.jsonl", "-", endless)
+            fetched = _crawl(start, folder / "with.jsonl", str(folder / "store"), endless)
     return [
         {"work": "live site", "subject": f"{name}: {what}", "value": value, "unit": unit, "peer": None, "ratio": None}
         for what, value, unit in figures(without, fetched)
@@ -75,7 +78,7 @@ def duplicates(pages: list[Page]) -> int:
     return count
 
 
-def _crawl(start: str, out: Path, data: str) -> list[Page]:
-    command = [sys.executable, "-m", "benchmarks.live_sites.spider", start, str(out), data, str(LIMIT)]
+def _crawl(start: str, out: Path, data: str, endless: str) -> list[Page]:
+    command = [sys.executable, "-m", "benchmarks.live_sites.spider", start, str(out), data, str(LIMIT), endless]
     subprocess.run(command, check=True)
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]

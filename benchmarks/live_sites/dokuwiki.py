@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from benchmarks.live_sites.process import free_port, running, wait_for
 
 PROGRAM = Path("/usr/share/dokuwiki")
-PAGES = 60
+PAGES = 180
 NAMESPACES = ("alpha", "beta", "gamma")
 
 LOCAL = """<?php
@@ -31,7 +32,7 @@ def dokuwiki(folder: Path) -> Iterator[str]:
     _configure(folder, root)
     port = free_port()
     command = ["php", "-S", f"127.0.0.1:{port}", "-t", str(root)]
-    with running(command, folder / "php.log"):
+    with running(command, folder / "php.log", os.environ | {"PHP_CLI_SERVER_WORKERS": "2"}):
         wait_for(f"http://127.0.0.1:{port}/doku.php")
         yield f"http://127.0.0.1:{port}/doku.php"
 

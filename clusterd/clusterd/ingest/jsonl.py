@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import json
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
+import zstandard
+
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
+from clusterd.ingest.zstd import CUT_SHORT, cut_short
 
 
 def read_jsonl(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
@@ -38,8 +40,10 @@ def rows(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any] | B
         for number, line in enumerate(stream, start=1):
             if line.strip():
                 yield number, _object(line, f"{name}:{number}")
-    except (OSError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         yield number + 1, Broken(f"{name}:{number + 1}", f"the rest of the file cannot be read: {error}")
+    if cut_short(stream):
+        yield number + 1, Broken(f"{name}:{number + 1}", CUT_SHORT)
 
 
 def _object(line: bytes, where: str) -> dict[str, Any] | Broken:

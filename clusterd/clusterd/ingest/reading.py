@@ -20,6 +20,7 @@ from clusterd.ingest.folder import read_file, read_folder
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.warc import ZSTD, ZSTD_DICTIONARY, read_warc
+from clusterd.ingest.zstd import Frames
 from clusterd.queries.documents import GZIP, is_html
 
 Kind = Literal["folder", "warc", "jsonl", "html"]
@@ -90,7 +91,7 @@ def _decompressed(stream: io.BufferedReader) -> IO[bytes]:
     if head.startswith(GZIP):
         return io.BufferedReader(gzip.GzipFile(fileobj=stream))
     if head == ZSTD:
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
+        return io.BufferedReader(Frames(stream))
     return stream
 
 

@@ -15,8 +15,11 @@ from typing import IO, Any, Final
 import zstandard
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
+from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
+from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
+from clusterd.ingest.zstd import CUT_SHORT, Frames, cut_short
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -27,7 +30,8 @@ PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
 
 def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
     """Yield the pages of a WARC file; a record that cannot be read is named and skipped."""
-    archive = ArchiveIterator(_plain(stream))
+    plain = _plain(stream)
+    archive = ArchiveIterator(plain, no_record_parse=True)  # a record that is broken inside is ours to refuse
     number = 0
     while True:
         number += 1
@@ -35,8 +39,11 @@ def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
         try:
             record = next(archive, None)
             if record is None:
+                if cut_short(plain):
+                    yield Broken(where, CUT_SHORT)
                 return
-            page = _page(record, where)
+            page = _page(record, archive.loader, where)
+            _to_the_end(record)
         except BrokenRecord as error:
             yield Broken(where, str(error))
         except (ArchiveLoadFailed, OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as error:
@@ -47,12 +54,16 @@ def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
                 yield page
 
 
-def _page(record: Any, where: str) -> RawPage | None:
+def _page(record: Any, loader: Any, where: str) -> RawPage | None:
     """Return the page in a record; None for what is no page."""
     if record.rec_type not in {"response", "resource"}:
         return None
+    url = (record.rec_headers.get_header("WARC-Target-URI") or "").strip("<> ")
+    if not url:
+        raise BrokenRecord("WARC-Target-URI is missing")
     status, media = 200, record.rec_headers.get_header("Content-Type") or ""
     if record.rec_type == "response":
+        record.http_headers = _http_headers(record, loader, url)
         if record.http_headers is None:
             return None
         said = record.http_headers.get_statuscode()
@@ -60,18 +71,33 @@ def _page(record: Any, where: str) -> RawPage | None:
         media = record.http_headers.get_header("Content-Type") or "text/html"
     if status != 200 or media.partition(";")[0].strip().lower() not in PAGES:
         return None
-    url = record.rec_headers.get_header("WARC-Target-URI")
-    if not url:
-        raise BrokenRecord("WARC-Target-URI is missing")
     date = record.rec_headers.get_header("WARC-Date")
     return RawPage(
-        url=url.strip("<> "),
+        url=url,
         body=record.content_stream().read(),
         content_type=media,
         fetched_at=milliseconds(date) if date else None,
         status=status,
         where=where,
     )
+
+
+def _http_headers(record: Any, loader: Any, url: str) -> Any:
+    """Return the status and headers of an HTTP answer; None where it is another protocol's."""
+    try:
+        return loader.load_http_headers(record.rec_type, url, record.raw_stream, record.length)
+    except (StatusAndHeadersParserException, EOFError) as error:
+        raise BrokenRecord(f"it does not begin with an HTTP status and headers: {error or 'it is empty'}") from None
+
+
+def _to_the_end(record: Any) -> None:
+    """Read what is left of a record; `BrokenRecord` where the file ends before it (warcio would pass it as whole)."""
+    if not isinstance(record.raw_stream, LimitReader):  # a record that does not say how long it is
+        return
+    while record.raw_stream.read(1 << 16):
+        pass
+    if record.raw_stream.limit > 0:
+        raise BrokenRecord(f"the file is cut short: {record.raw_stream.limit} bytes of the record are missing")
 
 
 def _plain(stream: IO[bytes]) -> IO[bytes]:
@@ -89,7 +115,7 @@ def _plain(stream: IO[bytes]) -> IO[bytes]:
         decompressor = zstandard.ZstdDecompressor()
     else:
         return rest
-    return io.BufferedReader(decompressor.stream_reader(rest, read_across_frames=True))
+    return io.BufferedReader(Frames(rest, decompressor))
 
 
 class _Peeked(io.RawIOBase):

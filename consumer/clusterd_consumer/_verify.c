@@ -38,25 +38,20 @@ static int parameter(uint64_t rank, int bits) {
 
 typedef struct { uint8_t *at; uint64_t word; int held; } Writer;
 
-static void put_bits(Writer *w, uint64_t value, int count) {
+/* Up to 56 bits. Writes a whole word, of which the full bytes count: `room` leaves space behind. */
+static inline void put_bits(Writer *w, uint64_t value, int count) {
     w->word |= value << w->held;
     w->held += count;
-    while (w->held >= 8) {
-        *w->at++ = (uint8_t)w->word;
-        w->word >>= 8;
-        w->held -= 8;
-    }
+    memcpy(w->at, &w->word, sizeof w->word);
+    w->at += w->held >> 3;
+    w->word >>= w->held & ~7;
+    w->held &= 7;
 }
 
 static void end_bits(Writer *w) {
     if (w->held) *w->at++ = (uint8_t)w->word;
     w->word = 0;
     w->held = 0;
-}
-
-static void put_zeros(Writer *w, uint64_t count) {
-    for (; count > 32; count -= 32) put_bits(w, 0, 32);
-    put_bits(w, 0, (int)count);
 }
 
 static uint32_t read_u4(const uint8_t *at) {
@@ -91,8 +86,9 @@ static uint8_t *write_codes(uint8_t *at, const uint32_t *codes, size_t n, int bi
     }
     end_bits(&w);
     for (size_t i = 1; i < n; i++) {
-        put_zeros(&w, (uint64_t)(codes[i] - codes[i - 1]) >> parameter(i, bits));
-        put_bits(&w, 1, 1);
+        uint32_t zeros = (codes[i] - codes[i - 1]) >> parameter(i, bits);
+        for (; zeros > 32; zeros -= 32) put_bits(&w, 0, 32);
+        put_bits(&w, 1ull << zeros, (int)zeros + 1);
     }
     end_bits(&w);
     return w.at;
@@ -101,10 +97,15 @@ static uint8_t *write_codes(uint8_t *at, const uint32_t *codes, size_t n, int bi
 /* Post the chosen values: their low 16 bits after the codes, their keys in `keys`. Returns the end of the bytes. */
 static uint8_t *write_posted(uint8_t *at, const uint64_t *values, const uint32_t *codes, size_t n, const uint32_t *scheme,
                              uint32_t *keys, size_t *count) {
-    uint32_t salt = scheme[2] * GOLDEN;
+    uint32_t salt = scheme[2] * GOLDEN, modulus = scheme[1];
+    int mask = modulus && !(modulus & (modulus - 1)); /* a power of two needs no division */
     *count = 0;
     for (size_t i = 0; i < n; i++) {
-        if (i >= scheme[0] && !(scheme[1] && fmix32(codes[i] * GOLDEN) % scheme[1] == 0)) continue;
+        if (i >= scheme[0]) {
+            if (!modulus) break;
+            uint32_t mixed = fmix32(codes[i] * GOLDEN);
+            if (mask ? mixed & (modulus - 1) : mixed % modulus) continue;
+        }
         uint32_t extra = (uint32_t)(values[i] & 0xFFFF);
         *at++ = (uint8_t)extra;
         *at++ = (uint8_t)(extra >> 8);
@@ -119,7 +120,7 @@ static size_t room(const uint32_t *codes, size_t n, int bits) {
         int k = parameter(i, bits);
         total += (uint64_t)k + ((codes[i] - codes[i - 1]) >> k) + 1;
     }
-    return HEADER + total / 8 + 4 + 2 * n;
+    return HEADER + total / 8 + 4 + 2 * n + sizeof(uint64_t);
 }
 
 static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_t flags, const uint32_t *scheme) {

@@ -43,7 +43,7 @@ from clusterd.clusters.redis_settling import Settler
 VERSION: Final = struct.Struct("<8s8s8sQQ6s3s3s3s3sHB")
 #: register.lua's answer begins with: URL id, node, content, flags.
 ANSWER: Final = struct.Struct("<4I")
-NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE = 1, 2, 4, 8, 16, 32, 64
+NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE = 1, 2, 4, 8, 16, 32, 64, 128
 #: Size and name of a cluster.
 PLACE: Final = struct.Struct("<II")
 #: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
@@ -207,8 +207,10 @@ class RedisIndex:
         """Turn sizes and names under identical text and each graded policy into a standing; say what merged."""
         standing: dict[str, tuple[str, int]] = {}
         merged: dict[str, bool] = {}
+        if not places:
+            return standing, merged
         slot = 0
-        for policy in self._policies if places else ():
+        for policy in self._policies:
             slot += not policy.identical
             at = 0 if policy.identical else slot
             if PLACE.size * at >= len(places):
@@ -312,7 +314,7 @@ class RedisIndex:
 def _registered(answer: bytes, width: int) -> Registered:
     """Read an answer of register.lua; ``width`` is that of a page's places."""
     page, node, content, flags = ANSWER.unpack_from(answer)
-    now = ANSWER.size + (width if flags & CURRENT else 0)
+    now = ANSWER.size + (width if flags & (CURRENT | ALONE) == CURRENT else 0)
     before = now + (width if flags & CHANGED else 0)
     return Registered(page, node, content, flags, answer[ANSWER.size : now], answer[now:before], answer[before:], 1.0)
 

@@ -5,7 +5,7 @@
 --         for each version: packed VERSION; its URL; its host
 -- returns number of graded policies, alone where it is not the caller's (nothing was done then); else for each version,
 --         packed: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
---         sketch, 64 its sketch is to be stored, not posted); if current, its places (forest.lua); if changed, those that it
+--         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy: no places follow); if current, its places (forest.lua); if changed, those that it
 --         left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
@@ -48,10 +48,11 @@ local function new_text(v, content)
   return id
 end
 
-local function new_content(v)
+-- A content shown by so many URLs (0 or 1) so far, the first of them `head`.
+local function new_content(v, live, head)
   local id = next_id('n')
   local flags = v.late and DEPARTED + DISMISSED or 0
-  fresh(NODES, id, {id, 0, 0, 0, 0, 0, v.text, v.shingles, v.tokens, 0, 0, v.sketch, v.profile, flags})
+  fresh(NODES, id, {id, live, live, head, 0, 0, v.text, v.shingles, v.tokens, live, live, v.sketch, v.profile, flags})
   put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
   contents = contents + 1
   pending[id], to_post[#to_post + 1] = true, id
@@ -60,7 +61,7 @@ end
 
 local function node_of(v)
   local content = find_content(v)
-  if not content then return new_content(v) end
+  if not content then return new_content(v, 0, 0) end
   return find_text(v, content) or new_text(v, content)
 end
 
@@ -130,13 +131,23 @@ local function known_old(u, v)
   end
 end
 
+-- A URL that shows nothing yet.
 local function new_page(v, url, host)
   local u = next_id('v')
-  fresh(PAGES, u, {0, 0, 0, sub(ZERO, 1, 6), sub(v.url, 5, 8), ZERO, ZERO, 0, 0, 0})
+  fresh(PAGES, u, {0, u, u, v.at, sub(v.url, 5, 8), v.content, v.bag, v.crawl, v.sweep, v.status})
   put(URLS, sub(v.url, 1, 4), pack('<I4', u))
   keep_value(strings, u, url)
   hosts[host] = (hosts[host] or '') .. pack('<I4', u)
   return u
+end
+
+-- A URL and a content that nobody has seen, as of most pages: what `make_current` would come to.
+local function first_of_both(v, url, host)
+  local u = new_page(v, url, host)
+  local id = new_content(v, 1, u)
+  get(PAGES, u)[NODE] = id
+  versions = versions + 1
+  return pack('<I4I4I4I4', u, id, id, 1 + 2 + 8 + 128)
 end
 
 local function answer(u, node, flags, now, before, twin)
@@ -197,31 +208,38 @@ local function make_current(u, v)
   return answer(u, node, flags, places(node), before, twin ~= 0 and url_of(twin) or '')
 end
 
-local parsed, hashes = {}, {{}, {}}
+local parsed, hashes, count = {}, {{}, {}}, 0
 for i = 2, #ARGV, 3 do
-  local v = {}
-  v.text, v.sketch, v.url, v.content, v.bag, v.at, v.shingles, v.tokens, v.crawl, v.sweep, v.status, v.profile =
-    unpack4(VERSION, ARGV[i])
-  parsed[i] = v
-  local at = #hashes[1] + 1
-  hashes[1][at], hashes[2][at] = sub(v.sketch, 1, 4), sub(v.url, 1, 4)
+  local text, sketch, url, content, bag, at, shingles, tokens, crawl, sweep, status, profile = unpack4(VERSION, ARGV[i])
+  count = count + 1
+  parsed[count] = {
+    text = text, sketch = sketch, url = url, content = content, bag = bag, at = at, shingles = shingles, tokens = tokens,
+    crawl = crawl, sweep = sweep, status = status, profile = profile, order = at .. (shingles == 0 and ZERO or text),
+    late = false,
+  }
+  hashes[1][count], hashes[2][count] = sub(sketch, 1, 4), sub(url, 1, 4)
 end
 prefetch(SKETCHES, table.concat(hashes[1]))
 prefetch(URLS, table.concat(hashes[2]))
 
-local reply = {known_policies}
-for i = 2, #ARGV, 3 do
-  local v = parsed[i]
-  v.order = v.at .. (v.shingles == 0 and ZERO or v.text)
-  local u = page_by_hash(URLS, v.url) or new_page(v, ARGV[i + 1], ARGV[i + 2])
+local function known_url(u, v)
   local page = get(PAGES, u)
   local current = page[NODE] ~= 0 and order(page[AT], page[NODE]) or ''
-  if v.order == current then
-    reply[#reply + 1] = again(u, page[NODE], true)
-  elseif v.order < current then
-    reply[#reply + 1] = keep_late(u, v)
+  if v.order == current then return again(u, page[NODE], true) end
+  if v.order < current then return keep_late(u, v) end
+  return make_current(u, v)
+end
+
+local reply = {known_policies}
+for i = 1, count do
+  local v, url, host = parsed[i], ARGV[3 * i], ARGV[3 * i + 1]
+  local u = page_by_hash(URLS, v.url)
+  if u then
+    reply[i + 1] = known_url(u, v)
+  elseif find_content(v) then
+    reply[i + 1] = make_current(new_page(v, url, host), v)
   else
-    reply[#reply + 1] = make_current(u, v)
+    reply[i + 1] = first_of_both(v, url, host)
   end
 end
 

@@ -16,20 +16,21 @@ end
 write_values(sketches)
 
 local t = open('p')
-prefetch(t, table.concat(hashes))
+local buckets, k = prefetch(t, table.concat(hashes)), 0
 local reply, wanted, added = {}, {}, 0
-local cache, dirty, numbers = t.cache, t.dirty, t.numbers
+local cache, dirty = t.cache, t.dirty
 for i = 4, #ARGV, 3 do
-  local id, mine, found, seen = ARGV[i], ARGV[i + 2], {}, {}
+  local id, mine, found, seen = ARGV[i], ARGV[i + 2], nil, nil
   for at = 1, #mine, 4 do
-    local h = sub(mine, at, at + 3)
-    local head, bucket = sub(h, 2, 4), numbers[h]
+    k = k + 1
+    local head, bucket = sub(mine, at + 1, at + 3), buckets[k]
     local bytes = cache[bucket]
     if not find(bytes, head, 1, true) then
       -- Most values are new: nobody else is there.
       cache[bucket], dirty[bucket], added = bytes .. head .. id, true, added + 1
     else
-      local ids = propose(t, h, id, bound, latest)
+      local ids = propose(t, sub(mine, at, at + 3), id, bound, latest)
+      if ids ~= '' and not found then found, seen = {}, {} end
       for place = 1, #ids, 4 do
         local other = sub(ids, place, place + 3)
         if other ~= id and not seen[other] then
@@ -39,7 +40,7 @@ for i = 4, #ARGV, 3 do
       end
     end
   end
-  reply[#reply + 1] = table.concat(found)
+  reply[#reply + 1] = found and table.concat(found) or ''
 end
 t.n = t.n + added
 close(t)

@@ -12,10 +12,11 @@
 local BASE = KEYS[1]
 local call = redis.call
 local pack, unpack4 = struct.pack, struct.unpack
-local floor, find, sub, byte = math.floor, string.find, string.sub, string.byte
+local floor, find, sub, byte, format = math.floor, string.find, string.sub, string.byte, string.format
 local FIRST, LOAD, ENTRY = 256, 40, 7
 -- Arguments of one call at most: Lua unpacks no more than 8,000.
 local MOST = 4000
+local NONE = {}
 
 local function u4(s, at)
   local a, b, c, d = byte(s, at, at + 3)
@@ -25,58 +26,56 @@ end
 local function open(name)
   local m = call('HMGET', BASE .. ':m', name .. 'b', name .. 'n')
   local t = {
-    name = name, key = BASE .. ':' .. name .. ':', b = tonumber(m[1]) or FIRST, n = tonumber(m[2]) or 0, cache = {},
-    dirty = {}, names = {}, numbers = {},
+    name = name, format = string.gsub(BASE, '%%', '%%%%') .. ':' .. name .. ':%d', b = tonumber(m[1]) or FIRST,
+    n = tonumber(m[2]) or 0, cache = {}, dirty = {}, numbers = {}, level = FIRST,
   }
-  t.level = FIRST
   while t.level * 2 <= t.b do t.level = t.level * 2 end
   return t
 end
 
-local function number(t, h)
-  local wide = u4(h, 1)
-  local i = wide % (2 * t.level)
-  if i >= t.b then return wide % t.level end
-  return i
-end
-
+-- Key of a bucket. (Joining a number to a string would cost four times as much as this.)
 local function name_of(t, i)
-  local name = t.names[i]
-  if not name then
-    name = t.key .. i
-    t.names[i] = name
-  end
-  return name
+  return format(t.format, i)
 end
 
 -- Read the buckets of these numbers.
 local function read(t, numbers)
+  local cache = t.cache
   for start = 1, #numbers, MOST do
-    local keys = {}
-    for at = start, math.min(#numbers, start + MOST - 1) do keys[#keys + 1] = name_of(t, numbers[at]) end
-    for at, bytes in ipairs(call('MGET', unpack(keys))) do t.cache[numbers[start + at - 1]] = bytes or '' end
+    local keys, most = {}, math.min(#numbers - start + 1, MOST)
+    for at = 1, most do keys[at] = name_of(t, numbers[start + at - 1]) end
+    local found = call('MGET', unpack(keys))
+    for at = 1, most do cache[numbers[start + at - 1]] = found[at] or '' end
   end
 end
 
--- Read the buckets of hashes, 4 bytes each, before they are asked for one by one.
+-- Read the buckets of hashes, 4 bytes each, before they are asked for one by one. Returns the bucket of each.
 local function prefetch(t, hashes)
-  local wanted, cache, numbers = {}, t.cache, t.numbers
-  for at = 1, #hashes, 4 do
-    local h = sub(hashes, at, at + 3)
-    local i = number(t, h)
-    numbers[h] = i
-    if not cache[i] then
-      cache[i] = ''
-      wanted[#wanted + 1] = i
+  local wanted, count, places, total = {}, 0, {}, 0
+  local cache, b, level, wide = t.cache, t.b, t.level, 2 * t.level
+  for start = 1, #hashes, 4 * MOST do
+    local part = sub(hashes, start, start + 4 * MOST - 1)
+    local words = {unpack4('<' .. string.rep('I4', #part / 4), part)}
+    for at = 1, #part / 4 do
+      local i = words[at] % wide
+      if i >= b then i = i - level end
+      total = total + 1
+      places[total] = i
+      if not cache[i] then
+        count = count + 1
+        cache[i], wanted[count] = '', i
+      end
     end
   end
   read(t, wanted)
+  return places
 end
 
 local function place(t, h)
   local i = t.numbers[h]
   if not i then
-    i = number(t, h)
+    i = u4(h, 1) % (2 * t.level)
+    if i >= t.b then i = i - t.level end
     t.numbers[h] = i
   end
   return i
@@ -87,11 +86,12 @@ local function bytes_of(t, i)
   return t.cache[i]
 end
 
--- The ids under a hash, as a list of 4-byte strings.
+-- The ids under a hash, as a list of 4-byte strings; not to be changed.
 local function under(t, h)
-  local bytes, ids = bytes_of(t, place(t, h)), {}
-  local head = sub(h, 2, 4)
+  local bytes, head = bytes_of(t, place(t, h)), sub(h, 2, 4)
   local at = find(bytes, head, 1, true)
+  if not at then return NONE end
+  local ids = {}
   while at do
     if at % ENTRY == 1 then
       ids[#ids + 1] = sub(bytes, at + 3, at + 6)
@@ -120,15 +120,20 @@ local function cut(t, h, id)
   if at then change(t, i, sub(bytes, 1, at - 1) .. sub(bytes, at + ENTRY), -1) end
 end
 
+-- Split bucket b - L by the bit that L is: an entry holds the hash from its second byte on.
 local function grow(t)
-  t.numbers = {}
-  local source, low, high = t.b - t.level, {}, {}
+  local source, low, high, lows, highs = t.b - t.level, {}, {}, 0, 0
+  local offset, bit_ = 0, t.level / 256
+  while bit_ >= 256 do offset, bit_ = offset + 1, bit_ / 256 end
   local bytes = bytes_of(t, source)
   for at = 1, #bytes, ENTRY do
-    local entry = sub(bytes, at, at + ENTRY - 1)
-    local a, b, c = byte(entry, 1, 3)
-    local h = source % 256 + a * 256 + b * 65536 + c * 16777216
-    if h % (2 * t.level) == source then low[#low + 1] = entry else high[#high + 1] = entry end
+    if byte(bytes, at + offset) / bit_ % 2 >= 1 then
+      highs = highs + 1
+      high[highs] = sub(bytes, at, at + ENTRY - 1)
+    else
+      lows = lows + 1
+      low[lows] = sub(bytes, at, at + ENTRY - 1)
+    end
   end
   change(t, t.b, table.concat(high), 0)
   change(t, source, table.concat(low), 0)
@@ -137,7 +142,6 @@ local function grow(t)
 end
 
 local function shrink(t)
-  t.numbers = {}
   if t.b == t.level then t.level = t.level / 2 end
   t.b = t.b - 1
   local target = t.b - t.level
@@ -146,26 +150,38 @@ local function shrink(t)
 end
 
 local function write(t)
-  local pairs_, gone = {}, {}
+  local pairs_, count, gone = {}, 0, {}
   for i in pairs(t.dirty) do
     local bytes = t.cache[i]
     if bytes == '' then
       gone[#gone + 1] = name_of(t, i)
     else
-      pairs_[#pairs_ + 1] = name_of(t, i)
-      pairs_[#pairs_ + 1] = bytes
+      pairs_[count + 1], pairs_[count + 2] = name_of(t, i), bytes
+      count = count + 2
     end
   end
-  for at = 1, #pairs_, MOST do call('MSET', unpack(pairs_, at, math.min(#pairs_, at + MOST - 1))) end
+  for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end
   for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
+end
+
+-- Read together what is about to be split.
+local function prepare(t, steps)
+  local wanted, cache = {}, t.cache
+  for i = t.b - t.level, math.min(t.b - t.level + steps, t.level) - 1 do
+    if not cache[i] then wanted[#wanted + 1] = i end
+  end
+  read(t, wanted)
 end
 
 -- Bring the number of buckets nearer to what the entries need; write what changed.
 local function close(t)
   if not next(t.dirty) then return end
-  local steps = 0
-  while t.n > t.b * LOAD and steps < 1024 do grow(t); steps = steps + 1 end
+  local steps = math.min(math.ceil(t.n / LOAD) - t.b, 1024)
+  if steps > 0 then prepare(t, steps) end
+  for _ = 1, steps do grow(t) end
+  steps = 0
   while t.n * 4 < t.b * LOAD and t.b > FIRST and steps < 64 do shrink(t); steps = steps + 1 end
+  t.numbers = {}
   write(t)
   call('HSET', BASE .. ':m', t.name .. 'b', t.b, t.name .. 'n', t.n)
 end

@@ -22,7 +22,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd.learning.attributes import Attribute, attributes
 from clusterd.learning.edits import CandidateEdit, DropUnordered
 from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot
-from clusterd.learning.trials import Outcome, judge, lower_bound
+from clusterd.learning.trials import Outcome, Parts, judge, judge_each, lower_bound
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
 BOUND: Final = 0.87
@@ -56,6 +56,8 @@ CUTS: Final = (1 - DIFFER, 0.9, 0.6)
 NARROWINGS: Final = 3
 #: Most values of an edited key that are judged one by one.
 ALONE: Final = 64
+#: Most rows that are judged together: what one value after the other would be, without the memory for all.
+AT_ONCE: Final = 1 << 20
 #: Fewest agreements that a value of an edited key needs.
 OWN_VALUE: Final = 2
 #: Fewest pages of an outcome with this little are not looked at further.
@@ -145,9 +147,11 @@ class Trials:
         if len(present) > ALONE:
             return None
         good, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for value in present.tolist():
-            found = self._judged(edited & ((values == value) | (values == 0)))
-            good[value], bad[value] = found.agreed, found.differed
+        step = max(1, AT_ONCE // max(1, len(values)))
+        for start in range(0, len(present), step):
+            some = present[start : start + step]
+            parts = Parts(values, edited, some)
+            good[some], bad[some] = judge_each(self._before, self._after, self._content, parts, by_group=self._by_group)
         return good, bad
 
 

@@ -61,6 +61,9 @@ class Outcome:
         return self.agreed / max(1, self.agreed + self.differed)
 
 
+#: Odd, so that its multiples are distinct modulo 2^64 (2^64 by the golden ratio; Knuth, volume 3, section 6.4).
+_SALT: Final = np.uint64(0x9E3779B97F4A7C15)
+_ONE: Final = np.ones(1, np.bool_)
 _NOTHING: Final = np.zeros(0, np.int64)
 NO_OUTCOME: Final = Outcome(_NOTHING, np.zeros(0, np.bool_), _NOTHING, _NOTHING, 0, 0, 0)
 
@@ -71,33 +74,137 @@ def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags, *, by_gr
     ``by_group``: the unit of agreement is a group, for a question that is about one content.
     """
     rows = _brought_together(after, changed)
-    if not len(rows):
+    found = _grouped(rows, after[rows], before[rows], content[rows], changed[rows]) if len(rows) else None
+    if found is None:
         return NO_OUTCOME
+    agreeing = found.agreeing
+    contents = found.wanted[agreeing]
+    agreed = len(contents) if by_group else int(_units(contents, found.pages[agreeing])[1].sum())
+    differed = int(found.differed.sum())
+    pages = int(np.maximum(found.pages - 1, 0).sum())
+    return Outcome(found.rows, found.good, found.group, found.shown, agreed, differed, pages)
+
+
+def judge_each(
+    before: Hashes, after: Hashes, content: Rows, parts: Parts, *, by_group: bool = False
+) -> tuple[Rows, Rows]:
+    """Judge an edit part by part, each as if it were all that is edited; return what agrees and differs in each.
+
+    The same figures as `judge` has for every part, at the cost of one sort for all of them.
+    """
+    rows, part = parts.rows, parts.part
+    salt = parts.salt()
+    keys = after[rows] + salt[part]
+    # 1. What is not edited in a part and has a key that the part's rows get.
+    targets, first = np.unique(keys, return_index=True)
+    order = np.argsort(before, kind="stable")
+    ordered, wanted = before[order], targets - salt[part[first]]
+    starts = np.searchsorted(ordered, wanted)
+    counts = np.searchsorted(ordered, wanted, side="right") - starts
+    ends = np.cumsum(counts)
+    joined = order[np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - ends + counts, counts)]
+    joined_part = np.repeat(part[first], counts)
+    still = ~parts.edited(joined, joined_part)
+    # 2. These with the rows that are edited, in groups.
+    every = np.concatenate([rows, joined[still]])
+    every_part = np.concatenate([part, joined_part[still]])
+    every_key = np.concatenate([keys, np.repeat(targets, counts)[still]])
+    changed = np.arange(len(every)) < len(rows)
+    found = _grouped(every, every_key, before[every], content[every], changed)
+    if found is None:
+        return np.zeros(parts.count, np.int64), np.zeros(parts.count, np.int64)
+    # 3. Counts by part.
+    part_of = every_part[found.first]
+    agreeing = found.agreeing
+    agreed = _agreed_each(part_of[agreeing], found.wanted[agreeing], found.pages[agreeing], parts.count, by_group)
+    return agreed, np.bincount(part_of, weights=found.differed, minlength=parts.count).astype(np.int64)
+
+
+def _agreed_each(part: Rows, contents: Rows, pages: Rows, count: int, by_group: bool) -> Rows:
+    if by_group or not len(part):
+        return np.bincount(part, minlength=count)
+    size = int(contents.max()) + 1
+    unit, units = _units(part * size + contents, pages)
+    return np.bincount(unit // size, weights=units, minlength=count).astype(np.int64)
+
+
+class Parts:
+    """Rows edited, by the value of a key: a part has the rows with its value, and those with none (value 0)."""
+
+    def __init__(self, values: Rows, edited: Flags, present: Rows) -> None:
+        """Take every row's value, which rows are edited, and the values whose parts are meant, in order."""
+        self._values, self._edited, self._present = values, edited, present
+        self.count = len(present)
+        chosen = np.flatnonzero(edited & np.isin(values, present) & (values > 0))
+        rest = np.flatnonzero(edited & (values == 0))
+        self.rows: Rows = np.concatenate([chosen, np.tile(rest, self.count)])
+        numbers = np.searchsorted(present, values[chosen])
+        self.part: Rows = np.concatenate([numbers, np.repeat(np.arange(self.count), len(rest))])
+
+    def salt(self) -> Hashes:
+        """Return a number for every part that keeps its keys apart from those of others."""
+        return np.arange(self.count, dtype=np.uint64) * _SALT
+
+    def edited(self, rows: Rows, part: Rows) -> Flags:
+        """Return which of these rows are edited in their part."""
+        values = self._values[rows]
+        found: Flags = self._edited[rows] & ((values == self._present[part]) | (values == 0))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """Rows of one key after an edit that had several before: one row for each key before, and figures by group."""
+
+    rows: Rows
+    group: Rows
+    shown: Rows
+    good: Flags
+    #: Where each group's first row stood among the rows given.
+    first: Rows
+    #: Each group's content, how many rows show it, and how many other contents there are.
+    wanted: Rows
+    pages: Rows
+    differed: Rows
+
+    @property
+    def agreeing(self) -> Flags:
+        """Groups in which a page agrees with another: one that agrees with nobody but itself is no agreement."""
+        found: Flags = self.pages > 1
+        return found
+
+
+def _grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: Flags) -> _Groups | None:
     # 1. One row for each key before: what earlier rules merged is one page here.
-    order = np.lexsort((rows, before[rows], after[rows]))
-    rows = rows[order]
-    new_group = np.ones(len(rows), np.bool_)
-    new_group[1:] = after[rows[1:]] != after[rows[:-1]]
+    order = np.lexsort((rows, before, after))
+    after, before = after[order], before[order]
+    new_group = np.ones(len(order), np.bool_)
+    new_group[1:] = after[1:] != after[:-1]
     first = new_group.copy()
-    first[1:] |= before[rows[1:]] != before[rows[:-1]]
-    group = np.cumsum(new_group)[first] - 1
-    rows = rows[first]
+    first[1:] |= before[1:] != before[:-1]
+    group = (np.cumsum(new_group) - 1)[first]
     # 2. Groups of one key before are not brought together by this edit.
-    sizes = np.bincount(group)
-    kept = sizes[group] > 1
-    rows, group = rows[kept], group[kept]
-    if not len(rows):
-        return NO_OUTCOME
-    group = np.unique(group, return_inverse=True)[1]
-    shown = content[rows]
-    wanted = _reference(group, shown, changed[rows])
+    several = np.bincount(group) > 1
+    kept = several[group]
+    at = order[first][kept]
+    if not len(at):
+        return None
+    group = (np.cumsum(several) - 1)[group[kept]]
+    shown = content[at]
+    # 3. Each group's contents, in runs.
+    size = int(shown.max()) + 1
+    ordered = np.sort(group * size + shown)
+    starts = np.flatnonzero(np.concatenate([_ONE, ordered[1:] != ordered[:-1]]))
+    runs = ordered[starts]
+    run_group = runs // size
+    run_shown = runs - run_group * size
+    lengths = np.diff(starts, append=len(ordered))
+    wanted = _reference(run_group, run_shown, lengths, group, shown, changed[at])
     good = shown == wanted[group]
-    # 3. A page that agrees with nobody but itself is no agreement.
-    pairs = np.bincount(group, weights=good).astype(np.int64)
-    good &= (pairs > 1)[group]
-    distinct = _distinct_contents(group, shown)
-    agreed = len(np.unique(group[good])) if by_group else _units(group, shown, good)
-    return Outcome(rows, good, group, shown, agreed, int((distinct - 1).sum()), int(np.maximum(pairs - 1, 0).sum()))
+    pages = np.bincount(group[good], minlength=len(wanted))
+    good &= (pages > 1)[group]
+    firsts = np.flatnonzero(np.concatenate([_ONE, group[1:] != group[:-1]]))
+    return _Groups(rows[at], group, shown, good, at[firsts], wanted, pages, np.bincount(run_group) - 1)
 
 
 def _brought_together(after: Hashes, changed: Flags) -> Rows:
@@ -119,16 +226,9 @@ def _brought_together(after: Hashes, changed: Flags) -> Rows:
     return found
 
 
-def _reference(group: Rows, shown: Rows, changed: Flags) -> Rows:
+def _reference(run_group: Rows, run_shown: Rows, lengths: Rows, group: Rows, shown: Rows, changed: Flags) -> Rows:
     """Return each group's content: that of a page not edited, where there is one, else the one shown most."""
-    order = np.lexsort((shown, group))
-    ordered_group, ordered_shown = group[order], shown[order]
-    run_starts = np.ones(len(order), np.bool_)
-    run_starts[1:] = (ordered_group[1:] != ordered_group[:-1]) | (ordered_shown[1:] != ordered_shown[:-1])
-    starts = np.flatnonzero(run_starts)
-    lengths = np.diff(np.append(starts, len(order)))
-    run_group, run_shown = ordered_group[starts], ordered_shown[starts]
-    wanted = np.zeros(int(group[-1]) + 1 if len(group) else 0, np.int64)
+    wanted = np.zeros(int(group[-1]) + 1, np.int64)
     by_length = np.argsort(lengths, kind="stable")
     wanted[run_group[by_length]] = run_shown[by_length]
     still = np.flatnonzero(~changed)[::-1]
@@ -136,19 +236,12 @@ def _reference(group: Rows, shown: Rows, changed: Flags) -> Rows:
     return wanted
 
 
-def _units(group: Rows, shown: Rows, good: Flags) -> int:
-    """Count agreements: those of a content up to `REPEATED`; as one where it stands in more groups than that."""
-    if not good.any():
-        return 0
-    stands = np.unique(np.stack([shown[good], group[good]]), axis=1)[0]
-    _, groups = np.unique(stands, return_counts=True)
-    pages = np.unique(shown[good], return_counts=True)[1]
-    return int(np.where(groups <= REPEATED, np.minimum(pages - groups, REPEATED), 1).sum())
+def _units(contents: Rows, pages: Rows) -> tuple[Rows, Rows]:
+    """Count agreements of each content, by its groups and their pages: up to `REPEATED`; one where the groups are more.
 
-
-def _distinct_contents(group: Rows, shown: Rows) -> Rows:
-    order = np.lexsort((shown, group))
-    ordered_group, ordered_shown = group[order], shown[order]
-    new = np.ones(len(order), np.bool_)
-    new[1:] = (ordered_group[1:] != ordered_group[:-1]) | (ordered_shown[1:] != ordered_shown[:-1])
-    return np.bincount(ordered_group[new])
+    Returns the contents and the counts.
+    """
+    distinct, which = np.unique(contents, return_inverse=True)
+    groups = np.bincount(which, minlength=len(distinct))
+    shown = np.bincount(which, weights=pages, minlength=len(distinct)).astype(np.int64)
+    return distinct, np.where(groups <= REPEATED, np.minimum(shown - groups, REPEATED), 1)

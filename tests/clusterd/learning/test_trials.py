@@ -1,0 +1,58 @@
+"""What the evidence says about an edit, and that judging its parts together is judging them one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+from clusterd.learning.trials import REPEATED, Parts, judge, judge_each
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+#: Before, after (where edited), content, edited, value of a key.
+ROWS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 4), st.booleans(), st.integers(0, 4)),
+    min_size=1,
+    max_size=40,
+)
+
+
+def keys(numbers: list[int]) -> np.ndarray:
+    return np.array(numbers, dtype=np.uint64) * np.uint64(0x123456789ABCDEF1)
+
+
+@given(ROWS, st.booleans())
+@settings(deadline=None, max_examples=300)
+def test_parts_judged_together_are_judged_as_alone(rows: list[tuple[int, int, int, bool, int]], by_group: bool) -> None:
+    before, to = keys([row[0] for row in rows]), keys([row[1] for row in rows])
+    content = np.array([row[2] for row in rows], np.int64)
+    edited = np.array([row[3] for row in rows], np.bool_)
+    values = np.array([row[4] for row in rows], np.int64)
+    after = np.where(edited, to, before)
+    present = np.unique(values[edited])
+    if not len(present):
+        return
+    agreed, differed = judge_each(before, after, content, Parts(values, edited, present), by_group=by_group)
+    for number, value in enumerate(present.tolist()):
+        part = edited & ((values == value) | (values == 0))
+        alone = judge(before, np.where(part, after, before), content, part, by_group=by_group)
+        assert (agreed[number], differed[number]) == (alone.agreed, alone.differed)
+
+
+def test_pages_that_agree_and_differ_are_counted_by_content() -> None:
+    # Given three pages that a rule brings under the keys of others: two show what these show, one does not.
+    before, after = keys([1, 2, 3, 11, 12, 13]), keys([1, 2, 3, 1, 2, 3])
+    content = np.array([0, 1, 2, 0, 1, 9])
+    found = judge(before, after, content, np.array([False] * 3 + [True] * 3))
+    assert (found.agreed, found.differed, found.pages) == (2, 1, 2)
+    # A page agrees with nobody but itself in the third group.
+    assert found.good.tolist() == [True, True, True, True, False, False]
+
+
+def test_a_content_under_many_keys_counts_once_and_in_few_groups_a_few_times() -> None:
+    many = 20
+    before = keys(list(range(2 * many)))
+    after = keys(list(range(many)) * 2)
+    edited = np.arange(2 * many) >= many
+    everywhere = judge(before, after, np.zeros(2 * many, np.int64), edited)
+    assert (everywhere.agreed, everywhere.differed) == (1, 0)
+    one_key = judge(before, keys([0] * 2 * many), np.zeros(2 * many, np.int64), edited)
+    assert (one_key.agreed, one_key.differed) == (REPEATED, 0)

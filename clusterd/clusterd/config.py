@@ -48,7 +48,7 @@ class Config(Settings):
         10.0,
         "seconds after which the pages of a consumer that died are taken over (Redis Streams)",
         _at_least(1),
-        "1 up",
+        "1 or more",
     )
     session_timeout: float = setting(
         10.0, "seconds after which a consumer counts as dead (Kafka)", _at_least(1), "1 or more"

@@ -6,14 +6,18 @@ Leaves ``.demo/report.json``. Ends with 1 where a promise does not hold.
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -23,8 +27,13 @@ from tests.demo.report import Report, broken_promises, judge
 from tests.demo.site import serve
 
 FOLDER = Path(".demo")
-#: Alerts shown while they happen; the rest is counted.
+#: Alerts shown while they happen, in all and of each part of the site; the rest is counted.
 ALERTS_SHOWN = 12
+ALERTS_OF_A_PART = 3
+#: The policy whose alerts are shown: the others tell of the same pages.
+POLICY_SHOWN = "near"
+#: Characters of an address that fit twice on a line of 80.
+ADDRESS = 29
 
 console = Console()
 
@@ -106,19 +115,39 @@ def _alerts_as_they_happen() -> Iterator[None]:
 
 def _print_alerts(follower: subprocess.Popen[str]) -> None:
     assert follower.stdout is not None
-    for number, line in enumerate(follower.stdout):
-        if number >= ALERTS_SHOWN:
-            continue
+    parts: Counter[str] = Counter()
+    for line in follower.stdout:
         alert = json.loads(line)
-        url = str(alert["url"]).split("/", 3)[-1]
-        match = str(alert.get("match") or "").split("/", 3)[-1]
-        console.print(f"  [yellow]{alert['event']}[/yellow] /{url} ~ /{match} (cluster of {alert['size']})")
+        if alert["policy"] != POLICY_SHOWN or not alert["match"] or parts.total() >= ALERTS_SHOWN:
+            continue
+        part = urlsplit(alert["url"]).path.lower().split("/")[1]
+        if parts[part] >= ALERTS_OF_A_PART:
+            continue
+        parts[part] += 1
+        console.print(_alert_line(alert), soft_wrap=True, markup=False, highlight=False)
+        if parts.total() == ALERTS_SHOWN:
+            console.print("  … and so on (clusterd alerts lists them all)", highlight=False)
+
+
+def _alert_line(alert: dict[str, Any]) -> str:
+    """Return an alert as a person reads it: which page, like which, how much, and how many there are by now."""
+    share = f"{alert['resemblance']:.0%}"
+    pages = f"{alert['size']} alike"
+    return f"  {_address(alert['url']):<{ADDRESS}} = {_address(alert['match']):<{ADDRESS}} {share:>4}, {pages}"
+
+
+def _address(url: str) -> str:
+    """Return path and query, with what is long and says nothing (session ids) cut."""
+    parts = urlsplit(url)
+    whole = re.sub(r"([0-9a-f]{4})[0-9a-f]{28}", r"\1…", parts.path + (f"?{parts.query}" if parts.query else ""))
+    return whole if len(whole) <= ADDRESS else f"{whole[: ADDRESS - 1]}…"
 
 
 def _show(report: Report) -> None:
     table = Table(title="What clusterd saved", show_header=False)
+    saved = 1 - report.fetches_with / max(1, report.fetches_without)
     table.add_row("fetches without clusterd", str(report.fetches_without))
-    table.add_row("fetches with clusterd", str(report.fetches_with))
+    table.add_row("fetches with clusterd", f"{report.fetches_with}  ({saved:.0%} fewer)")
     table.add_row("requests skipped", str(report.skipped))
     table.add_row("skip precision", f"{report.skip_precision:.4f}")
     table.add_row("lost contents", str(report.lost_contents))
@@ -126,14 +155,18 @@ def _show(report: Report) -> None:
     table.add_row("alerts", str(report.alerts))
     console.print(table)
     rules = Table(title="Skipped by which rule")
-    for column in ("rule", "what it says", "skipped"):
-        rules.add_column(column)
-    for rule in report.rules:
-        rules.add_row(rule["id"], rule["text"], str(rule["skipped"]))
+    for column in ("rule", "what it says", "skipped", "state"):
+        rules.add_column(column, justify="right" if column == "skipped" else "left", no_wrap=column != "what it says")
+    at_work = [rule for rule in report.rules if rule["skipped"]]
+    for rule in at_work:
+        # The host is the same in all of them.
+        rules.add_row(rule["id"], rule["text"].partition(": ")[2], str(rule["skipped"]), rule["state"])
     console.print(rules)
+    if len(at_work) < len(report.rules):
+        console.print(f"{len(report.rules) - len(at_work)} more rules skipped nothing in this crawl.", highlight=False)
     store = FOLDER / "store"
     console.print("Where to look next:")
-    for words in ("clusters", "rules list", "skips", "status", f"rules why {report.example}"):
+    for words in ("clusters", "rules list", "skips", "status", f"rules why {shlex.quote(report.example)}"):
         console.print(f"  .venv/bin/clusterd --data {store} {words}", soft_wrap=True)
 
 

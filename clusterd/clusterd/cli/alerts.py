@@ -41,7 +41,8 @@ def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
             invocation.emit(asdict(alert), line(alert))
             if stop.is_set():
                 break
-    invocation.hint("stopped")
+    if not invocation.json:
+        invocation.hint("stopped")
 
 
 @contextmanager

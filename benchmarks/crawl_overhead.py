@@ -3,8 +3,9 @@
 A real Scrapy process crawls documentation pages over loopback: those under /usr/share/doc where there are enough, else
 pages of the same size and markup made here. Its own CPU is counted, from the opening of the spider to its end (not the
 start of the process, not the site, not the daemon). The add-on publishes to a real Redis, and a process answers every
-page with a verdict as the daemon does. Pauses are measured in a crawl of `PACE` pages a second, since the loop of a
-crawl at full speed is never idle and each of its turns is long.
+page with a verdict as the daemon does. What the daemon itself costs a page is measured apart, in one crawl more with a
+real one beside it: it may run on another machine. Pauses are measured in a crawl of `PACE` pages a second, since the
+loop of a crawl at full speed is never idle and each of its turns is long.
 
 Usage: python -m benchmarks.crawl_overhead [PAGES]
 """
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -105,6 +108,26 @@ def answer(url: str, prefix: str) -> None:
             pipe.execute()
 
 
+def daemon_cost(site: str, count: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """Crawl once with a real daemon; return the row of its CPU a page."""
+    prefix = "bench-daemon:"
+    place = {**os.environ, "CLUSTERD_REDIS": settings["CLUSTERD_REDIS"], "CLUSTERD_REDIS_PREFIX": prefix}
+    daemon = subprocess.Popen([sys.executable, "-m", "clusterd", "run"], env=place, stderr=subprocess.DEVNULL)
+    try:
+        crawl(site, count, {**settings, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_SKIP": False})
+        client, stream = connect(settings["CLUSTERD_REDIS"]), topics.stream(prefix, topics.SKETCHES)
+        while any(group["pending"] or group["lag"] for group in client.xinfo_groups(stream)):
+            time.sleep(0.1)
+        client.close()
+        taken = Path(f"/proc/{daemon.pid}/stat").read_text().rpartition(")")[2].split()
+    finally:
+        daemon.terminate()
+        daemon.wait()
+    spent = (int(taken[11]) + int(taken[12])) / os.sysconf("SC_CLK_TCK")
+    value = round(1000 * spent / count, 3)
+    return {"work": "crawl: the daemon's CPU a page", "subject": "clusterd", "value": value, "unit": "ms"}
+
+
 @contextmanager
 def process(target: Any, *arguments: Any) -> Iterator[None]:
     """Run a function in a process of its own for a while."""
@@ -145,7 +168,8 @@ def run(count: int = PAGES) -> list[dict[str, Any]]:
         few = min(count, PACED_PAGES)
         full = [(crawl(site, count, {}), crawl(site, count, switched_on)) for _ in range(TURNS)]
         slow = [(crawl(site, few, paced), crawl(site, few, {**switched_on, **paced})) for _ in range(TURNS)]
-    return rows(full, slow)
+        daemon = daemon_cost(site, count, switched_on)
+    return [*rows(full, slow), {**daemon, "peer": "", "ratio": None}]
 
 
 Turns = list[tuple[dict[str, float], dict[str, float]]]

@@ -71,9 +71,9 @@ static enum outcome tokenize_text(PyObject *text, int marked, int is_folded, tok
     if (scratch->memory) {
         t->main = t->hashes + room;
         t->token = (uint8_t *)(t->main + room);
-        PyThreadState *thread = PyEval_SaveThread();
+        PyThreadState *thread = let_go((size_t)length);
         outcome = tokenize(t, data, (size_t)length, marked, is_folded, &thread);
-        PyEval_RestoreThread(thread);
+        take_back(thread);
     } else {
         PyErr_NoMemory();
     }
@@ -93,11 +93,11 @@ static PyObject *stream_sketch(const uint64_t *hashes, size_t count, const profi
     size_t distinct = 0, kept = 0;
     uint64_t identity = 0, *sorted = scratch + count;
     if (count) {
-        Py_BEGIN_ALLOW_THREADS;
+        PyThreadState *thread = let_go(count * sizeof *hashes);
         distinct = sort_distinct(scratch, fingerprints(hashes, count, profile->w, scratch), sorted);
         kept = sample(sorted, distinct, profile->kind, profile->size, profile->most);
         identity = text_identity(hashes, count);
-        Py_END_ALLOW_THREADS;
+        take_back(thread);
     }
     return Py_BuildValue("(y#nnK)", (const char *)sorted, (Py_ssize_t)(kept * 8), (Py_ssize_t)distinct,
                          (Py_ssize_t)count, (unsigned long long)identity);
@@ -202,9 +202,9 @@ static PyObject *walk(PyObject *self, PyObject *args) {
         w->end = (const uint8_t *)data.buf + data.len;
         w->well_nested = well_nested;
         w->unescape = unescape;
-        w->thread = PyEval_SaveThread();
+        w->thread = let_go((size_t)data.len);
         walk_markup(w, data.buf);
-        PyEval_RestoreThread(w->thread);
+        take_back(w->thread);
         PyObject *marked = marked_text(w), *declared = marked ? declared_list(w) : NULL;
         if (declared) made = Py_BuildValue("(NiN)", marked, w->flags, declared);
         else Py_XDECREF(marked);

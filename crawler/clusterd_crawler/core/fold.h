@@ -9,6 +9,7 @@
 
 #include <Python.h>
 
+#include "lock.h"
 #include "murmur.h"
 
 #define TABLED 0x40000
@@ -26,7 +27,7 @@ static PyObject *fold_block; /* tokens.fold_block: int → bytes of BLOCK entrie
 
 /* Ask Python for a block; `thread` is the state saved when the lock was released. NULL, with an error set, on failure. */
 static folded_t *ask_block(uint32_t number, PyThreadState **thread) {
-    PyEval_RestoreThread(*thread);
+    take_back(*thread);
     folded_t *block = blocks[number];
     PyObject *answer = block ? NULL : PyObject_CallFunction(fold_block, "I", (unsigned)(number * BLOCK));
     if (answer && PyBytes_Check(answer) && PyBytes_GET_SIZE(answer) == BLOCK * sizeof(folded_t)) {
@@ -36,7 +37,7 @@ static folded_t *ask_block(uint32_t number, PyThreadState **thread) {
         __atomic_store_n(&blocks[number], block, __ATOMIC_RELEASE);
     }
     Py_XDECREF(answer);
-    *thread = PyEval_SaveThread();
+    *thread = let_go_again(*thread);
     return block;
 }
 

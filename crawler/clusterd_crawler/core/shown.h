@@ -3,6 +3,7 @@
 #define CLUSTERD_SHOWN_H
 
 #include "ascii.h"
+#include "lock.h"
 #include "references.h"
 #include "walk.h"
 
@@ -45,7 +46,7 @@ static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
 
 static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
     size_t letters = 0;
-    PyEval_RestoreThread(w->thread);
+    take_back(w->thread);
     PyObject *text = PyObject_CallFunction(w->unescape, "y#", (const char *)p, (Py_ssize_t)length);
     if (text && PyBytes_Check(text))
         letters = copy_text(w, (const uint8_t *)PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
@@ -53,7 +54,7 @@ static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
         w->flags |= NO_MEMORY;
     Py_XDECREF(text);
     PyErr_Clear();
-    w->thread = PyEval_SaveThread();
+    w->thread = let_go_again(w->thread);
     return letters;
 }
 

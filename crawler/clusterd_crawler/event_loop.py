@@ -101,16 +101,23 @@ class Worker:
         """Hand over what is done, in the loop's thread."""
         while self._done:
             promise, outcome = self._done.popleft()
-            if isinstance(promise, asyncio.Future):
-                if promise.cancelled():
-                    continue
-                keep, fail = promise.set_result, promise.set_exception
-            else:
-                keep, fail = promise.callback, promise.errback
-            if isinstance(outcome, _Raised):
-                fail(outcome.error)
-            else:
-                keep(outcome)
+            _keep(promise, outcome)
+
+
+def _keep(promise: _Promise, outcome: Any) -> None:
+    """Let whoever awaits a promise have what came of it."""
+    raised = outcome.error if isinstance(outcome, _Raised) else None
+    if isinstance(promise, Deferred):
+        if raised is None:
+            promise.callback(outcome)
+        else:
+            promise.errback(raised)
+    elif promise.cancelled():
+        return
+    elif raised is None:
+        promise.set_result(outcome)
+    else:
+        promise.set_exception(raised)
 
 
 async def _logged(work: Coroutine[Any, Any, None]) -> None:

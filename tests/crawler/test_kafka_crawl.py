@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from clusterd_consumer.transport import kafka_topics
-from clusterd_crawler import topics
+from clusterd_crawler import fetches, topics
+from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.message import SkipReport, Verdict, decode, encode_verdict
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.kafka_log import KafkaLog
@@ -84,6 +85,25 @@ def test_long_messages_pass_and_longer_ones_are_refused(kafka_bootstrap: str, ow
     finally:
         log.close()
     assert sorted(map(len, arrived(kafka_bootstrap, own + topics.SKETCHES))) == [5, 1_900_000]
+
+
+def test_known_pages_come_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:
+    """Of any crawl within the stated time; by default only of one's own."""
+    kafka_topics.ensure([kafka_bootstrap], own)
+    settings: dict[str, Any] = {"CLUSTERD_KAFKA": f"kafka://{kafka_bootstrap}", "CLUSTERD_KAFKA_PREFIX": own}
+    settings |= {"CLUSTERD_EXPLORE": 0}
+    with running() as site:
+        rules = RuleSet(site.host, 1, (sid_rule(site.host),))
+        produce(kafka_bootstrap, own + topics.RULES, site.host.encode(), json.dumps(rules.to_json()).encode())
+        now = time.time_ns() // 1_000_000
+        block = fetches.pack([Fetch(f"{site.url}/page/{n}?sid=x", now) for n in range(3)])
+        produce(kafka_bootstrap, own + topics.KNOWN, fetches.key(site.host, "another"), block)
+        steps = [f"{site.url}/", {"pause": 2}, *(f"{site.url}/page/{n}?sid=y" for n in range(3))]
+        within = crawl(tmp_path, steps, settings | {"CLUSTERD_SKIP_WITHIN": 3600})
+        default = crawl(tmp_path, steps, settings)
+    assert within.paths() == ["/"], within.log[-3000:]
+    assert within.stat("skipped") == 3
+    assert len(default.seen) == 4
 
 
 def test_a_crawl_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:

@@ -243,6 +243,12 @@ class KnownPages:
         hashed = hash(self._keys.key_of_canonical(url)[0])
         if held.keys.get(hashed) is page:
             del held.keys[hashed]
+        shown = hash(self._all_keys.key_of_canonical(url)[0]) if held.shown else None
+        if shown is not None and held.shown.get(shown) is page:
+            del held.shown[shown]
+        held.contents.discard(page.content)
+        if not held.pages:
+            self._hosts.pop(registrable(host_of(url)), None)
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the URL's key and the ids of the rules that were applied, in order."""
@@ -304,6 +310,8 @@ class KnownPages:
         key, applied = self._all_keys.key_of_canonical(url)
         known = held.shown.get(hash(key))
         if known is None or not self._recent(known, at) or not self._allows(applied, known):
+            return None
+        if held.pages.get(known.url) is not known:  # fetched again, it shows something else
             return None
         asking = [rule for rule in (*applied, *self._all_keys.key_of_canonical(known.url)[1]) if rule in self._shows]
         return (asking[0], key, known) if asking else None

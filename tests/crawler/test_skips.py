@@ -183,6 +183,27 @@ def test_a_rule_may_ask_what_the_known_page_shows(known: KnownPages) -> None:
     assert known.decide("http://h.com/list?user=2&sort=b", 2) is None
 
 
+def test_what_a_page_showed_once_justifies_nothing_when_it_failed_or_changed(known: KnownPages) -> None:
+    edits = (Edit(Key(name="sort"), "delete"),)
+    asking = Rule(rule_id(HOST, (), edits, shows=77), HOST, (), edits, shows=77)
+    known.load(rule_set(asking))
+    for good, content in ((False, 0), (True, 5)):
+        known.fetched("http://h.com/list?sort=a", 1, content=77)
+        assert known.decide("http://h.com/list?sort=b", 2) is not None
+        known.fetched("http://h.com/list?sort=a", 3, good=good, content=content)
+        assert known.decide("http://h.com/list?sort=b", 4) is None
+
+
+def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
+    known = KnownPages(explore=0, limit=10)
+    known.load(rule_set(DROP_SID))
+    for number in range(1000):
+        known.fetched(f"http://h{number % 100}.com/{number}?sid=1", number, content=number + 1)
+    assert len(known) == 10
+    assert len(known._hosts) == 10
+    assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
+
+
 def test_a_family_s_pages_may_differ_and_are_explored_more(known: KnownPages) -> None:
     context = (Condition(Key(name="view"), "any"),)
     family = Rule(rule_id(HOST, context, (Edit(Key(), "family"),)), HOST, context, (Edit(Key(), "family"),))

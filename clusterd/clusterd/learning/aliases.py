@@ -12,7 +12,7 @@ Cost: linear in the pages of a content, of which at most `COMPARED` are compared
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -33,7 +33,7 @@ ALIASES: Final = 16
 Prefix = tuple[str, ...]
 
 
-def aliases(snapshot: Snapshot, clusters: Iterator[Rows]) -> list[PathEdit]:
+def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
     """Return the prefix replacements that are worth judging, those of most contents first."""
     counts: Counter[tuple[Prefix, Prefix]] = Counter()
     for rows in clusters:

@@ -7,8 +7,9 @@ URLs proposes no more than an article under two.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -48,17 +49,17 @@ def duplicates(snapshot: Snapshot) -> Iterator[Rows]:
         yield order[start:end]
 
 
-def differences(snapshot: Snapshot) -> Counter[Difference]:
+def differences(snapshot: Snapshot, clusters: Iterable[Rows]) -> Counter[Difference]:
     """Count, once a content, in what pages of one content differ."""
     pages = _PageReader(snapshot)
     found: Counter[Difference] = Counter()
-    for rows in duplicates(snapshot):
+    for rows in clusters:
         chosen = rows[:COMPARED]
-        keys = snapshot.key[chosen]
-        _, firsts = np.unique(keys, return_index=True)
+        # The first row of each key.
+        firsts = dict(zip(snapshot.key[chosen][::-1].tolist(), chosen[::-1].tolist(), strict=True))
         if len(firsts) < 2:
             continue
-        taken = sorted((pages.read(int(chosen[at])) for at in sorted(firsts.tolist())), key=_plainness)
+        taken = sorted((pages.read(row) for row in sorted(firsts.values())), key=_plainness)
         seen: Counter[Difference] = Counter()
         for at, page in enumerate(taken[1:], 1):
             for other in {0, at - 1}:
@@ -77,7 +78,6 @@ class _PageReader:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._at: dict[ColumnKey, dict[int, int]] = {}
 
     def read(self, row: int) -> Page:
         snapshot = self._snapshot
@@ -88,7 +88,7 @@ class _PageReader:
 
     def _value(self, key: ColumnKey, row: int) -> tuple[int, int]:
         column = self._snapshot.columns[key]
-        at = int(np.searchsorted(column.rows, row))
+        at = bisect_left(column.column.rows, row)
         return int(column.hashes[at]), int(column.values[at])
 
 
@@ -148,7 +148,8 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
 
 def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
     """Return candidate edits, each with the clean trials that its kind brings along, the best supported first."""
-    counted = differences(snapshot)
+    clusters = list(duplicates(snapshot))
+    counted = differences(snapshot, clusters)
     ranked = sorted(counted.items(), key=lambda item: (-item[1], repr(item[0])))
     found: list[tuple[CandidateEdit, int]] = []
     names: list[tuple[ColumnKey, ...]] = []
@@ -172,8 +173,8 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     found += [(Drop(dropped), 0) for dropped in joint(names)]
-    found += [(alias, 0) for alias in aliases(snapshot, duplicates(snapshot))]
-    found += [(reference, 0) for reference in references(snapshot, duplicates(snapshot))]
+    found += [(alias, 0) for alias in aliases(snapshot, clusters)]
+    found += [(reference, 0) for reference in references(snapshot, clusters)]
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
     return found[:CANDIDATES]
 

@@ -81,18 +81,19 @@ class Trials:
     Narrowing only takes edited pages out of groups, so what the first judgement found is all that later ones need.
     """
 
-    def __init__(self, snapshot: Snapshot, edit: CandidateEdit) -> None:
+    def __init__(self, snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> None:
         self.edit = edit
         #: Rows of the snapshot that the edit changes, under the context so far.
-        self.rows = edit.rows(snapshot)
-        after = edit.keys(snapshot, self.rows) if self.rows.any() else snapshot.key
-        whole = judge(snapshot.key, after, snapshot.content, self.rows)
-        self._at = np.sort(whole.rows)
+        self.rows = rows
+        after = edit.keys(snapshot, rows) if rows.any() else snapshot.key
+        self.outcome = judge(snapshot.key, after, snapshot.content, rows)
+        self._at = np.sort(self.outcome.rows)
         self._before = snapshot.key[self._at]
         self._after = after[self._at]
         self._content = snapshot.content[self._at]
         self._by_group = False
-        self.outcome = self._judged(self.rows[self._at])
+        #: Column or place of a key → its values' records, until the context is narrowed.
+        self._known: dict[object, tuple[Rows, Rows]] = {}
 
     def _judged(self, changed: Flags) -> Outcome:
         after = np.where(changed, self._after, self._before)
@@ -104,6 +105,7 @@ class Trials:
         meant = np.isin(self._after, self._after[self._content == content])
         chosen = copy(self)
         chosen._by_group = True
+        chosen._known = {}
         chosen._at, chosen._before, chosen._after = self._at[meant], self._before[meant], self._after[meant]
         chosen._content = self._content[meant]
         chosen.outcome = chosen._judged(chosen.rows[chosen._at])
@@ -111,15 +113,20 @@ class Trials:
 
     def common(self, fewest: int) -> list[int]:
         """Return the contents that stand in so many groups, the most common first."""
-        pairs = np.unique(np.stack([self.outcome.content, self.outcome.group]), axis=1)[0]
-        contents, groups = np.unique(pairs, return_counts=True)
+        size = int(self.outcome.group.max(initial=0)) + 1
+        pairs = np.unique(self.outcome.content * size + self.outcome.group)
+        contents, groups = np.unique(pairs // size, return_counts=True)
         order = np.argsort(-groups, kind="stable")
         return [int(contents[at]) for at in order if groups[at] >= fewest]
 
     def narrow(self, wanted: Flags) -> None:
         """Leave only these rows edited."""
+        before = self.rows[self._at]
         self.rows = self.rows & wanted
-        self.outcome = self._judged(self.rows[self._at])
+        after = self.rows[self._at]
+        if not np.array_equal(before, after):
+            self._known = {}
+            self.outcome = self._judged(after)
 
     def preview(self, wanted: Flags) -> Outcome:
         """Return the outcome that narrowing would have."""
@@ -127,6 +134,12 @@ class Trials:
 
     def records(self, attribute: Attribute) -> tuple[Rows, Rows]:
         """Return, for every value of a key, its agreeing contents and what differs, of the rows edited."""
+        which = attribute.column or attribute.name
+        if which not in self._known:
+            self._known[which] = self._records(attribute)
+        return self._known[which]
+
+    def _records(self, attribute: Attribute) -> tuple[Rows, Rows]:
         size = int(attribute.values.max(initial=0)) + 1
         if attribute.column in self.edit.own or (not self.edit.own and attribute.column is None):
             alone = self._records_alone(attribute, size)
@@ -135,9 +148,10 @@ class Trials:
         values = attribute.values[self.outcome.rows]
         edited = self.rows[self.outcome.rows]
         good = self.outcome.good & edited
-        pairs = np.unique(np.stack([values[good], self.outcome.content[good]]), axis=1)
+        contents = int(self.outcome.content.max(initial=0)) + 1
+        pairs = np.unique(values[good] * contents + self.outcome.content[good])
         bad = ~self.outcome.good & edited
-        return np.bincount(pairs[0], minlength=size), np.bincount(values[bad], minlength=size)
+        return np.bincount(pairs // contents, minlength=size), np.bincount(values[bad], minlength=size)
 
     def _records_alone(self, attribute: Attribute, size: int) -> tuple[Rows, Rows] | None:
         """Judge each value of an edited key by itself: in a group of several it is not plain which of them differs."""
@@ -160,7 +174,11 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
 
     ``prior`` is how many clean trials the kind of edit brings along (`candidates.PRIORS`).
     """
-    return _refined(snapshot, Trials(snapshot, edit), bound, prior)
+    rows = edit.rows(snapshot)
+    # A page agrees with one that the edit brings it to: agreements are no more than pages edited.
+    if not _enough(int(np.count_nonzero(rows)), bound, prior):
+        return None
+    return _refined(snapshot, Trials(snapshot, edit, rows), bound, prior)
 
 
 def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Proposal, int]]:
@@ -168,7 +186,10 @@ def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Prop
 
     An empty list is empty however it is sorted and wherever it begins. The unit of agreement is then a group.
     """
-    trials = Trials(snapshot, edit)
+    rows = edit.rows(snapshot)
+    if np.count_nonzero(rows) < SHOWN:
+        return
+    trials = Trials(snapshot, edit, rows)
     for content in trials.common(SHOWN)[:SHOWN_CONTENTS]:
         found = _refined(snapshot, trials.showing(content), OPEN_BOUND, 0)
         if found is not None:
@@ -212,8 +233,12 @@ def _takes_any_value(trials: Trials, found: list[Attribute]) -> bool:
 
 def _could_hold(outcome: Outcome, bound: float, prior: int) -> bool:
     """Whether the agreements would be enough if nothing differed: narrowing takes agreements away, it brings none."""
-    agreed = outcome.agreed + prior
-    return outcome.agreed > 0 and agreed >= FEWEST and lower_bound(agreed, agreed) >= bound
+    return outcome.agreed > 0 and _enough(outcome.agreed, bound, prior)
+
+
+def _enough(agreements: int, bound: float, prior: int) -> bool:
+    agreed = agreements + prior
+    return agreed >= FEWEST and lower_bound(agreed, agreed) >= bound
 
 
 def _holds(outcome: Outcome, bound: float, prior: int) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -130,7 +130,7 @@ class Reference:
         return np.array([hash_of(f"{name}\x01{occurrence}\x01{part or ''}") for part in parts], np.uint64)
 
 
-def references(snapshot: Snapshot, clusters: Iterator[Rows]) -> list[Reference]:
+def references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Reference]:
     """Return the references that are worth judging, those of most contents first."""
     counts: Counter[Reference] = Counter()
     for rows in clusters:
@@ -139,11 +139,16 @@ def references(snapshot: Snapshot, clusters: Iterator[Rows]) -> list[Reference]:
 
 
 def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[Reference]:
-    path = snapshot.path[rows]
-    for number in np.unique(path):
-        chosen = rows[path == number]
-        _, firsts = np.unique(snapshot.key[chosen], return_index=True)
-        pages = [_pairs(snapshot, int(chosen[at])) for at in sorted(firsts.tolist())[:COMPARED]]
+    shape = snapshot.shape[rows]
+    if (shape == shape[0]).all():
+        return  # None has a parameter more than another.
+    # The first row of each key, by path.
+    firsts: dict[int, dict[int, int]] = {}
+    paths, keys = snapshot.path[rows].tolist(), snapshot.key[rows].tolist()
+    for row, path, key in zip(rows.tolist(), paths, keys, strict=True):
+        firsts.setdefault(path, {}).setdefault(key, row)
+    for chosen in firsts.values():
+        pages = [_pairs(snapshot, row) for row in list(chosen.values())[:COMPARED]]
         for at, page in enumerate(pages):
             for other in {0, at - 1} - {at, -1}:
                 yield from _between(pages[other], page)
@@ -158,6 +163,8 @@ def _pairs(snapshot: Snapshot, row: int) -> dict[ColumnKey, str]:
 
 def _between(fixed: dict[ColumnKey, str], referring: dict[ColumnKey, str]) -> Iterator[Reference]:
     """Yield what makes the first page the second: one parameter more, which refers, and some fixed ones less."""
+    if fixed.keys() == referring.keys():
+        return
     more = [key for key in referring if key not in fixed]
     less = [key for key in fixed if key not in referring]
     shared = [key for key in fixed if key in referring]

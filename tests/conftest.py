@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clusterd_crawler import compiled
 
 from tests.services import kafka_broker
 from tests.services.redis_server import redis_cluster, redis_server
@@ -82,3 +83,13 @@ def needs_kafka() -> None:
 def prefix() -> str:
     """Return a key prefix of this test's own."""
     return f"t{uuid.uuid4().hex[:10]}:"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip the tests of the compiled cores where they could not be compiled; in CI that is a failure."""
+    if item.get_closest_marker("core") is None or compiled.CORE is not None:
+        return
+    lacking = "the cores are not compiled: a C compiler and Python's headers (python3-dev) are missing"
+    if os.environ.get("CI") == "true":
+        pytest.fail(lacking)
+    pytest.skip(lacking)

@@ -261,6 +261,7 @@ PIECES = [
 ]  # fmt: skip
 
 
+@pytest.mark.core
 @settings(deadline=None, max_examples=600)
 @given(st.lists(st.sampled_from(PIECES), max_size=60), st.booleans())
 def test_core_and_fallback_walk_alike(pieces: list[str], well_nested: bool) -> None:
@@ -271,6 +272,7 @@ def test_core_and_fallback_walk_alike(pieces: list[str], well_nested: bool) -> N
     assert (marked, flags, named) == markup.walk(data, well_nested)
 
 
+@pytest.mark.core
 @settings(deadline=None, max_examples=200)
 @given(st.binary(max_size=400))
 def test_core_and_fallback_walk_random_bytes_alike(data: bytes) -> None:

@@ -48,10 +48,6 @@ def both(text: str, profile: Profile = TEXT, *, marked: bool = False) -> tuple[s
     return sketch.sketch_streams(text, profile, marked=marked), sketch._sketch_streams(text, profile, marked)
 
 
-def test_the_core_is_compiled_where_the_tests_run() -> None:
-    assert compiled.CORE is not None
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -112,6 +108,7 @@ def test_core_and_fallback_agree_on_random_bytes(data: bytes) -> None:
         assert compiled_streams == fallback
 
 
+@pytest.mark.core
 def test_core_and_fallback_agree_on_every_code_point() -> None:
     # Each between letters, so that what joins, splits or vanishes shows.
     for first in range(0, 0x110000, 0x400):
@@ -121,6 +118,7 @@ def test_core_and_fallback_agree_on_every_code_point() -> None:
         assert fallback.whole == by_token(text, EVERY), hex(first)
 
 
+@pytest.mark.core
 def test_core_refuses_no_bytes() -> None:
     assert compiled.CORE is not None
     rng = np.random.default_rng(5)

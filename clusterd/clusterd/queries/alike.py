@@ -12,7 +12,7 @@ from typing import Final
 from clusterd_consumer.postings.stored import coarse
 from clusterd_consumer.resemblance import Estimate, estimate, exact
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.sketch import Profile, sketch_tokens
+from clusterd_crawler.sketch import PROFILES, Profile, sketch_tokens
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Hit, Index
@@ -43,9 +43,22 @@ class Comparison:
 
 
 def similar(index: Index, asked: Document, profile: Profile, limit: int = 10) -> list[Hit]:
-    """Return the pages that resemble, contain or are contained in a document, best resemblance first."""
-    hits = index.similar(asked.sketch, profile.code, limit + 1)
-    return [hit for hit in hits if hit.url != asked.url][:limit]
+    """Return the pages that resemble, contain or are contained in a document, best resemblance first.
+
+    Only sketches of one profile compare: a page of the store is looked for among those of its own profile, a text
+    among the pages of each (a store of tweets is asked like any other).
+    """
+    own = asked.profile
+    if own is not None or asked.tokens is None:
+        hits = index.similar(asked.sketch, (own or profile).code, limit + 1)
+        return [hit for hit in hits if hit.url != asked.url][:limit]
+    best: dict[str, Hit] = {}
+    for one in PROFILES.values():
+        sketch = asked.sketch if one is profile else sketch_tokens(asked.tokens, one)
+        for hit in index.similar(sketch, one.code, limit):
+            if hit.url not in best or hit.resemblance > best[hit.url].resemblance:
+                best[hit.url] = hit
+    return sorted(best.values(), key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
 
 
 def holders(
@@ -60,8 +73,17 @@ def holders(
 def compare(a: Document, b: Document, profile: Profile, w: int | None = None) -> Comparison:
     """Compare two documents, by shingles of ``w`` tokens where another than the profile's is asked for.
 
-    A page of the store is known by its sketch only, which has the profile's ``w``; `WrongInput` for another.
+    A page of the store is known by its sketch only, which has its profile's ``w``; `WrongInput` for another.
     """
+    kept = {one.profile.name: one.profile for one in (a, b) if one.profile is not None}
+    if len(kept) > 1:
+        raise WrongInput(
+            f"{a.url} and {b.url} were sketched with the profiles {' and '.join(kept)}, which do not compare; "
+            "give one of them as a file"
+        )
+    if kept and profile.name not in kept:
+        (profile,) = kept.values()
+        a, b = (_resketched(one, profile) if one.tokens is not None else one for one in (a, b))
     if w is not None and w != profile.w:
         profile = Profile(profile.code, profile.name, w, profile.kind, profile.size)
         a, b = _resketched(a, profile), _resketched(b, profile)

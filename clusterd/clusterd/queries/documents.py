@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.sketch import Profile, StreamSketch, sketch_tokens
+from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_tokens
 from clusterd_crawler.text import decode, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
 from clusterd_crawler.urls import canonical
@@ -40,6 +40,11 @@ class Document:
     sketch: StreamSketch
     #: The tokens of the main text, where the text is at hand.
     tokens: tuple[str, ...] | None = None
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile that a page of the store was sketched with; None for others, whose text is at hand."""
+        return PROFILES.get(getattr(self.sketch, "profile", 0))
 
 
 def document(given: str, index: Index | None, profile: Profile) -> Document:

@@ -59,6 +59,8 @@ class Restored(StreamSketch):
     """A sketch from an index: its values are cut; its stored form has kept what is needed to look it up."""
 
     stored: bytes = bytes(4)
+    #: The code of the profile that it was made with.
+    profile: int = 0
 
 
 def ordered(sketch: StreamSketch, profile: Profile) -> Values:
@@ -123,7 +125,8 @@ def unpack(stored: bytes, bits: int) -> Stored:
 
 def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> Restored:
     """Return a sketch whose values are the codes' own: to be compared with others from the index, or `coarse`."""
-    return Restored(_expand(unpack(stored, mantissa(profile)).codes, profile), shingles, tokens, text, stored)
+    values = _expand(unpack(stored, mantissa(profile)).codes, profile)
+    return Restored(values, shingles, tokens, text, stored, profile.code)
 
 
 def coarse(sketch: StreamSketch, profile: Profile) -> StreamSketch:

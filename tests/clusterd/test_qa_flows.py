@@ -1,0 +1,117 @@
+"""What a first user does: short texts, a daemon beside the commands, messages that nobody has worked off."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from clusterd.config import Config
+from clusterd.services import open_services, publish_sketches, see_through
+from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.sketch import TEXT
+
+TWEETS = {1: "just setting up my twttr", 2: "RT just setting up my twttr today", 3: "hello", 4: "hello"}
+
+Said = subprocess.CompletedProcess[str]
+Typed = Callable[..., Said]
+
+
+@pytest.fixture
+def environment(redis_url: str, prefix: str) -> dict[str, str]:
+    return {**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+
+
+@pytest.fixture
+def typed(environment: dict[str, str], tmp_path: Path) -> Typed:
+    def run(*words: str) -> Said:
+        command = [sys.executable, "-m", "clusterd", *words, "--json"]
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60, check=False
+        )
+
+    return run
+
+
+@pytest.fixture
+def tweets(typed: Typed, tmp_path: Path) -> Typed:
+    rows = [{"url": f"http://t.example/{n}", "text": text} for n, text in TWEETS.items()]
+    rows.append({"url": "http://long.example/", "text": " ".join(f"word{n}" for n in range(100))})
+    (tmp_path / "tweets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+    (tmp_path / "long.jsonl").write_text(json.dumps(rows[-1]) + "\n")
+    assert typed("ingest", "tweets.jsonl", "--profile", "short").returncode == 0
+    assert typed("ingest", "long.jsonl").returncode == 0
+    return typed
+
+
+def found(done: Said) -> dict[str, float]:
+    assert done.returncode == 0, done.stderr
+    return {row["url"]: row["resemblance"] for row in map(json.loads, done.stdout.splitlines())}
+
+
+def test_short_texts_are_found_without_naming_their_profile(tweets: Typed) -> None:
+    assert found(tweets("similar", "http://t.example/1")) == {"http://t.example/2": 0.5}
+    assert found(tweets("similar", f"text:{TWEETS[1]}")) == {"http://t.example/1": 1.0, "http://t.example/2": 0.5}
+    assert found(tweets("similar", "text:hello")) == {"http://t.example/3": 1.0, "http://t.example/4": 1.0}
+    assert found(tweets("holders", "http://t.example/3")) == {"http://t.example/4": 1.0}
+
+
+def test_a_page_is_compared_under_the_profile_that_it_has(tweets: Typed) -> None:
+    done = tweets("compare", "http://t.example/1", f"text:{TWEETS[2]}")
+    assert json.loads(done.stdout) == {"resemblance": 0.5, "a_in_b": 1.0, "b_in_a": 0.5}
+    done = tweets("compare", "http://t.example/1", "http://long.example/")
+    assert done.returncode == 2
+    assert "which do not compare" in done.stderr
+
+
+@pytest.fixture
+def daemon(environment: dict[str, str], tmp_path: Path, typed: Typed) -> Iterator[subprocess.Popen[bytes]]:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "clusterd", "run"], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 30
+    while typed("run", "--check").returncode and time.monotonic() < deadline:
+        time.sleep(0.2)
+    yield running
+    running.terminate()
+    running.wait(30)
+
+
+def test_after_ingest_the_next_command_sees_the_pages_also_with_a_daemon(
+    daemon: subprocess.Popen[bytes], typed: Typed, tmp_path: Path
+) -> None:
+    with (tmp_path / "p.jsonl").open("w") as file:
+        for n in range(3000):
+            text = " ".join(f"w{n // 2}x{m}" for m in range(40))
+            file.write(json.dumps({"url": f"http://h.example/{n}", "text": text}) + "\n")
+    assert typed("ingest", "p.jsonl").returncode == 0
+    counted = json.loads(typed("status").stdout)
+    assert (counted["documents"], counted["lag"], counted["settling"]) == (3000, 0, 0)
+    assert counted["clusters"]["near"] == 1500
+    assert daemon.poll() is None
+
+
+def test_a_daemon_that_makes_no_headway_is_not_waited_for_for_ever(redis_url: str, prefix: str) -> None:
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        publish_sketches(services, [sketch_plain("http://h.example/", "some words", profile=TEXT, fetched_at=1)])
+        services.redis.sadd(f"{prefix}daemons", "stuck")
+        services.redis.set(f"{prefix}daemon:stuck", "{}", ex=60)
+        assert see_through(services, patience=0.3) == 1
+        services.redis.delete(f"{prefix}daemon:stuck")
+        assert see_through(services, patience=0.3) == 0
+        assert services.index.counts()["documents"] == 1
+
+
+def test_a_question_works_off_what_waits(redis_url: str, prefix: str, typed: Typed) -> None:
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        pages = [sketch_plain(f"http://h.example/{n}", "same words " * 30, fetched_at=1) for n in range(3)]
+        publish_sketches(services, pages)
+    done = typed("clusters")
+    assert json.loads(done.stdout)["size"] == 3
+    assert done.stderr == "3 messages wait and no daemon runs: working them off\n"
+    assert typed("clusters").stderr == ""

@@ -18,25 +18,32 @@ ELSEWHERE = range(7000, 7100)
 
 
 class Interrupted(Calls):
-    """Calls that let something else happen before a script of this name runs for the nth time."""
+    """Calls that let something else happen before a script or command of this name runs for the nth time."""
 
     def __init__(self, client: Client, name: str, nth: int, act: Callable[[], None]) -> None:
         super().__init__(client)
         self._name, self._left, self._act = name, nth, act
 
     def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
-        if script.name == self._name:
+        self._interrupt(script.name)
+        return super().run(script, base, arguments)
+
+    def command(self, name: str, key: str, *arguments: Any) -> Any:
+        self._interrupt(name)
+        return super().command(name, key, *arguments)
+
+    def _interrupt(self, name: str) -> None:
+        if name == self._name:
             self._left -= 1
             if self._left == 0:
                 self._act()
-        return super().run(script, base, arguments)
 
 
 def interrupted(url: str, prefix: str, name: str, nth: int, act: Callable[[], None]) -> RedisIndex:
     return RedisIndex(url, prefix, calls=lambda client: Interrupted(client, name, nth, act))
 
 
-@pytest.mark.parametrize("name", ["sketches", "withdraw", "dismiss", "near", "part", "move"])
+@pytest.mark.parametrize("name", ["MGET", "withdraw", "dismiss", "near", "part", "move"])
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("come", [[D], [D, E]])
 def test_a_bridge_that_comes_while_a_cluster_parts(
@@ -64,7 +71,7 @@ def test_a_bridge_that_comes_while_a_cluster_parts(
         opened.close()
 
 
-@pytest.mark.parametrize("name", ["register", "post", "link"])
+@pytest.mark.parametrize("name", ["register", "post", "MGET", "link"])
 def test_a_candidate_that_departs_while_two_pages_are_on_their_way_to_it(
     redis_url: str, prefix: str, name: str
 ) -> None:
@@ -83,6 +90,54 @@ def test_a_candidate_that_departs_while_two_pages_are_on_their_way_to_it(
     current = [page(D, 1, LEFT), page(E, 1, RIGHT), page(B, 2, ELSEWHERE)]
     assert partition(index) == expected(current)
     assert entries(redis_url, prefix) == entries_of(redis_url, prefix, current)
+    for opened in (index, other):
+        opened.close()
+
+
+class Lost(Exception):
+    """The worker dies here, and its message with it."""
+
+
+@pytest.mark.parametrize("name", ["post", "link"])
+def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(redis_url: str, prefix: str, name: str) -> None:
+    """D's worker dies and its message never returns; D changes: its first content departs for good after a while."""
+
+    def die() -> None:
+        raise Lost
+
+    lost = interrupted(redis_url, prefix, name, 1, die)
+    with pytest.raises(Lost):
+        lost.apply([page(D, 1, LEFT)])
+    patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
+    patient.apply([page(D, 2, ELSEWHERE), page(E, 1, LEFT, order="e"), page(C, 1, [*LEFT, 1])])
+    assert patient.settle() == 1
+    assert hasty.settle() == 0
+    hasty.expire(10**9)
+    current = [page(D, 2, ELSEWHERE), page(E, 1, LEFT, order="e"), page(C, 1, [*LEFT, 1])]
+    assert hasty.settle() == 0
+    assert partition(hasty) == expected(current)
+    assert entries(redis_url, prefix) == entries_of(redis_url, prefix, current)
+    for opened in (lost, patient, hasty):
+        opened.close()
+
+
+def test_a_page_that_is_posted_after_it_was_given_up_joins_nobody(redis_url: str, prefix: str) -> None:
+    """D's worker sleeps before it posts; D changes and is given up: what the worker then does changes nothing."""
+    other = RedisIndex(redis_url, prefix, patience=0.0)
+
+    def give_up() -> None:
+        other.apply([page(D, 2, ELSEWHERE), page(E, 1, RIGHT), page(C, 1, LEFT)])
+        assert other.settle() == 0
+        other.expire(10**9)
+        assert other.settle() == 0
+
+    index = interrupted(redis_url, prefix, "post", 1, give_up)
+    index.apply([page(D, 1, BRIDGE)])
+    settled(index)
+    index.apply([page(A, 1, BRIDGE)])
+    assert partition(index) == expected(
+        [page(D, 2, ELSEWHERE), page(E, 1, RIGHT), page(C, 1, LEFT), page(A, 1, BRIDGE)]
+    )
     for opened in (index, other):
         opened.close()
 

@@ -9,7 +9,8 @@ they like; what keeps the partition right:
   posts and links it again; every step may be repeated.
 - Candidates are verified here, by the stored sketches, whatever the postings said. A content that departed meanwhile is
   linked no more, and never lives again.
-- A ghost is dismissed only when it is not pending, so nobody posts it after it was withdrawn.
+- A ghost is dismissed only when it is not pending, so nobody posts it after it was withdrawn; one that stays pending
+  is given up after `PATIENCE`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.redis_edges import packed_edges
 from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home, pairs
 from clusterd.clusters.redis_questions import Questions
-from clusterd.clusters.redis_settling import Settler
+from clusterd.clusters.redis_settling import PATIENCE, Settler
 
 #: register.lua, VERSION: text, sketch, URL hash, bytes, words, time, shingles, tokens, crawl, sweep, status, profile.
 VERSION: Final = struct.Struct("<8s8s8sQQ6s3s3s3s3sHB")
@@ -82,6 +83,7 @@ class RedisIndex:
         policies: Sequence[Policy] = DEFAULT_POLICIES,
         scheme: Scheme = DEFAULT,
         calls: Callable[[Client], Calls] = Calls,
+        patience: float = PATIENCE,
     ) -> None:
         self._client = connect(redis_url)
         self._calls = calls(self._client)
@@ -93,7 +95,7 @@ class RedisIndex:
         for policy in policies:
             self.add_policy(policy)
         self._questions = Questions(self._home, self._lists, scheme)
-        self._settler = Settler(self._home, self._lists, scheme)
+        self._settler = Settler(self._home, self._lists, scheme, patience)
 
     def _founded(self, shards: int) -> int:
         """Agree with whoever opened this index first on its shards and its scheme; return the number of shards."""

@@ -36,6 +36,9 @@ MOVES: Final = 500
 BUILT: Final = 64
 #: Ghosts withdrawn in one call.
 GHOSTS: Final = 32
+#: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message again
+#: within seconds (Kafka's session timeout); one that was thrown away never comes, and must not keep `settle` busy.
+PATIENCE: Final = 600.0
 
 
 class LeaseLost(Exception):
@@ -45,10 +48,11 @@ class LeaseLost(Exception):
 class Settler:
     """Does what waits, step by step."""
 
-    def __init__(self, home: Home, lists: RedisLists, scheme: Scheme) -> None:
+    def __init__(self, home: Home, lists: RedisLists, scheme: Scheme, patience: float = PATIENCE) -> None:
         self._home = home
         self._lists = lists
         self._scheme = scheme
+        self._patience = patience
         self._token = os.urandom(8).hex()
 
     def waiting(self) -> int:
@@ -110,7 +114,7 @@ class Settler:
             self._lists.withdraw(keys)
         dismissed = False
         for entry in entries:
-            dismissed |= self._held(self._home.run(DISMISS, self._token, entry)) == 1
+            dismissed |= self._held(self._home.run(DISMISS, self._token, entry, self._patience)) == 1
             if self._home.command("LLEN", "tasks"):
                 break
         return dismissed

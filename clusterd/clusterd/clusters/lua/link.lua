@@ -20,8 +20,9 @@ local posted = ARGV[first - 1]
 local merged = {}
 for i = first, #ARGV, 2 do
   local _, _, content = unpack4('<I4I4I4', ARGV[i])
+  local n = get(NODES, content)
   merged[i] = {}
-  if ARGV[i + 1] ~= '' and not has(get(NODES, content), DEPARTED) then link(content, ARGV[i + 1], merged[i]) end
+  if ARGV[i + 1] ~= '' and n[REP] == content and not has(n, DEPARTED) then link(content, ARGV[i + 1], merged[i]) end
 end
 
 local reply = {known_policies}

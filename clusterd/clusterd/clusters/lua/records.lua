@@ -8,6 +8,7 @@
 --                            texts that are not the first of their content
 --   BASE:m              hash of counters: n nodes, v URLs, versions, contents; and of the tables' sizes
 --   BASE:w              set of pending contents: registered, not linked yet
+--   BASE:wt             hash: pending content that departed → when (seconds) it was first to be dismissed
 --   BASE:x              set of URL ids with superseded versions
 --   BASE:h:<host>       URL ids of a host, 4 bytes each;  BASE:hosts   hash: host → number of URLs
 --   BASE:l              hash: label of a crawl or sweep → number;  BASE:q  hash: partition → offset read

@@ -1,15 +1,15 @@
--- post(BASE; bound, latest, read, (id, stored, hashes)*) → one string of proposed ids for each document, then sketches
+-- post(BASE; bound, latest, (id, stored, hashes)*) → one string of proposed ids for each document
 --
 -- KEYS[1] BASE   names the shard: every key of the script begins with it, so all lie in its hash slot
--- ARGV    bound, latest: of the lists; read: 1 to return also the sketches of what was proposed, as id, stored, …
+-- ARGV    bound, latest: of the lists
 --         for each document: id (4 bytes); its stored sketch, '' where it is there already; its hashes, 4 bytes each
 --
 -- Sketches are written before anything is posted, so that whoever finds a document finds its sketch.
 
-local bound, latest, with_sketches = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local bound, latest = tonumber(ARGV[1]), tonumber(ARGV[2])
 local sketches = packs('k')
 local hashes = {}
-for i = 4, #ARGV, 3 do
+for i = 3, #ARGV, 3 do
   if ARGV[i + 1] ~= '' then keep_value(sketches, u4(ARGV[i], 1), ARGV[i + 1]) end
   hashes[#hashes + 1] = ARGV[i + 2]
 end
@@ -17,9 +17,9 @@ write_values(sketches)
 
 local t = open('p')
 local buckets, k = prefetch(t, table.concat(hashes)), 0
-local reply, wanted, added = {}, {}, 0
+local reply, count, added = {}, 0, 0
 local cache, dirty = t.cache, t.dirty
-for i = 4, #ARGV, 3 do
+for i = 3, #ARGV, 3 do
   local id, mine, found, seen = ARGV[i], ARGV[i + 2], nil, nil
   for at = 1, #mine, 4 do
     k = k + 1
@@ -34,21 +34,15 @@ for i = 4, #ARGV, 3 do
       for place = 1, #ids, 4 do
         local other = sub(ids, place, place + 3)
         if other ~= id and not seen[other] then
-          seen[other], wanted[other] = true, true
+          seen[other] = true
           found[#found + 1] = other
         end
       end
     end
   end
-  reply[#reply + 1] = found and table.concat(found) or ''
+  count = count + 1
+  reply[count] = found and table.concat(found) or ''
 end
 t.n = t.n + added
 close(t)
-
-if with_sketches then
-  for id in pairs(wanted) do
-    reply[#reply + 1] = id
-    reply[#reply + 1] = value_of(sketches, u4(id, 1))
-  end
-end
 return reply

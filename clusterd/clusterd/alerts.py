@@ -17,8 +17,10 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
@@ -205,9 +207,12 @@ class Webhook:
             log.error("%s is too slow: %d alerts lost so far", self._address, self.lost)
 
     def close(self) -> None:
-        """Send what waits, for a bounded time."""
-        self._waiting.put(None, timeout=WEBHOOK_TIMEOUT)
+        """Send what waits, for a bounded time; what the address has not taken by then is lost."""
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=WEBHOOK_TIMEOUT)
         self._thread.join(WEBHOOK_TIMEOUT)
+        if self._thread.is_alive():
+            log.error("%s is too slow: what waits for it is lost", self._address)
 
     def _run(self) -> None:
         while (first := self._waiting.get()) is not None:
@@ -221,13 +226,13 @@ class Webhook:
             self._send(b"".join(body))
 
     def _send(self, body: bytes) -> None:
-        request = urllib.request.Request(
-            self._address, data=body, headers={"Content-Type": "application/x-ndjson"}, method="POST"
-        )
         try:
+            request = urllib.request.Request(
+                self._address, data=body, headers={"Content-Type": "application/x-ndjson"}, method="POST"
+            )
             with urllib.request.urlopen(request, timeout=WEBHOOK_TIMEOUT):
                 pass
-        except OSError as error:
+        except (OSError, HTTPException, ValueError) as error:  # no connection; no HTTP; no address
             self.lost += body.count(b"\n")
             log.error("%s does not take alerts (%d lost so far): %s", self._address, self.lost, error)
 

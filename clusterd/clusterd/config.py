@@ -67,7 +67,12 @@ class Config(Settings):
         lambda v: v == "" or v.startswith(("http://", "https://")),
         "http://… or https://…",
     )
-    metrics_port: int = setting(0, "port of the Prometheus metrics; 0: none", lambda v: 0 <= v < 65536, "0 to 65535")
+    metrics_port: int = setting(
+        0,
+        "port of the Prometheus metrics, of the first worker; the others take the following ones; 0: none",
+        lambda v: 0 <= v < 65536,
+        "0 to 65535",
+    )
     metrics_host: str = setting("127.0.0.1", "address that the metrics are served on")
     log_level: str = setting("info", "least level that is logged", lambda v: v in LOG_LEVELS, ", ".join(LOG_LEVELS))
     policies: tuple[Policy, ...] = setting(DEFAULT_POLICIES, "when pages belong together: a table of policies")

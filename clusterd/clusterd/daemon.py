@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -113,8 +113,8 @@ class Orphan(threading.Thread):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def serve(config: Config, redis_url: str) -> None:
-    """Run one worker process: startup, main loop, shutdown."""
+def serve(config: Config, redis_url: str, number: int = 0) -> None:
+    """Run one worker process, which is the so manyth: startup, main loop, shutdown."""
     report, asked = Report(), StopFlag()
     with _on_signal(asked.set), Services(config, redis_url) as services, services.again() as beating:
         if not _insist_on_store(services, asked):
@@ -122,7 +122,7 @@ def serve(config: Config, redis_url: str) -> None:
         if config.metrics_port:
             from clusterd.metrics import serve_metrics
 
-            serve_metrics(config.metrics_host, config.metrics_port, report)
+            serve_metrics(config.metrics_host, config.metrics_port + number, report)
         heart = Heart(beating.redis, config.redis_prefix, report)
         heart.start()
         try:
@@ -169,28 +169,39 @@ def supervise(config: Config, redis_url: str) -> None:
     asked = StopFlag()
     context = multiprocessing.get_context("spawn")
 
-    def start() -> Any:
-        process = context.Process(target=serve_quietly, args=(config, redis_url), daemon=False)
+    def start(number: int) -> Any:
+        process = context.Process(target=serve_quietly, args=(config, redis_url, number), daemon=False)
         process.start()
         return process
 
     with _on_signal(asked.set):
-        processes = [start() for _ in range(config.workers)]
+        processes = [start(number) for number in range(config.workers)]
         while not asked.wait(RESTART_PAUSE):
             for n, process in enumerate(processes):
                 if not process.is_alive():
                     log.error("worker process %s ended with %s; starting another", process.pid, process.exitcode)
-                    processes[n] = start()
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join(STOP_PATIENCE)
+                    processes[n] = start(n)
+        _end(processes)
 
 
-def serve_quietly(config: Config, redis_url: str) -> None:
-    """Be a worker process of `supervise`."""
+def _end(processes: Sequence[Any]) -> None:
+    """Ask worker processes to stop; kill those that do not in time: what they had in hand comes again."""
+    for process in processes:
+        process.terminate()
+    until = time.monotonic() + STOP_PATIENCE
+    for process in processes:
+        process.join(max(0.0, until - time.monotonic()))
+        if process.is_alive():
+            log.error("worker process %s does not stop and is killed; what it had in hand comes again", process.pid)
+            process.kill()
+            process.join()
+
+
+def serve_quietly(config: Config, redis_url: str, number: int) -> None:
+    """Be a worker process of `supervise`, and end with it in whatever way it ends."""
     configure_logging(config)
-    serve(config, redis_url)
+    Orphan(os.getppid()).start()
+    serve(config, redis_url, number)
 
 
 def configure_logging(config: Config) -> None:

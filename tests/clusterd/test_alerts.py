@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 import redis
-from clusterd.alerts import Alert, Alerts, alerts_of, now_ms
+from clusterd.alerts import Alert, Alerts, Webhook, alerts_of, now_ms
 from clusterd.clusters.contract import Change, Outcome
 from clusterd.config import Config
 from clusterd_crawler import topics
@@ -165,3 +166,45 @@ def test_an_address_that_does_not_answer_is_counted_not_waited_for(
     assert time.monotonic() - started < 1
     alerts.close()
     assert "does not take alerts (1 lost so far)" in caplog.text
+
+
+def test_an_address_that_speaks_no_http_is_counted_and_asked_again(caplog: pytest.LogCaptureFixture) -> None:
+    asked = threading.Semaphore(0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(10_000)
+                    connection.sendall(b"SSH-2.0-no\r\n\r\n")
+                asked.release()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        for _ in range(2):
+            webhook.post(b"{}\n")
+            assert asked.acquire(timeout=10)
+        webhook.close()
+        thread.join()
+    assert webhook.lost == 2
+    assert "does not take alerts (2 lost so far)" in caplog.text
+
+
+def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clusterd.alerts.WEBHOOK_QUEUE", 1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        webhook.post(b"{}\n")
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(10_000)  # and no answer
+            webhook.post(b"{}\n")
+            monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
+            started = time.monotonic()
+            webhook.close()
+            assert time.monotonic() - started < 5
+    assert "what waits for it is lost" in caplog.text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -196,7 +198,8 @@ def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, pref
 
 
 def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
-    group.settings = {**group.settings, "workers": "2"}
+    port = _two_free_ports()
+    group.settings = {**group.settings, "workers": "2", "metrics_port": str(port)}
     with open_services(group.config()) as services:
 
         def pids() -> set[int]:
@@ -207,9 +210,34 @@ def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
         killed = pids().pop()
         os.kill(killed, signal.SIGKILL)
         until(lambda: len(pids() - {killed}) == 2, say=group.said())
+        for number in range(2):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port + number}/metrics", timeout=5) as answer:
+                assert b"clusterd_messages_total" in answer.read()
         parent.send_signal(signal.SIGTERM)
         assert parent.wait(30) == 0
         until(lambda: pids() <= {killed})
+
+
+def test_workers_end_with_a_parent_that_is_killed(group: Daemons) -> None:
+    group.settings = {**group.settings, "workers": "2"}
+    with open_services(group.config()) as services:
+
+        def alive() -> int:
+            return len(health.daemons(services.redis, services.config.redis_prefix))
+
+        parent = group.start()
+        until(lambda: alive() == 2, say=group.said())
+        parent.kill()
+        parent.wait()
+        until(lambda: alive() == 0, seconds=8, say=group.said())  # before their last report has run out
+
+
+def _two_free_ports() -> int:
+    """Return a port that is free, and so is the next."""
+    while True:
+        port = free_port()
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port + 1)):
+            return port
 
 
 def test_it_ends_with_the_process_that_started_it_where_asked(redis_url: str, prefix: str) -> None:

@@ -66,7 +66,7 @@ def _configure(folder: Path, root: Path) -> None:
 def _write_pages(pages: Path) -> None:
     chance = random.Random(11)
     words = [f"term{n}" for n in range(400)]
-    names = [f"{NAMESPACES[n % 3]}:page{n}" for n in range(PAGES)]
+    names = [f"{NAMESPACES[n % 3]}:p{n:03}" for n in range(PAGES)]
     for name in names:
         path = pages / (name.replace(":", "/") + ".txt")
         path.parent.mkdir(exist_ok=True)

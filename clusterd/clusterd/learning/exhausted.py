@@ -21,7 +21,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.contexts import Proposal
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
-from clusterd.learning.families import brings_new_values
+from clusterd.learning.families import brings_new_values, new_valued
 from clusterd.learning.trials import Outcome, lower_bound
 
 #: Members in a row that brought nothing new.
@@ -69,14 +69,41 @@ def exhausted(snapshot: Snapshot) -> Iterator[Proposal]:
     for members in np.split(order, starts[1:]):
         if len(members) < FEW_RUN:
             continue
-        needed = FEW_RUN if len(np.unique(snapshot.content[members])) <= FEW else RUN
-        fresh = np.flatnonzero(novel[members])
-        run = members[int(fresh[-1]) + 1 :] if len(fresh) else members
-        shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
-        if len(run) >= needed and isinstance(shape, tuple):
-            proposal = _proposal(snapshot, members, run, shape, needed)
+        whole = _of_members(snapshot, members, novel)
+        if whole is not None:
+            yield whole
+            continue
+        for part in _parts(snapshot, members):
+            proposal = _of_members(snapshot, part, novel)
             if proposal is not None:
                 yield proposal
+
+
+def _of_members(snapshot: Snapshot, members: Rows, novel: Flags) -> Proposal | None:
+    needed = FEW_RUN if len(np.unique(snapshot.content[members])) <= FEW else RUN
+    fresh = np.flatnonzero(novel[members])
+    run = members[int(fresh[-1]) + 1 :] if len(fresh) else members
+    shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
+    if len(run) < needed or not isinstance(shape, tuple):
+        return None
+    return _proposal(snapshot, members, run, shape, needed)
+
+
+def _parts(snapshot: Snapshot, members: Rows) -> Iterator[Rows]:
+    """Yield the members of each combination of the values that are few: ``do=edit`` has new pages, ``do=index`` not."""
+    shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
+    assert isinstance(shape, tuple)
+    values = {key: snapshot.values(key)[members] for key in shape}
+    new = new_valued(values)
+    few = [key for key in shape if key not in new]
+    if not new or not few:
+        return
+    _, which = np.unique(np.stack([values[key] for key in few]), axis=1, return_inverse=True)
+    which = which.ravel()
+    for number in range(int(which.max()) + 1):
+        part = members[which == number]
+        if len(part) >= FEW_RUN:
+            yield part
 
 
 def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int) -> Proposal | None:

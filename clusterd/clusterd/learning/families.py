@@ -60,7 +60,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return
     values = {key: snapshot.values(key)[rows] for key in shape}
-    dropped = tuple(key for key in shape if brings_new_values(values[key]))
+    dropped = new_valued(values)
     if not dropped:
         return
     few = [key for key in shape if key not in dropped]
@@ -76,6 +76,21 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
         flags = np.zeros(len(snapshot), np.bool_)
         flags[members] = True
         yield Proposal(Drop(dropped), flags, [*conditions, Condition(Key(), "only", names)], outcome, reached)
+
+
+def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:
+    """Return the parameters that take a new value on nearly every page, pages that differ in others counted apart.
+
+    A page that is linked with three values of ``idx`` has its ``id`` three times; each ``idx`` has a new one on each.
+    """
+    counts = {key: len(np.unique(numbers)) for key, numbers in values.items()}
+    found = []
+    for key, numbers in values.items():
+        fewer = [values[other] for other in values if counts[other] < counts[key]]
+        apart = np.unique(np.stack(fewer), axis=1).shape[1] if fewer else 1
+        if counts[key] * apart >= NEW_VALUES * len(numbers) or counts[key] > FEW_VALUES:
+            found.append(key)
+    return tuple(found)
 
 
 def brings_new_values(values: Rows) -> bool:

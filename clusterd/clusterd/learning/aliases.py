@@ -37,7 +37,8 @@ def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
     """Return the prefix replacements that are worth judging, those of most contents first."""
     counts: Counter[tuple[Prefix, Prefix]] = Counter()
     for rows in clusters:
-        counts.update(set(_pairs(snapshot, rows[:COMPARED])))
+        # The last first: when ``c`` has become ``b``, ``b`` with all that became it can still become ``a``.
+        counts.update(dict.fromkeys(reversed(list(_pairs(snapshot, rows[:COMPARED]))), 1))
     found: list[PathEdit] = []
     for (gone, kept), count in counts.most_common(ALIASES):
         if count >= PROPOSED:

@@ -134,7 +134,7 @@ def references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Reference]:
     """Return the references that are worth judging, those of most contents first."""
     counts: Counter[Reference] = Counter()
     for rows in clusters:
-        counts.update(set(_of_content(snapshot, rows)))
+        counts.update(dict.fromkeys(_of_content(snapshot, rows), 1))
     return [found for found, count in counts.most_common(REFERENCES) if count >= PROPOSED]
 
 

@@ -48,11 +48,13 @@ def test_crawlers_of_one_crawl_skip_what_the_other_fetched(site: Site, tmp_path:
     wait_for(lambda: sum(site.pages().values()) == len(ASKED), seconds=40)
     later = urls(site, range(50, 60))
     two = crawl(tmp_path, [f"{site.url}/", {"pause": 4}, *urls(site, ASKED, "b"), *later], shared)
-    assert sorted(two.paths()) == sorted(["/", *(f"/page/{n}" for n in range(50, 60))]), two.log[-3000:]
-    assert {skip["known_url"] for skip in two.heard if "skip" in skip} == set(urls(site, ASKED))
     back = one.result()
-    assert sorted(back.paths()) == sorted(f"/page/{n}" for n in ASKED)
-    assert back.stat("skipped") == 10
+    known = {skip["known_url"] for skip in two.heard if "skip" in skip}
+    assert known >= set(urls(site, ASKED)), two.log[-3000:]
+    assert two.stat("skipped") + back.stat("skipped") == len(ASKED) + len(later)
+    # Whichever of the two came first to the later pages, each content was fetched once.
+    fetched = [path.partition("?")[0] for path in two.paths() + back.paths()]
+    assert sorted(fetched) == sorted(["/", *(f"/page/{n}" for n in (*ASKED, *range(50, 60)))])
 
 
 def test_the_next_crawl_fetches_each_content_once_more_or_not_at_all(site: Site, tmp_path: Path) -> None:

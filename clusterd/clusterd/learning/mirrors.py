@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -55,8 +55,8 @@ def site_of(url: str) -> str:
 class MirrorLearner(Learner):
     """The `HostLearner` of a group: pages of all its sites in, rules that span them out."""
 
-    def __init__(self, group: str) -> None:
-        super().__init__(group)
+    def __init__(self, group: str, *, identity: Literal["identical", "near"] = "identical") -> None:
+        super().__init__(group, identity=identity)
         self.sites: dict[str, int] = {}
 
     def observe(self, pages: Iterable[Page]) -> None:
@@ -118,6 +118,27 @@ class MirrorLearner(Learner):
             spans=True,
             evidence=tuple((_url(first), _url(second), agreed) for first, second, agreed in rule.evidence),
         )
+
+
+@dataclass(slots=True)
+class Group:
+    """A group in memory: its pages are kept until a second site is met, and then its learner begins."""
+
+    name: str
+    identity: Literal["identical", "near"] = "identical"
+    sites: set[str] = field(default_factory=set)
+    waiting: list[Page] = field(default_factory=list)
+    learner: MirrorLearner | None = None
+
+    def observe(self, page: Page) -> MirrorLearner | None:
+        """Take a page (its URL canonical); return the learner where there are several sites."""
+        self.waiting.append(page)
+        self.sites.add(site_of(page.url))
+        if len(self.sites) > 1:
+            self.learner = self.learner or MirrorLearner(self.name, identity=self.identity)
+            self.learner.observe(self.waiting)
+            self.waiting.clear()
+        return self.learner
 
 
 def _exchange(mirror: str, site: str) -> PathEdit:

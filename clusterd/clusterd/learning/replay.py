@@ -17,11 +17,13 @@ from typing import IO, Any, Final, Literal, cast
 
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skips import KnownPages
-from clusterd_crawler.urls import canonical, host_of
+from clusterd_crawler.urls import canonical, host_of, registrable
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
+from clusterd.learning.mirrors import Group
 
 #: Share of would-be skips that is fetched to watch the rules, as in the settings.
 EXPLORE: Final = 0.02
@@ -96,6 +98,7 @@ class Replay:
         self.known = KnownPages(explore=explore)
         self.policy: Literal["identical", "near"] = policy
         self.learners: dict[str, Learner] = {}
+        self.groups: dict[str, Group] = {}
         self.fetched: set[int] = set()
         self.pages = self.skips = self.right = 0
         #: (row, known URL, rule) of every skip, in order.
@@ -123,15 +126,33 @@ class Replay:
         self.fetched.add(content)
         names = parse_names(row.names)
         self.known.fetched(url, at, names, content=content)
-        learner = self.learners.get(host_of(url))
-        if learner is None:
-            learner = self.learners[host_of(url)] = Learner(host_of(url), identity=self.policy)
         explored, instead = ("", "") if skip is None else (skip.rule, skip.known_url)
-        learner.observe([Page(url, content, row.words, names, at, explored, instead)])
-        if learner.due():
-            rules = learner.learn(at)
-            if rules is not None:
-                self.known.load(rules)
+        self._learn(Page(url, content, row.words, names, at, explored, instead), host_of(url))
+
+    def _learn(self, page: Page, host: str) -> None:
+        """Show a page to its host's learner and to that of its group, and take what they say."""
+        learner = self.learners.get(host)
+        if learner is None:
+            learner = self.learners[host] = Learner(host, identity=self.policy)
+        learner.observe([page])
+        if learner.due() and learner.learn(page.fetched_at) is not None:
+            self._load(host, page.fetched_at)
+        group = self.groups.setdefault(registrable(host), Group(registrable(host), self.policy))
+        mirrors = group.observe(page)
+        if mirrors is not None and mirrors.due() and mirrors.learn(page.fetched_at) is not None:
+            self._load(group.name, page.fetched_at)
+
+    def _load(self, host: str, version: int) -> None:
+        """Put the rules of a host to use, and those that span the hosts of its domain where it is named by it."""
+        group = self.groups.get(host)
+        both = (None if group is None else group.learner, self.learners.get(host))
+        rules = tuple(rule for learner in both if learner is not None for rule in learner.rules)
+        self.known.load(RuleSet(host, version, rules))
+
+    def rules(self) -> int:
+        """Return how many rules are in use."""
+        mirrors = [group.learner for group in self.groups.values() if group.learner is not None]
+        return sum(len(learner.rules) for learner in (*self.learners.values(), *mirrors))
 
 
 def replay(
@@ -162,6 +183,6 @@ def report(run: Replay, rows: Sequence[CrawlRow], seconds: float) -> dict[str, A
         "reduction": round(run.skips / max(1, len(rows)), 4),
         "skip_precision": round(run.right / run.skips, 4) if run.skips else 1.0,
         "lost_contents": round(len(contents - run.fetched) / max(1, len(contents)), 6),
-        "rules": sum(len(learner.rules) for learner in run.learners.values()),
+        "rules": run.rules(),
         "urls_per_second": round(len(rows) / max(seconds, 1e-9)),
     }

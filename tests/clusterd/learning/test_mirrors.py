@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.mirrors import MirrorLearner, site_of
+from clusterd.learning.replay import CrawlRow, replay
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skips import KnownPages
 
@@ -149,3 +150,15 @@ def test_thousands_of_names_cost_no_more_than_some_dozens() -> None:
 def test_a_site_is_scheme_and_host() -> None:
     assert site_of("http://127.0.0.1:80/") == "http://127.0.0.1:80"
     assert site_of("https://example.com") == "https://example.com"
+
+
+def test_a_replayed_crawl_of_a_site_and_its_mirror_fetches_each_content_once_more_or_less() -> None:
+    rows = [
+        CrawlRow(f"http://{host}/docs/page{n}", n) for n in range(300) for host in ("example.com", "www.example.com")
+    ]
+
+    found = replay(rows, explore=0)
+
+    assert found["lost_contents"] == 0
+    assert found["skip_precision"] == 1
+    assert found["skipped"] > 250

@@ -41,6 +41,8 @@ DAEMON_PATIENCE: Final = 30.0
 DAEMON_LOOK: Final = 0.1
 #: Seconds that publishing may take before Kafka or Redis counts as unreachable.
 PUBLISH_TIMEOUT: Final = 60.0
+#: The same for one rule set.
+ANNOUNCE_TIMEOUT: Final = 30.0
 
 
 class Services:
@@ -83,7 +85,10 @@ class Services:
         """Return the rules of all hosts; what changes is published."""
         from clusterd.learning.rulebook.opening import open_rulebook
 
-        rules = open_rulebook(self.redis, self.config.redis_prefix, self.publisher.publish)
+        publisher = self.publisher
+        rules = open_rulebook(
+            self.redis, self.config.redis_prefix, publisher.publish, lambda: publisher.flush(ANNOUNCE_TIMEOUT)
+        )
         self._stack.callback(rules.close)
         return rules
 

@@ -231,6 +231,24 @@ def test_a_set_that_was_saved_but_not_announced_is_announced_by_the_next(serve: 
     assert offered.version == 1
 
 
+def test_a_set_that_did_not_arrive_is_published_again(book: RuleBook, log: Log) -> None:
+    # Given a worker that dies after it has published a set, before that has arrived
+    def die() -> None:
+        raise Unreachable("the log has not taken it")
+
+    dying = RuleService(book, lambda topic, key, value: None, flush=die, make_learner=SidLearner)
+    dying.observe(duplicates())
+    with pytest.raises(Unreachable):
+        dying.learn_due(now=1)
+    dying.close()
+    # When another goes on, then it is published again, once
+    following = RuleService(book, log.publish, make_learner=SidLearner)
+    following.learn_due(now=2)
+    following.observe([sketch(f"http://{HOST}/new", 55)])
+    following.learn_due(now=3)
+    assert [rules.version for rules in log.sets] == [1]
+
+
 def test_a_rule_that_a_watched_page_contradicts_is_retired_by_itself(serve: Serve, log: Log) -> None:
     service = serve()
     service.observe(duplicates())

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+import redis
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.contract import Entry, HostRules, RuleBook, Turn
 from clusterd.learning.rulebook.memory import MemoryRuleBook
@@ -168,6 +169,38 @@ def test_figures_change_without_a_new_version(book: RuleBook) -> None:
     book.save(state(1, rule("r1")), book.load(HOST))
     assert book.save(state(1, replace(rule("r1"), support=10)), book.load(HOST))
     assert book.load(HOST).entries["r1"].rule.support == 10
+
+
+def test_a_change_that_needs_no_new_version_is_not_overwritten_either(book: RuleBook) -> None:
+    # Given a rule that the learner has retired, and two that change its host at once
+    gone = replace(rule("r1"), state="retired")
+    retired = HostRules(RuleSet(HOST, 1, ()), {"r1": Entry(gone, (Turn(1, "retired", "relearned"),))})
+    assert book.save(retired, book.load(HOST))
+    learner, operator = book.load(HOST), book.load(HOST)
+    # When the operator retires it for good, then what the learner read before is not believed
+    barred = HostRules(operator.rules, {"r1": Entry(gone, (Turn(2, "retired", "hand"),))})
+    assert book.save(barred, operator)
+    assert not book.save(learner, learner)
+    assert book.load(HOST).entries["r1"].last.by == "hand"
+
+
+def test_what_was_announced_is_remembered(book: RuleBook) -> None:
+    assert book.announced(HOST) == 0
+    book.save(state(7, rule("r1")), book.load(HOST))
+    assert book.announced(HOST) == 0
+    book.note_announced(HOST, 7)
+    assert book.announced(HOST) == 7
+    assert book.load(HOST) == state(7, rule("r1"))
+
+
+def test_a_log_that_was_rewritten_whole_still_expires(redis_url: str, prefix: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        book = RedisRuleBook(client, prefix)
+        book.add_pages({HOST: [page(1), page(2)]})
+        assert book.rewrite(HOST, book.evidence(HOST).mark, [page(2)])
+        keys = [key for key in client.scan_iter(f"{prefix}rb:*") if not key.endswith(b"changed")]
+        assert len(keys) == 2
+        assert all(client.ttl(key) > 0 for key in keys)
 
 
 def test_an_id_that_is_dropped_is_not_found(book: RuleBook) -> None:

@@ -3,7 +3,7 @@
 Everything is kept per host and one host's pages reach nothing of another's, but for mirrors within one registrable
 domain (`groups`). Every write may be repeated after a crash
 (at-least-once delivery): pages seen again replace what was known of their URL, skips are counted once, and a rule set
-is saved by compare-and-set on its version, so that of two workers that learned at once only one is believed.
+is saved by compare-and-set on its revision, so that of two that change it at once the second looks again.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class HostRules:
 
     rules: RuleSet
     entries: Mapping[str, Entry] = field(default_factory=dict)
+    #: How often it had been saved when it was loaded; set by the book.
+    revision: int = field(default=0, compare=False)
 
     @classmethod
     def empty(cls, host: str) -> HostRules:
@@ -135,9 +137,9 @@ class RuleBook(Protocol):
         ...
 
     def save(self, state: HostRules, before: HostRules) -> bool:
-        """Store a host's rules where the stored version is still that of ``before``; False where it is another.
+        """Store a host's rules where nobody has saved any since ``before`` was loaded; False where somebody has.
 
-        The version stays where only figures changed, and rises where the crawlers must be told (`turns`).
+        The version stays where nothing that is published changed, and rises where the crawlers must be told (`turns`).
         """
         ...
 
@@ -155,6 +157,14 @@ class RuleBook(Protocol):
 
     def offer(self, rules: RuleSet) -> None:
         """Put a rule set where crawlers load it from at their start, unless a later version lies there already."""
+        ...
+
+    def note_announced(self, host: str, version: int) -> None:
+        """Note that a version of a host's rules has arrived in the log."""
+        ...
+
+    def announced(self, host: str) -> int:
+        """Return the version of a host's rules that is known to have arrived in the log, 0 where none is."""
         ...
 
     def hosts(self) -> list[str]:

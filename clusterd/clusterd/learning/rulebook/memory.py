@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import RuleSet
@@ -33,6 +33,7 @@ class MemoryRuleBook:
         self._leases: dict[str, tuple[str, float]] = {}
         self._hosts: dict[str, HostRules] = {}
         self._offers: dict[str, RuleSet] = {}
+        self._announced: dict[str, int] = {}
         self._sites: dict[str, set[str]] = {}
         self._skips: deque[SkipReport] = deque(maxlen=skips_limit)
         self._seen: deque[set[SkipReport]] = deque([set(), set()], maxlen=2)
@@ -104,11 +105,11 @@ class MemoryRuleBook:
         return self.load(host).rules.version
 
     def save(self, state: HostRules, before: HostRules) -> bool:
-        """Store a host's rules where the stored version is still that of ``before``."""
+        """Store a host's rules where nobody has saved any since ``before`` was loaded."""
         host = state.rules.host
-        if self.version(host) != before.rules.version:
+        if self.load(host).revision != before.revision:
             return False
-        self._hosts[host] = state
+        self._hosts[host] = replace(state, revision=before.revision + 1)
         return True
 
     def offer(self, rules: RuleSet) -> None:
@@ -128,6 +129,14 @@ class MemoryRuleBook:
     def offered(self, host: str) -> RuleSet | None:
         """Return what crawlers would load."""
         return self._offers.get(host)
+
+    def note_announced(self, host: str, version: int) -> None:
+        """Note that a version of a host's rules has arrived in the log."""
+        self._announced[host] = version
+
+    def announced(self, host: str) -> int:
+        """Return the version of a host's rules that is known to have arrived in the log."""
+        return self._announced.get(host, 0)
 
     def hosts(self) -> list[str]:
         """Return the hosts of which rules are known."""

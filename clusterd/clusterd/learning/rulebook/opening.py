@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from clusterd_consumer.redis_connection import Client
 
 from clusterd.learning.rulebook.redis import RedisRuleBook
@@ -9,6 +11,8 @@ from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.rulebook.sharing import Publish
 
 
-def open_rulebook(client: Client, prefix: str, publish: Publish | None) -> RuleService:
+def open_rulebook(
+    client: Client, prefix: str, publish: Publish | None, flush: Callable[[], None] = lambda: None
+) -> RuleService:
     """Return the rule service over the book on this Redis or Redis Cluster."""
-    return RuleService(RedisRuleBook(client, prefix), publish)
+    return RuleService(RedisRuleBook(client, prefix), publish, flush=flush)

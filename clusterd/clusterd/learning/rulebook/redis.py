@@ -4,7 +4,8 @@
     <prefix>rb:{host}:meta     HASH    generation: times the log was rewritten; pages: pages in it;
                                        shared: fetch time up to which they were published to the crawls
     <prefix>rb:{host}:lease    STRING  who learns the host, expires by itself
-    <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`)
+    <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`), revision: times saved;
+                                       announced: the version that has arrived in the log
     <prefix>rb:{host}:sites    SET     scheme and host of the sites of a group, which is named by its domain
     <prefix>rb:changed         HASH    host with evidence that no learner has looked at → times added to
     <prefix>rb:ids             HASH    rule id → host
@@ -131,10 +132,10 @@ class RedisRuleBook:
     @translated()
     def load(self, host: str) -> HostRules:
         """Return what the book holds of a host's rules."""
-        rules, entries = self._client.hmget(self._key(host, "book"), "rules", "entries")
+        rules, entries, revision = self._client.hmget(self._key(host, "book"), "rules", "entries", "revision")
         if rules is None:
             return HostRules.empty(host)
-        return HostRules(rules_from_bytes(rules), entries_from_bytes(entries))
+        return HostRules(rules_from_bytes(rules), entries_from_bytes(entries), int(revision or 0))
 
     @translated()
     def version(self, host: str) -> int:
@@ -143,7 +144,7 @@ class RedisRuleBook:
 
     @translated()
     def save(self, state: HostRules, before: HostRules) -> bool:
-        """Store a host's rules where the stored version is still that of ``before``.
+        """Store a host's rules where nobody has saved any since ``before`` was loaded.
 
         Ids are added first and taken away last: a crash in between leaves ids too many, which the next save repeats.
         """
@@ -152,8 +153,7 @@ class RedisRuleBook:
         if added:
             self._client.hset(ids, mapping=dict.fromkeys(added, host))
         rules, entries = rules_to_bytes(state.rules), entries_to_bytes(state)
-        versions = (before.rules.version, state.rules.version)
-        if not self._run("save", (self._key(host, "book"),), *versions, rules, entries):
+        if not self._run("save", (self._key(host, "book"),), before.revision, state.rules.version, rules, entries):
             return False
         dropped = [rule for rule in before.entries if rule not in state.entries]
         if dropped:
@@ -180,6 +180,16 @@ class RedisRuleBook:
         """Return the rule set that crawlers would load now."""
         found = self._client.hget(f"{self._prefix}rules", host)
         return None if found is None else rules_from_bytes(found)
+
+    @translated()
+    def note_announced(self, host: str, version: int) -> None:
+        """Note that a version of a host's rules has arrived in the log."""
+        self._client.hset(self._key(host, "book"), "announced", version)
+
+    @translated()
+    def announced(self, host: str) -> int:
+        """Return the version of a host's rules that is known to have arrived in the log."""
+        return int(self._client.hget(self._key(host, "book"), "announced") or 0)
 
     @translated()
     def hosts(self) -> list[str]:

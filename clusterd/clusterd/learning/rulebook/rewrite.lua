@@ -1,7 +1,8 @@
 #!lua
 -- rewrite(log, meta; generation, blocks replaced, pages replaced, pages given, block…) → 1 done, 0 rewritten by another
 --
--- What was appended since the mark stays behind the new blocks.
+-- What was appended since the mark stays behind the new blocks. The log lives as long as it would have: where all its
+-- blocks are replaced, Redis forgets when it was to expire.
 --
 -- KEYS[1]  <prefix>rb:{host}:log    LIST  blocks of pages (format in evidence.py), oldest first
 -- KEYS[2]  <prefix>rb:{host}:meta   HASH  generation (times the log was rewritten), pages
@@ -9,9 +10,13 @@ local generation = redis.call('HGET', KEYS[2], 'generation') or '0'
 if generation ~= ARGV[1] then
   return 0
 end
+local left = redis.call('PTTL', KEYS[1])
 redis.call('LTRIM', KEYS[1], ARGV[2], -1)
 for i = #ARGV, 5, -1 do
   redis.call('LPUSH', KEYS[1], ARGV[i])
+end
+if left > 0 then
+  redis.call('PEXPIRE', KEYS[1], left)
 end
 redis.call('HINCRBY', KEYS[2], 'generation', 1)
 redis.call('HINCRBY', KEYS[2], 'pages', ARGV[4] - ARGV[3])

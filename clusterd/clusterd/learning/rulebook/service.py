@@ -5,7 +5,8 @@ Learning a host (`RuleService.learn_due`) is done by one worker at a time, which
 1. its learner is brought up to date with the evidence log, and with what was decided without it;
 2. where the evidence changed enough, it learns; the rules that watched pages contradict are told apart;
 3. what both say is merged into the book by compare-and-set, and tried again where another change came first;
-4. the new rule set is offered to crawlers that start later, and published to those that run;
+4. the new rule set is offered to crawlers that start later, published to those that run, and noted as announced when
+   it has arrived in the log;
 5. where it has live rules, its pages are shared with the crawls (`sharing`);
 6. the host is taken off the list of changed ones, unless evidence has come since.
 
@@ -67,11 +68,14 @@ class RuleService:
         book: RuleBook,
         publish: Publish | None = None,
         *,
+        flush: Callable[[], None] = lambda: None,
         make_learner: Callable[[str], HostLearner] = _learner,
         evidence_limit: int = EVIDENCE_LIMIT,
     ) -> None:
         self.book = book
         self._publish = publish
+        #: Returns when what was published has arrived, raises `Unreachable` where it has not.
+        self._flush = flush
         self._limit = evidence_limit
         self._recalls = Recalls(make_learner)
         self._groups = Groups(book)
@@ -210,7 +214,9 @@ class RuleService:
             return None
         self._leased.add(lease)
         try:
-            return self._relearn(group, self._groups.caught_up(group), now, spans=True)
+            recall = self._groups.caught_up(group)
+            self._announce_again(group)
+            return self._relearn(group, recall, now, spans=True)
         except Exception as error:
             self._groups.recalls.forget(group)
             if isinstance(error, Unreachable):
@@ -247,9 +253,8 @@ class RuleService:
         recall.show(evidence.pages)
         recall.mark = evidence.mark
         if recall.version != self.book.version(host):
-            state = self.book.load(host)
-            recall.tell(state)
-            self._announce_again(state.rules)
+            recall.tell(self.book.load(host))
+            self._announce_again(host)
         return recall
 
     def _cut(self, host: str) -> tuple[Recall, Evidence]:
@@ -295,13 +300,14 @@ class RuleService:
         self.book.offer(rules)
         if self._publish is not None:
             self._publish(topics.RULES, rules.host.encode(), rules_to_bytes(rules))
+            self._flush()
+            self.book.note_announced(rules.host, rules.version)
         log.info("rules of %s: version %d, %d in force", rules.host, rules.version, len(rules.rules))
 
-    def _announce_again(self, rules: RuleSet) -> None:
+    def _announce_again(self, host: str) -> None:
         """Announce a set that was saved by a worker that died before it could say so."""
-        offered = self.book.offered(rules.host)
-        if rules.version > (offered.version if offered else 0):
-            self._announce(rules)
+        if self.book.version(host) > self.book.announced(host):
+            self._announce(self.book.load(host).rules)
 
 
 def _lease_of(group: str) -> str:

@@ -262,6 +262,19 @@ def test_the_position_is_kept_with_the_state(opened: Opened) -> None:
         assert opened().position() == {"0": "12", "1": "8"}
 
 
+def test_a_large_batch_goes_part_by_part_and_ends_as_small_ones(opened: Opened) -> None:
+    crawl = World(seed=3, urls=60).crawl(400)
+    index, small = opened(), MemoryIndex()
+    told = index.apply(crawl, {"0": "480"})
+    expected_of = [one for start in range(0, len(crawl), 64) for one in small.apply(crawl[start : start + 64])]
+    assert [(one.url, one.fetched_at, one.new, one.changed, one.identity) for one in told] == [
+        (one.url, one.fetched_at, one.new, one.changed, one.identity) for one in expected_of
+    ]
+    assert index.position() == {"0": "480"}
+    settled(index)
+    assert partition(index) == expected(crawl)
+
+
 def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefix: str) -> None:
     RedisIndex(redis_url, prefix).close()
     with pytest.raises(WrongInput, match="scheme"):

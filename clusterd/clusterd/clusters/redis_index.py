@@ -1,8 +1,8 @@
 """The index on one Redis or on a Redis Cluster, safe with many writers.
 
-A batch takes three calls: `register` (home shard: versions, texts, contents), `propose` (every shard: sketches,
-postings, candidates), `link` (home shard: verified edges, clusters, position). Between them other workers may do what
-they like; what keeps the partition right:
+A batch of up to `PART` sketches takes three calls: `register` (home shard: versions, texts, contents), `propose` (every
+shard: sketches, postings, candidates), `link` (home shard: verified edges, clusters, position). Between them other
+workers may do what they like; what keeps the partition right:
 
 - Write first, then look up: of two contents posted at once at least one is proposed the other.
 - A content is pending from `register` to `link`. After a crash the log delivers again, and who meets a pending content
@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -52,6 +53,8 @@ LATEST: Final = 2**48 - 1
 MOST: Final = 2**24 - 1
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
+#: Sketches that are applied in one call of each script: the server answers others meanwhile.
+PART: Final = 64
 #: URLs whose superseded versions are looked through in one call.
 CHUNK: Final = 256
 
@@ -110,10 +113,28 @@ class RedisIndex:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
-        """Apply a batch and, with it, remember how far the log was read."""
-        registered = self._register(sketches)
-        verdicts = self._post(sketches, registered)
-        self._link(registered, verdicts, position or {})
+        """Apply a batch and, with it, remember how far the log was read.
+
+        A large one goes part by part: while one is posted, verified and linked, the next is registered.
+        """
+        if len(sketches) <= PART:
+            return self._finish(sketches, self._register(sketches), position or {})
+        parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
+        with ThreadPoolExecutor(1) as second:
+            going: list[Future[list[Outcome]]] = []
+            for part in parts:
+                if len(going) > 1:
+                    going[-2].result()
+                going.append(second.submit(self._finish, part, self._register(part), {}))
+        outcomes = [outcome for part in going for outcome in part.result()]
+        self._link([], {}, position or {})
+        return outcomes
+
+    def _finish(
+        self, sketches: Sequence[Sketch], registered: Sequence[Registered], position: Mapping[str, str]
+    ) -> list[Outcome]:
+        """Post, verify and link what was registered."""
+        self._link(registered, self._post(sketches, registered), position)
         return [self._outcome(sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:

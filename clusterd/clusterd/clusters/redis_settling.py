@@ -36,8 +36,8 @@ MOVES: Final = 500
 BUILT: Final = 64
 #: Ghosts withdrawn in one call.
 GHOSTS: Final = 32
-#: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message again
-#: within seconds (Kafka's session timeout); one that was thrown away never comes, and must not keep `settle` busy.
+#: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
+#: again within seconds (Kafka's session timeout); one that was lost never comes, and must not keep `settle` busy.
 PATIENCE: Final = 600.0
 
 

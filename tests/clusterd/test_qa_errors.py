@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
+import uuid
 from dataclasses import fields
 from pathlib import Path
 
@@ -99,3 +105,38 @@ def test_following_ends_in_order_when_asked(redis_url: str, prefix: str, tmp_pat
     finally:
         follower.kill()
     assert (follower.returncode, said) == (0, b"stopped\n")
+
+
+@pytest.mark.parametrize("words", [("alerts",), ("changes",), ("find-lost", "--all"), ("clusters",), ("status",)])
+def test_a_terminal_of_80_columns_is_enough(swept: dict[str, str], tmp_path: Path, words: tuple[str, ...]) -> None:
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [sys.executable, "-m", "clusterd", *words]
+    done = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, env=swept)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, b"")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r", "").split("\n")
+    assert max(map(len, lines)) <= 80
+    if words != ("status",):
+        assert any("http://s.example/new/1" in line for line in lines) or words == ("changes",)
+
+
+def test_a_pipe_gets_no_escapes(swept: dict[str, str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "clusterd", "clusters"]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=swept | {"FORCE_COLOR": "1"}, check=True)
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def swept(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the environment of a store that has seen two sweeps of a host; one page has moved."""
+    folder = tmp_path_factory.mktemp("swept")
+    environment = {**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": f"t{uuid.uuid4().hex[:10]}:"}
+    for label, name in (("2026-01-01", "old"), ("2026-02-01", "new")):
+        text = " ".join(f"word{n}" for n in range(80))
+        (folder / "p.jsonl").write_text(json.dumps({"url": f"http://s.example/{name}/1", "text": text}) + "\n")
+        command = [sys.executable, "-m", "clusterd", "ingest", "p.jsonl", "--sweep", label]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
+    return environment

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from clusterd.config import Config
 from clusterd.services import open_services, publish_sketches, see_through
+from clusterd_crawler.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.redis_client import connect, embedded_url
 from clusterd_crawler.sketch import TEXT
 
 TWEETS = {1: "just setting up my twttr", 2: "RT just setting up my twttr today", 3: "hello", 4: "hello"}
@@ -115,3 +117,21 @@ def test_a_question_works_off_what_waits(redis_url: str, prefix: str, typed: Typ
     assert json.loads(done.stdout)["size"] == 3
     assert done.stderr == "3 messages wait and no daemon runs: working them off\n"
     assert typed("clusters").stderr == ""
+
+
+def test_the_daemon_of_a_crawl_works_on_the_crawls_store_whatever_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("REDIS_URL", "CLUSTERD_REDIS"):
+        monkeypatch.setenv(name, "redis://127.0.0.1:1")
+    daemon = EmbeddedDaemon(tmp_path / "data", "own:")
+    daemon.start()
+    try:
+        client = connect(embedded_url(tmp_path / "data"))
+        deadline = time.monotonic() + 20
+        while not client.exists("own:daemons") and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert client.exists("own:daemons")
+        client.close()
+    finally:
+        daemon.stop()

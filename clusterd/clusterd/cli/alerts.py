@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -34,11 +36,17 @@ def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
     if not follow:
         with invocation.caught_up() as services:
             empty = "no alerts" + ("" if since is None else f" since {since}")
-            invocation.show(map(asdict, services.alerts.since(at or 0)), COLUMNS, empty=empty)
+            found = services.alerts.since(at or 0)
+            first = next(found, None)
+            if first is not None and sys.stdout.isatty() and not invocation.json:
+                for alert in chain([first], found):
+                    invocation.emit(asdict(alert), told(alert))
+            else:
+                invocation.show(map(asdict, chain([first] if first else [], found)), COLUMNS, empty=empty)
         return
     with until_asked() as stop, invocation.services() as services:
         for alert in services.alerts.follow(at, stop):
-            invocation.emit(asdict(alert), line(alert))
+            invocation.emit(asdict(alert), told(alert))
             if stop.is_set():
                 break
     if not invocation.json:
@@ -74,7 +82,8 @@ def moment(given: str) -> int:
     return max(0, round((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
-def line(alert: Alert) -> str:
-    """Return an alert on one line, for people."""
-    match = f"  {alert.resemblance:.2f} {alert.match}" if alert.match else ""
-    return f"{alert.at}  {alert.event:<6}  {alert.policy} {alert.cluster} ({alert.size})  {alert.url}{match}"
+def told(alert: Alert) -> str:
+    """Return an alert for people: on a terminal one address a line, in a pipe all on one."""
+    gap = "\n  " if sys.stdout.isatty() else "  "
+    match = f"{gap}{alert.resemblance:.3f}  {alert.match}" if alert.match else ""
+    return f"{alert.at}  {alert.event:<6}  {alert.cluster} ({alert.size} pages){gap}{alert.url}{match}"

@@ -50,6 +50,8 @@ SHARED: Final = {
     "--debug": False,
 }
 
+SHARED_HELP: Final = f"Also the options of every command: {', '.join(SHARED)} (see clusterd --help)."
+
 
 def hoist(arguments: list[str]) -> list[str]:
     """Move the options of every command to the front of the line; what follows ``--`` stays as it is."""
@@ -98,6 +100,9 @@ class Commands(click.Group):
             return None
         module = import_module(f"clusterd.cli.{COMMANDS[cmd_name][0]}")
         found = [v for v in vars(module).values() if isinstance(v, click.Command) and v.name == cmd_name]
+        for command in found:
+            if SHARED_HELP not in (command.epilog or ""):
+                command.epilog = f"{SHARED_HELP}\n\n{command.epilog or ''}"
         return found[0] if found else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

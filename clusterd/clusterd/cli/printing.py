@@ -13,6 +13,9 @@ from typing import Any, Final
 
 #: Members of a cluster that a table names; ``--json`` gives all.
 SHOWN_MEMBERS: Final = 3
+#: Cells longer than this are folded on a terminal, down to columns of this many characters.
+FOLDED: Final = 30
+NARROWEST: Final = 12
 
 Record = Mapping[str, Any]
 
@@ -95,15 +98,32 @@ def _draw(rows: list[list[str]], columns: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(markup=False, highlight=False)
+    widths = [max(len(column), *(len(row[n]) for row in rows)) for n, column in enumerate(columns)]
+    if sum(NARROWEST if width > FOLDED else width for width in widths) + 2 * len(columns) > console.width:
+        _stack(rows, columns)
+        return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for number, column in enumerate(columns):
         numeric = all(_is_number(row[number]) for row in rows)
         table.add_column(
-            column.replace("_", " "), justify="right" if numeric else "left", overflow="fold", no_wrap=numeric
+            column.replace("_", " "),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=widths[number] <= FOLDED,
         )
     for row in rows:
         table.add_row(*row)
-    Console(markup=False, highlight=False).print(table)
+    console.print(table)
+
+
+def _stack(rows: list[list[str]], columns: Sequence[str]) -> None:
+    """Print a record below the other, each field on its line: for tables that are too wide for a terminal."""
+    width = max(map(len, columns))
+    for row in rows:
+        for column, text in zip(columns, row, strict=True):
+            write_line(f"{column:<{width}}  {text}")
+        write_line("")
 
 
 def _plain(rows: list[list[str]], columns: Sequence[str]) -> None:

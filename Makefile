@@ -23,7 +23,7 @@ lint: setup  ## format, style, types, one-way imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 bench: setup  ## the peers and clusterd in the same run: .bench/results.json
 	$(BIN)/python -m benchmarks

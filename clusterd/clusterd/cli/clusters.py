@@ -30,9 +30,11 @@ def clusters(invocation: Invocation, policy: str, min_size: int, host: str | Non
     with invocation.caught_up() as services:
         check_policy(services.index, policy)
         found = services.index.clusters(policy, min_size, host)
-        invocation.show(
-            map(cluster_record, found), CLUSTER_COLUMNS, empty="no clusters yet; clusterd ingest brings in pages"
-        )
+        empty = "no clusters yet; clusterd ingest brings in pages"
+        if services.index.counts()["documents"]:
+            where = f" of {host} (a host is named with its port, if it has one)" if host else ""
+            empty = f"no clusters of {min_size} pages and more under the policy {policy}{where}"
+        invocation.show(map(cluster_record, found), CLUSTER_COLUMNS, empty=empty)
 
 
 @click.command("cluster")

@@ -53,7 +53,9 @@ def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
     """List the rules in force, host by host, in the order in which they are applied."""
     with caught_up(invocation) as (_, book):
         found = map(rule_record, book.rules(host or "", every=every))
-        invocation.show(found, COLUMNS, empty="no rules yet; they are learned from the pages that clusterd has seen")
+        none = f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)"
+        empty = none if host else "no rules yet; they are learned from the pages that clusterd has seen"
+        invocation.show(found, COLUMNS, empty=empty)
 
 
 @rules.command("show")

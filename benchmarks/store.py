@@ -79,10 +79,10 @@ def _stream(url: str, prefix: str, sketches: Sequence[Sketch], batch: int) -> tu
     """Stream sketches into an index; return documents/s, and the CPU of this process and of Redis, us a document."""
     index = RedisIndex(url, prefix)
     with redis.Redis.from_url(url) as client:
-        before, began, at = _cpu(client), time.process_time(), time.perf_counter()
+        before, began, at = cpu(client), time.process_time(), time.perf_counter()
         feed(index, sketches, batch)
         seconds, mine = time.perf_counter() - at, time.process_time() - began
-        server = _cpu(client) - before
+        server = cpu(client) - before
     index.close()
     count = len(sketches)
     return count / seconds, mine / count * 1e6, server / count * 1e6
@@ -104,7 +104,8 @@ def feed(index: RedisIndex, sketches: Sequence[Sketch], batch: int, in_flight: i
         pass
 
 
-def _cpu(client: redis.Redis) -> float:
+def cpu(client: redis.Redis) -> float:
+    """Return the seconds of CPU that a Redis has used."""
     info: dict[str, Any] = client.info("cpu")
     return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 

@@ -106,18 +106,13 @@ class Settler:
         return True
 
     def _dismiss(self) -> bool:
-        """Dismiss a few ghosts; stop where one leaves a search, which comes first."""
+        """Dismiss a few ghosts, up to one that leaves a search: that comes first."""
         entries = [int(entry) for entry in self._home.command("LRANGE", "g", 0, GHOSTS - 1)]
         stored = self._lists.sketches({entry >> 8 for entry in entries})
         keys = {e >> 8: keys_of(stored[e >> 8], e & 255, self._scheme) for e in entries if stored[e >> 8]}
         if keys:
             self._lists.withdraw(keys)
-        dismissed = False
-        for entry in entries:
-            dismissed |= self._held(self._home.run(DISMISS, self._token, entry, self._patience)) == 1
-            if self._home.command("LLEN", "tasks"):
-                break
-        return dismissed
+        return bool(entries) and self._held(self._home.run(DISMISS, self._token, self._patience, *entries)) > 0
 
     def _build(self, policies: Sequence[Policy]) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""

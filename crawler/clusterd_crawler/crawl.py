@@ -37,6 +37,7 @@ from clusterd_crawler.rule_changes import RuleChanges
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipped import SkippedDuplicate
 from clusterd_crawler.skips import KnownPages, Skip
+from clusterd_crawler.soft_errors import is_soft_error
 from clusterd_crawler.spool import Spool
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.under_way import UnderWay
@@ -241,7 +242,7 @@ class Crawl:
         self._reporter.report(SkipReport(url, skip.rule, skip.key, skip.known_url, now(), self.id))
         old = self._kept.add(kept)
         if old:
-            self._loop.start(run_in_thread(self._kept.spill, old))
+            self._loop.start(self._changes.spill(old))
         self._announce(
             signals.request_skipped,
             request=kept.request,
@@ -286,7 +287,9 @@ class Crawl:
         url, at = response.url.partition("#")[0], now()
         explored = self._explored.pop(url, None)
         if "cached" in response.flags:
-            self._decisions.fetched(url, at)
+            # It was sketched when it was fetched; caches keep error pages too.
+            good = 200 <= response.status < 300 and not is_soft_error(response.body)
+            self._decisions.fetched(url, at, good=good)
         elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
@@ -357,6 +360,8 @@ class Crawl:
         self._counted = counts
         if self._reporter.shortened:
             self._stats.set_value("clusterd/shortened", self._reporter.shortened)
+        if self._kept.forgotten:
+            self._stats.set_value("clusterd/forgotten", self._kept.forgotten)
 
 
 def now() -> int:

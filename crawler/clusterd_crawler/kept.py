@@ -2,17 +2,21 @@
 
 The latest `MEMORY` requests stay as they are; older ones are written to one file a rule, each as a pickled
 ``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. A request whose
-callback is no method of the spider cannot be written and is forgotten. The files go with the crawl.
+callback is no method of the spider cannot be written and is forgotten, and counted (``clusterd/forgotten``). The files
+go with the crawl.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 import struct
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -45,6 +49,8 @@ class Kept:
         self._memory = memory
         self._held: deque[KeptOut] = deque()
         self._spilled: dict[str, int] = {}
+        #: Held while a file is written or read.
+        self._disk = threading.Lock()
         #: Requests that could neither be held nor written.
         self.forgotten = 0
 
@@ -71,28 +77,30 @@ class Kept:
 
     def spill(self, old: list[KeptOut]) -> None:
         """Write requests to the disk."""
-        for kept in old:
-            try:
-                packed = pickle.dumps(kept.request.to_dict(spider=self._spider))
-                if len(packed) > self._disk_bytes:
-                    raise OSError("the limit is reached")
-                with self._path(kept.rule).open("ab") as file:
-                    file.write(_LENGTH.pack(len(packed), kept.filtered) + packed)
-            except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError):
-                self.forgotten += 1
-                continue
-            self._disk_bytes -= len(packed)
-            self._spilled[kept.rule] = self._spilled.get(kept.rule, 0) + 1
+        with self._disk:
+            for kept in old:
+                try:
+                    packed = pickle.dumps(kept.request.to_dict(spider=self._spider))
+                    packed = _LENGTH.pack(len(packed), kept.filtered) + packed
+                    if len(packed) > self._disk_bytes:
+                        raise OSError("the limit is reached")
+                    _append(self._path(kept.rule), packed)
+                except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError):
+                    self.forgotten += 1
+                    continue
+                self._disk_bytes -= len(packed)
+                self._spilled[kept.rule] = self._spilled.get(kept.rule, 0) + 1
 
     def read(self, rules: Collection[str]) -> list[KeptOut]:
         """Return what these rules kept out and `spill` wrote."""
         found: list[KeptOut] = []
-        for rule in rules:
-            if self._spilled.pop(rule, 0):
-                path = self._path(rule)
-                found.extend(KeptOut(rule, request, filtered) for request, filtered in self._requests(path))
-                self._disk_bytes += path.stat().st_size
-                path.unlink()
+        with self._disk:
+            for rule in rules:
+                if self._spilled.pop(rule, 0):
+                    path = self._path(rule)
+                    found.extend(KeptOut(rule, request, filtered) for request, filtered in self._requests(path))
+                    self._disk_bytes += path.stat().st_size
+                    path.unlink()
         return found
 
     def close(self) -> None:
@@ -111,6 +119,19 @@ class Kept:
             while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
                 size, filtered = _LENGTH.unpack(head)
                 yield request_from_dict(pickle.loads(file.read(size)), spider=self._spider), bool(filtered)
+
+
+def _append(path: Path, packed: bytes) -> None:
+    """Write a record; where the disk is full, what was half-written is cut off, so that the next one can be read."""
+    whole = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("ab", buffering=0) as file:
+            if file.write(packed) < len(packed):
+                raise OSError("the disk is full")
+    except OSError:
+        with suppress(OSError):
+            os.truncate(path, whole)
+        raise
 
 
 def under(kept: KeptOut, rule: str) -> KeptOut:

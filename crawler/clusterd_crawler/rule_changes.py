@@ -50,6 +50,8 @@ class RuleChanges:
         self._announce = announce
         self._now = now
         self._in_use: dict[str, InUse] = {}
+        #: Rules that were in use and are not any more.
+        self._gone: set[str] = set()
         self._waiting: deque[RuleSet] = deque()
         self._working = False
 
@@ -81,6 +83,7 @@ class RuleChanges:
         after = InUse(rules.version, frozenset(live), frozenset(rules.unskip))
         self._in_use[rules.host] = after
         gone = before.rules - after.rules
+        self._gone = (self._gone | gone) - after.rules
         self._tell(rules, [live[rule] for rule in sorted(after.rules - before.rules)], sorted(gone))
         if after.unskip - before.unskip:
             gone |= after.rules
@@ -94,6 +97,13 @@ class RuleChanges:
         for name in gone:
             self._announce(signals.rule_retired, rule=name, reason=reasons.get(name, "replaced"), host=rules.host)
 
+    async def spill(self, old: list[KeptOut]) -> None:
+        """Have requests written to the disk; those whose rule was withdrawn meanwhile are decided anew."""
+        await run_in_thread(self._kept.spill, old)
+        gone = frozenset(self._gone & {kept.rule for kept in old})
+        if gone:
+            await self._reconsider(gone)
+
     async def _reconsider(self, gone: frozenset[str]) -> None:
         """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
         kept_out = self._kept.take(gone)
@@ -102,7 +112,9 @@ class RuleChanges:
         for number, kept in enumerate(kept_out, start=1):
             skip = self._decisions.decide(kept.request.url, self._now())
             if skip is not None and not skip.explore:
-                self._kept.add(under(kept, skip.rule))
+                old = self._kept.add(under(kept, skip.rule))
+                if old:
+                    await run_in_thread(self._kept.spill, old)
             else:
                 self._fetch(kept)
             if number % AT_ONCE == 0:

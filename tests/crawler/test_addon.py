@@ -129,6 +129,20 @@ def test_the_http_cache_keeps_its_own_counsel(
     assert site.hits["/page/1"] == 1
 
 
+@pytest.mark.parametrize("error", ["/slow/1?bad=1", "/soft?bad=1"])
+def test_no_skip_rests_on_an_error_page_of_the_http_cache(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path, error: str
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    steps = [error, {"pause": 0.3}, f"{error}&sid=a"]
+    for _ in range(2):
+        done = crawl(tmp_path, at(site, steps), cached | {"HTTPERROR_ALLOW_ALL": True})
+        assert len(done.paths()) == 2
+        assert done.stat("skipped") == 0
+    assert done.seen[1]["flags"] == ["cached"]
+
+
 def test_robots_txt_and_media_are_not_pages(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,125 @@
+"""Withdrawn rules: whatever they kept out is fetched, however much that is and whenever they are withdrawn."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import scrapy
+from clusterd_crawler.decisions import Decisions
+from clusterd_crawler.event_loop import EventLoop
+from clusterd_crawler.kept import Kept, KeptOut
+from clusterd_crawler.rule_changes import RuleChanges
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
+from clusterd_crawler.skips import KnownPages
+
+HOST = "h.com"
+
+
+def drop(name: str, rule_id: str) -> Rule:
+    key = Key(name=name)
+    return Rule(rule_id, HOST, (Condition(key, "any"),), (Edit(key, "delete"),))
+
+
+class Spider(scrapy.Spider):
+    name = "changes"
+
+
+class Tasks:
+    """The crawl's loop: runs what is started."""
+
+    def __init__(self) -> None:
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def done(self) -> None:
+        while any(not task.done() for task in self.tasks):
+            await asyncio.gather(*self.tasks)
+
+
+class Changing:
+    """Rule changes over real decisions and kept requests."""
+
+    def __init__(self, folder: Path, memory: int) -> None:
+        self.loop = Tasks()
+        self.known = KnownPages(explore=0)
+        self.kept = Kept(Spider(), folder, disk_bytes=10**6, memory=memory)
+        self.fetched: list[str] = []
+        self.changes = RuleChanges(
+            cast(EventLoop, self.loop),
+            Decisions(self.known, 1000),
+            self.kept,
+            lambda kept: self.fetched.append(kept.request.url),
+            lambda signal, **arguments: None,
+            lambda: 5,
+        )
+
+    async def use(self, version: int, *rules: Rule) -> None:
+        self.changes.arrived(RuleSet(HOST, version, rules))
+        await self.loop.done()
+
+
+def kept_out(rule: str, query: str) -> KeptOut:
+    return KeptOut(rule, scrapy.Request(f"http://{HOST}/a?{query}"), filtered=False)
+
+
+def test_what_another_rule_keeps_out_from_now_on_stays_kept_however_much_it_is(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        one, two = drop("s", "one"), drop("s", "two")
+        await changing.use(1, one)
+        for number in range(100):
+            old = changing.kept.add(kept_out("one", f"s={number}"))
+            if old:
+                await changing.changes.spill(old)
+        # When one rule takes another's place, then the new one keeps out what the old one did
+        await changing.use(2, two)
+        assert len(changing.kept) == 100
+        assert changing.fetched == []
+        # And when that is withdrawn too, all is fetched
+        await changing.use(3)
+        assert sorted(changing.fetched) == sorted(f"http://{HOST}/a?s={number}" for number in range(100))
+
+    asyncio.run(scenario())
+
+
+def test_what_is_on_its_way_to_the_disk_when_its_rule_is_withdrawn_is_fetched(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1)
+        await changing.use(1, drop("s", "one"))
+        old = changing.kept.add(kept_out("one", "s=1")) or changing.kept.add(kept_out("one", "s=2"))
+        await changing.use(2)
+        await changing.changes.spill(old)
+        assert sorted(changing.fetched) == [f"http://{HOST}/a?s={number}" for number in (1, 2)]
+
+    asyncio.run(scenario())
+
+
+@contextmanager
+def full_beyond(size: int) -> Iterator[None]:
+    """Refuse to let any file grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_record_that_the_disk_takes_half_of_spoils_no_other(tmp_path: Path) -> None:
+    kept = Kept(Spider(), tmp_path, disk_bytes=10**6)
+    kept.spill([kept_out("r", "s=1")])
+    size = next(tmp_path.rglob("*.requests")).stat().st_size
+    with full_beyond(size + 20):
+        kept.spill([kept_out("r", "s=2")])
+    kept.spill([kept_out("r", "s=3")])
+    assert [found.request.url for found in kept.read({"r"})] == [f"http://{HOST}/a?s={number}" for number in (1, 3)]
+    assert kept.forgotten == 1
+    kept.close()

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.live_sites.process import free_port, running, wait_for
 
 PROGRAM = Path("/usr/share/dokuwiki")
-PAGES = 180
+PAGES = 480
 NAMESPACES = ("alpha", "beta", "gamma")
 
 LOCAL = """<?php

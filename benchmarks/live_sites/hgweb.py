@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.live_sites.process import free_port, running, wait_for
 
-CHANGES = 6
-FILES = 4
+CHANGES = 10
+FILES = 5
 ENVIRONMENT = os.environ | {"HGPLAIN": "1", "HGUSER": "someone", "HGRCPATH": ""}
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
@@ -45,12 +46,13 @@ Handle = tuple[str, str] | tuple[str, str, str] | tuple[int, str]
 REST: Final[Handle] = ("", "")
 #: The key that is the host.
 HOST: Final = Key(start=2)
+_ORDER: Final = attrgetter("order")
 
 
 class CompiledRule:
     """A rule as functions, with the handles that it can be filed under."""
 
-    __slots__ = ("any_of", "checks", "edits", "handles", "id", "order")
+    __slots__ = ("any_of", "checks", "edits", "handles", "id", "order", "plain")
 
     def __init__(self, rule: Rule, order: int) -> None:
         self.id = rule.id
@@ -60,6 +62,8 @@ class CompiledRule:
         self.edits: list[Callable[[Url], Applied]] = [
             compile_edit(edit, rule, patterns) for edit in rule.transformation
         ]
+        #: It only takes query pairs away: what is left of a canonical URL without escapes is canonical.
+        self.plain = all(edit.op == "delete" and _in_query(edit.key) for edit in rule.transformation)
         self.handles = list(_handles(rule))
         #: Where no single handle is needed: handles of which the rule needs one or another.
         self.any_of = list(_any_of(rule))
@@ -76,6 +80,10 @@ class CompiledRule:
                 return done
             changed = done or changed
         return changed
+
+
+def _in_query(key: Key) -> bool:
+    return bool(key.name) and not key.name.startswith(";") and not key.deep and not key.deep_end
 
 
 def _handles(rule: Rule) -> Iterable[Handle]:
@@ -120,44 +128,48 @@ class HostRules:
         for rule in compiled:
             for handle in rule.handles:
                 sizes[handle] = sizes.get(handle, 0) + 1
-        self._filed: dict[Handle, list[CompiledRule]] = {}
+        self._rest: list[CompiledRule] = []
+        self._names: dict[str, list[CompiledRule]] = {}
+        self._pairs: dict[str, dict[str, list[CompiledRule]]] = {}
+        places: dict[int, dict[str, list[CompiledRule]]] = {}
         for rule in compiled:
             rarest = min(rule.handles, key=lambda handle: (sizes[handle], str(handle)), default=REST)
             for handle in [rarest] if rarest != REST else rule.any_of or [REST]:
-                self._filed.setdefault(handle, []).append(rule)
-        used = set(self._filed)
-        self._rest = self._filed.pop(REST, [])
-        self._names = {handle[1] for handle in used if handle[0] == "q"}
-        self._pairs = {handle[1] for handle in used if handle[0] == "v"}
-        self._places = sorted({handle[0] for handle in used if isinstance(handle[0], int)})
+                if handle == REST:
+                    self._rest.append(rule)
+                elif isinstance(handle[0], int):
+                    places.setdefault(handle[0], {}).setdefault(handle[1], []).append(rule)
+                elif len(handle) == 3:
+                    self._pairs.setdefault(handle[1], {}).setdefault(handle[2], []).append(rule)
+                else:
+                    self._names.setdefault(handle[1], []).append(rule)
+        #: (index of a path component, its value → rules).
+        self._places = [(place - 3 if place > 0 else place, places[place]) for place in sorted(places)]
+        #: Whether no rule can apply.
+        self.empty = not compiled
         #: Finds nothing in a URL that has no query key without which none of the rules applies; None where some do.
         self.needed = _needed(compiled)
 
-    def __bool__(self) -> bool:
-        return bool(self._filed or self._rest)
-
     def candidates(self, url: Url) -> list[CompiledRule]:
         """Return the rules that could apply, in order, or none where they are more than `CANDIDATES`."""
-        found: list[CompiledRule] = list(self._rest)
-        filed = self._filed
+        found = self._rest.copy()
         names, pairs = self._names, self._pairs
         if names or pairs:
             for name, value in url.query:
                 if name in names:
-                    found += filed.get(("q", name), ())
+                    found += names[name]
                 if name in pairs:
-                    found += filed.get(("v", name, value or ""), ())
+                    found += pairs[name].get(value or "", ())
         path = url.path
         depth = len(path)
-        for place in self._places:
-            index = place - 3 if place > 0 else place
+        for index, values in self._places:
             if -depth <= index < depth:
-                found += filed.get((place, path[index]), ())
+                found += values.get(path[index], ())
         if len(found) < 2:
             return found
         if len(found) > CANDIDATES:
             return []
-        return sorted(set(found), key=_order)
+        return sorted(set(found), key=_ORDER)
 
 
 def _needed(rules: Iterable[CompiledRule]) -> re.Pattern[str] | None:
@@ -176,10 +188,6 @@ def _may_hold(rule: Rule, authority: str) -> bool:
     """Whether a rule that spans hosts asks for this one: a domain may have many mirrors, and each rule is of one."""
     hosts = [condition.values for condition in rule.context if condition.key == HOST and condition.test == "is"]
     return not hosts or hosts[0] == (authority,)
-
-
-def _order(rule: CompiledRule) -> int:
-    return rule.order
 
 
 class Keys:
@@ -234,11 +242,15 @@ class Keys:
             return url, ()
         start = url.find("://") + 3
         host = url[start : url.find("/", start)]
-        rules = self._compiled.get(host) or self.rules_of(host)
-        if not rules:
+        rules = self._compiled.get(host)
+        if rules is None:
+            rules = self.rules_of(host)
+        if rules.empty:
             return url, ()
-        if rules.needed is not None and rules.needed.search(url) is None:
-            return url, ()
+        if rules.needed is not None:
+            query = url.find("?", start)
+            if query < 0 or rules.needed.search(url, query) is None:
+                return url, ()
         taken = parse(url)
         if len(taken.query) > PAIRS:
             return url, ()
@@ -248,23 +260,28 @@ class Keys:
         applied: list[str] = []
         now = url
         for _ in range(PASSES):
-            before, authority, changed = now, taken.authority, False
+            before, authority, changed, plain = now, taken.authority, False, True
             for rule in rules.candidates(taken):
                 done = rule.apply(taken)
                 if done is None:
                     continue
                 applied.append(rule.id)
                 changed = True
+                plain = plain and rule.plain
                 if done is Edited.FAMILY:
                     return f"{FAMILY}{rule.id}@{taken.authority}", tuple(applied)
                 if taken.authority != authority:
                     break  # A page of a mirror: the rules of the site that it mirrors say the rest.
-            now = canonical(str(taken)) if changed else before
-            if now == before:
+            if not changed:
                 return now, tuple(dict.fromkeys(applied))
-            if len(now) > LONGEST:
-                break
-            rules = self.rules_of(host_of(now))
+            now = str(taken)
+            if not plain or "%" in now:
+                now = canonical(now)
+                if now == before:
+                    return now, tuple(dict.fromkeys(applied))
+                if len(now) > LONGEST:
+                    break
+                rules = self.rules_of(host_of(now))
             if rules.needed is not None and rules.needed.search(now) is None:
                 return now, tuple(dict.fromkeys(applied))
             taken = parse(now)

@@ -123,11 +123,25 @@ def compile_condition(condition: Condition) -> Check:
         allowed = frozenset([*values, None])
         return lambda url: read(url) in allowed
     if test == "any":
-        return lambda url: read(url) is not None
+        return _has_query(key.name) if key == Key(key.name) and _is_query(key) else lambda url: read(url) is not None
     if test == "absent":
         return lambda url: read(url) is None
     pattern = values[0]
     return lambda url: (value := read(url)) is not None and stars(pattern, value) is not None
+
+
+def _is_query(key: Key) -> bool:
+    return bool(key.name) and not key.name.startswith(";")
+
+
+def _has_query(name: str) -> Check:
+    def has(url: Url) -> bool:
+        for known, _ in url.query:  # noqa: SIM110 - a generator costs twice as much, for every rule looked at
+            if known == name:
+                return True
+        return False
+
+    return has
 
 
 def _check_is(key: Key, value: str, read: Reader) -> Check:

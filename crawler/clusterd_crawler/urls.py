@@ -30,10 +30,10 @@ DEFAULT_PORTS: Final = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "
 #: Longest host name (RFC 1035, section 2.3.4); what is longer is refused before it is looked at.
 HOST_LIMIT: Final = 253
 
-#: A URL that is its own canonical form, told in one pass: no escape, no dot segment, no port, nothing unusual.
+#: A URL without ``/.`` that is its own canonical form, told in one pass: no escape, no port, nothing unusual.
 _CANONICAL: Final = re.compile(
-    r"https?://[a-z0-9](?:[a-z0-9\-_]|\.(?!\.))*/(?:(?!\.{1,2}(?:[/?]|\Z))[A-Za-z0-9\-._~!$&'()*+,;=:@]*/)*"
-    r"(?!\.{1,2}(?:[/?]|\Z))[A-Za-z0-9\-._~!$&'()*+,;=:@]*(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*)?"
+    r"https?://[a-z0-9][a-z0-9\-_]*+(?:\.[a-z0-9\-_]++)*+\.?/[A-Za-z0-9\-._~!$&'()*+,;=:@/]*+"
+    r"(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*+)?"
 )
 #: Its first two characters cannot open a label that IDNA would change.
 _SPLIT: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#\\]*)([^?#]*)(\?[^#]*)?")
@@ -53,7 +53,7 @@ def canonical(url: str) -> str:
     >>> canonical("HTTP://Example.COM:80/a/../%7euser?b=+&a=%2b#top")
     'http://example.com/~user?b=+&a=%2B'
     """
-    if _CANONICAL.fullmatch(url):
+    if "/." not in url and _CANONICAL.fullmatch(url):
         return url
     cleaned = _DROPPED.sub("", url.strip(_STRIP))
     match = _SPLIT.match(cleaned)

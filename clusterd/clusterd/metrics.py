@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from clusterd_crawler.errors import ClusterdError
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -30,7 +31,12 @@ class ReportCollector(Collector):
 
 
 def serve_metrics(host: str, port: int, report: Report) -> None:
-    """Serve the metrics over HTTP, in a thread of its own."""
+    """Serve the metrics over HTTP, in a thread of its own; `ClusterdError` where the port cannot be had."""
     registry = CollectorRegistry()
     registry.register(ReportCollector(report))
-    start_http_server(port, host, registry)
+    try:
+        start_http_server(port, host, registry)
+    except OSError as error:
+        raise ClusterdError(
+            f"metrics_port {port} of {host} cannot be served: {error.strerror}; name another"
+        ) from error

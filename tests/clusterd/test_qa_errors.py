@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -55,6 +56,15 @@ def test_one_line_and_the_right_status(tmp_path: Path, words: tuple[str, ...], s
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert len(done.stderr) < 400
+
+
+def test_a_metrics_port_that_is_taken_is_said(redis_url: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = clusterd("run", "--metrics-port", port, "--log-level", "error", "--redis", redis_url, folder=tmp_path)
+    assert done.returncode == 1
+    assert f"metrics_port {port} of 127.0.0.1 cannot be served: Address already in use" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("since", ["99999999999d", "0001-01-02", "1960-01-01T00:00:00Z"])

@@ -10,14 +10,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
 
+from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.traps import Trap
+from clusterd_crawler.urls import canonical
 
 #: Pages of others that are noted before the crawl gets its turn (about 15 µs each).
 AT_ONCE: Final = 50
@@ -69,6 +72,8 @@ class Decisions:
     def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = 0) -> None:
         """Note a page that was fetched, at once or after the loading that is going on."""
         if not good:
+            with suppress(WrongInput):
+                url = canonical(url)
             self._failed[url] = at
             if len(self._failed) > FAILED:
                 self._failed.popitem(last=False)

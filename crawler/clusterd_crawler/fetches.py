@@ -82,7 +82,7 @@ def unpack(block: bytes) -> list[Fetch]:
         if not unpacking.eof:
             raise ValueError("cut short, or too long")
         return [_page(*row) for row in json.loads(text)]
-    except (zlib.error, ValueError, TypeError, RecursionError) as error:
+    except (zlib.error, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise MessageError(f"a damaged block of known pages: {error}", block) from None
 
 

@@ -54,7 +54,7 @@ class UnderWay:
         fetch = self._by_key.get(key)
         if fetch is None:
             return True
-        if self._waiting >= self._most:
+        if self._waiting >= self._most or seconds <= 0:
             return False
         done: Deferred[bool] = Deferred()
         fetch.waiters.append(done)

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 from clusterd_crawler.bearers import parse_names, witnessed
+from clusterd_crawler.decisions import Decisions
+from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skips import KnownPages
 from clusterd_crawler.traps import REPEATED, RUN, TrapGuard, family_of
-from clusterd_crawler.urls import parse
+from clusterd_crawler.urls import canonical, parse
 
 HOST = "h.com"
 SID = Key(name="sid")
@@ -192,6 +194,17 @@ def test_what_a_page_showed_once_justifies_nothing_when_it_failed_or_changed(kno
         assert known.decide("http://h.com/list?sort=b", 2) is not None
         known.fetched("http://h.com/list?sort=a", 3, good=good, content=content)
         assert known.decide("http://h.com/list?sort=b", 4) is None
+
+
+def test_a_page_that_failed_here_is_not_known_by_an_older_fetch_of_others(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID))
+    decisions = Decisions(known, 100)
+    decisions.load(rule_set(DROP_SID))
+    decisions.fetched("http://H.com/a?x=1&sid=1", 9, good=False)
+    decisions.learn_of([(Fetch(canonical("http://h.com/a?x=1&sid=1"), 5), False)])
+    assert decisions.decide("http://h.com/a?sid=2&x=1", 10) is None
+    decisions.learn_of([(Fetch(canonical("http://h.com/a?x=1&sid=1"), 11), False)])
+    assert decisions.decide("http://h.com/a?sid=2&x=1", 12) is not None
 
 
 def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:

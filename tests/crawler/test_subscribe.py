@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
 import redis
-from clusterd_crawler import topics
+from clusterd_crawler import fetches, topics
+from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd_crawler.redis_client import connect
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.subscribe.contract import News
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 
@@ -86,6 +90,33 @@ def test_nonsense_is_counted_and_the_rest_goes_on(redis_url: str, prefix: str) -
         assert heard.rules == [RuleSet("a.test", 9, ())]
         wait_until(lambda: subscriber.refused == 7)
     client.close()
+
+
+def test_a_fault_of_the_feed_does_not_end_the_following_of_rules(redis_url: str, prefix: str) -> None:
+    class Faulty(RedisFeed):
+        faults = 1
+
+        def poll(self, seconds: float) -> Sequence[News]:
+            if Faulty.faults:
+                Faulty.faults -= 1
+                raise KeyError("a client library's own")
+            return super().poll(seconds)
+
+    heard, client = Heard(), connect(redis_url)
+    subscriber = Subscriber(lambda: Faulty(redis_url, prefix), heard.rules.append, heard.verdicts.extend, "c1")
+    subscriber.meet("h.test")
+    wait_until(lambda: Faulty.faults == 0)
+    publish(client, prefix, RuleSet("h.test", 2, ()))
+    wait_until(lambda: RuleSet("h.test", 2, ()) in heard.rules)
+    subscriber.close(5)
+    client.close()
+
+
+@pytest.mark.parametrize("rows", [b"[1]", b"{}", b'[["u",1,2,[["canonical",1e400]]]]', b'[["u",1,2,[["canonical"]]]]'])
+def test_a_block_of_pages_that_is_none_is_refused(rows: bytes) -> None:
+    block = fetches.pack([fetches.Fetch("http://h.test/", 5)])
+    with suppress(MessageError):
+        assert fetches.unpack(block[:9] + zlib.compress(rows)) == []
 
 
 def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Path) -> None:

@@ -97,6 +97,11 @@ class Subscriber:
             except ClusterdError as error:
                 logger.error("The daemon's messages cannot be read: %s", error)
                 break
+            except Exception:  # a client library's fault, say: rules must still be followed, above all withdrawn ones
+                logger.exception("The daemon's messages cannot be read; it is tried again")
+                self._leave()
+                self._closing.wait(wait)
+                wait = min(2 * wait, RETRY_SECONDS[1])
         self._leave()
 
     def _join(self) -> Feed:

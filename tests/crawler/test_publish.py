@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from clusterd_crawler.kafka_client import servers
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
-from clusterd_crawler.spool import Spool
+from clusterd_crawler.spool import Entry, Spool
 
 from tests.crawler.outage import Server, wait_until
 from tests.services.redis_server import free_port
@@ -148,6 +148,26 @@ def test_without_a_spool_the_queue_still_serves(server: Server, prefix: str, tmp
         server.start()
         wait_until(lambda: out.counts.published == 90)
     assert arrived(server.url, prefix) == values(90)
+
+
+def test_a_fault_of_the_client_library_loses_nothing(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    class Faulty(RedisLog):
+        faults = 3
+
+        def send(self, entries: Sequence[Entry]) -> None:
+            if entries and Faulty.faults:
+                Faulty.faults -= 1
+                raise KeyError("a client library's own")
+            super().send(entries)
+
+    stream = topics.stream(prefix, topics.SKETCHES)
+    out = Publisher(lambda: Faulty(redis_url, stream), lambda: Spool(tmp_path / "spool", LIMIT), capacity=5000)
+    for value in values(600):
+        out.offer(b"key", value)
+    wait_until(lambda: Faulty.faults == 0 and out.waiting() == 0)
+    out.close(5)
+    assert arrived(redis_url, prefix) == values(600)
+    assert out.counts.dropped == 0
 
 
 def test_a_full_stream_is_left_alone(redis_url: str, prefix: str) -> None:

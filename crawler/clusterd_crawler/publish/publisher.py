@@ -143,6 +143,13 @@ class Publisher:
                 logger.error("Messages cannot be published: %s", error)
                 self._lost(error)
                 break
+            except Exception as error:  # a client library's fault: what was in hand has been given back
+                logger.exception("Messages cannot be published; it is tried again")
+                self._lost(error)
+                _close(log)
+                log = None
+                self._pause(wait)
+                wait = min(2 * wait, RETRY_SECONDS[1])
         _close(log)
 
     def _may_go_on(self) -> bool:
@@ -167,7 +174,7 @@ class Publisher:
             logger.error("%d messages are refused by the log: %s", len(error.entries), error)
             self._count(dropped=len(error.entries))
             sent -= len(error.entries)
-        except Unreachable:
+        except Exception:
             if not reading.entries:
                 self._give_back(entries)
             raise
@@ -253,5 +260,5 @@ def _close(log: Log | None) -> None:
     if log is not None:
         try:
             log.close()
-        except ClusterdError as error:
+        except Exception as error:  # it is given up anyway
             logger.debug("Closing the log: %s", error)

@@ -8,6 +8,7 @@ running, waiting, stopping), since, at, messages, dead_letters, lag, settling, l
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import threading
@@ -16,6 +17,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from clusterd_consumer.redis_connection import Client, translated
+from clusterd_crawler.errors import Unreachable
+
+log = logging.getLogger(__name__)
 
 #: Seconds between two reports, and for which one is believed.
 BEAT: Final = 2.0
@@ -102,10 +106,10 @@ class Heart:
 
 
 def _quietly(say: Any, *arguments: Any) -> None:
-    """Say it if the store listens: a store that does not answer is the worker's affair to log."""
-    from clusterd_crawler.errors import Unreachable
-
+    """Say it if the store listens: a store that does not answer is the worker's affair to log. The heart beats on."""
     try:
         say(*arguments)
     except Unreachable:
         return
+    except Exception:
+        log.exception("the daemon cannot say how it is; it is tried again")

@@ -128,6 +128,18 @@ def test_a_daemon_that_died_is_not_alive_for_long(services: Services, monkeypatc
     assert services.redis.scard(f"{services.config.redis_prefix}daemons") == 0
 
 
+def test_the_heart_beats_on_after_an_answer_that_it_did_not_expect(services: Services, prefix: str) -> None:
+    services.redis.set(f"{prefix}daemons", "no set")
+    with services.again() as beating:
+        heart = health.Heart(beating.redis, prefix, health.Report())
+        heart.start()
+        time.sleep(0.2)
+        services.redis.delete(f"{prefix}daemons")
+        until(lambda: bool(health.daemons(services.redis, prefix)), seconds=10)
+        heart.stop()
+    assert health.daemons(services.redis, prefix) == []
+
+
 def test_sigterm_ends_it_in_order(group: Daemons) -> None:
     with open_services(group.config()) as services:
         process = group.start()

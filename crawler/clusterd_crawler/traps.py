@@ -25,6 +25,8 @@ RUN: Final = 200
 SAMPLE: Final = 20
 #: Most families that are remembered.
 FAMILIES: Final = 50_000
+#: Most noticed traps that wait to be asked for: a site that grows new paths for ever is told by the first.
+WAITING: Final = 1000
 #: How often one component may stand in a path, and how many components a path may have.
 REPEATED: Final = 3
 DEEP: Final = 24
@@ -83,10 +85,11 @@ class TrapGuard:
             family.reported = False
         elif not family.reported:
             family.reported = True
-            self._noticed.append(Trap(name, reason, url))
+            if len(self._noticed) < WAITING:
+                self._noticed.append(Trap(name, reason, url))
 
     def noticed(self) -> list[Trap]:
-        """Return the traps noticed since the last call."""
+        """Return the traps noticed since the last call, at most `WAITING`."""
         found, self._noticed = self._noticed, []
         return found
 

@@ -11,7 +11,7 @@ from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skips import KnownPages
-from clusterd_crawler.traps import REPEATED, RUN, TrapGuard, family_of
+from clusterd_crawler.traps import REPEATED, RUN, WAITING, TrapGuard, family_of
 from clusterd_crawler.urls import canonical, parse
 
 HOST = "h.com"
@@ -254,6 +254,17 @@ def test_something_new_opens_a_trap_again() -> None:
     assert guard.leaves("http://h.com/cal/9999") is not None
     guard.fetched("http://h.com/cal/1", new=True)
     assert guard.leaves("http://h.com/cal/9999") is None
+
+
+def test_traps_that_nobody_asks_for_are_bounded() -> None:
+    guard = TrapGuard("report")
+    letters = [first + second + third for first in "abcdefghijkl" for second in "mnopqrstuvwx" for third in "abcdefgh"]
+    assert len(letters) > WAITING
+    for name in letters:
+        guard.fetched(f"http://h.com/{name}" + "/a" * (REPEATED + 1), new=True)
+    assert len(guard.noticed()) == WAITING
+    guard.fetched("http://h.com/later" + "/a" * (REPEATED + 1), new=True)
+    assert [trap.family for trap in guard.noticed()] == ["h.com/later" + "/a" * (REPEATED + 1)]
 
 
 def test_paths_that_grow_in_circles_are_traps() -> None:

@@ -163,12 +163,12 @@ def _pairs(snapshot: Snapshot, row: int) -> dict[ColumnKey, str]:
 
 def _between(fixed: dict[ColumnKey, str], referring: dict[ColumnKey, str]) -> Iterator[Reference]:
     """Yield what makes the first page the second: one parameter more, which refers, and some fixed ones less."""
-    if fixed.keys() == referring.keys():
-        return
     more = [key for key in referring if key not in fixed]
+    if len(more) != 1:
+        return
     less = [key for key in fixed if key not in referring]
     shared = [key for key in fixed if key in referring]
-    if len(more) != 1 or len(less) > 2 or any(fixed[key] != referring[key] for key in shared):
+    if len(less) > 2 or any(fixed[key] != referring[key] for key in shared):
         return
     target, value = more[0], referring[more[0]]
     named = all(key[0] and not key[0].startswith(";") and key[1] == 1 for key in (*shared, *less, target))

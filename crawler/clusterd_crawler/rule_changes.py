@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from clusterd_crawler.decisions import Decisions
 from clusterd_crawler.event_loop import EventLoop
 from clusterd_crawler.kept import Kept, KeptOut, under
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
+
+logger = logging.getLogger(__name__)
 
 #: Requests that are reconsidered before the loop gets its turn (about 10 µs each).
 AT_ONCE: Final = 100
@@ -70,7 +73,11 @@ class RuleChanges:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                await self._use(self._waiting.popleft())
+                rules = self._waiting.popleft()
+                try:
+                    await self._use(rules)
+                except Exception:
+                    logger.exception("Version %d of the rules of %s cannot be used", rules.version, rules.host)
         finally:
             self._working = False
 

@@ -6,6 +6,7 @@ import asyncio
 import resource
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -98,6 +99,22 @@ def test_what_is_on_its_way_to_the_disk_when_its_rule_is_withdrawn_is_fetched(tm
         await changing.use(2)
         await changing.changes.spill(old)
         assert sorted(changing.fetched) == [f"http://{HOST}/a?s={number}" for number in (1, 2)]
+
+    asyncio.run(scenario())
+
+
+def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        bad = replace(drop("s", "one"), transformation=cast(Any, (None,)))
+        changing.changes.arrived(RuleSet(HOST, 1, (bad,)))
+        changing.changes.arrived(RuleSet("other.com", 1, ()))
+        await changing.use(2, drop("s", "two"))
+        assert not changing.changes.busy
+        skip = changing.known.decide(f"http://{HOST}/a?s=1", 2)
+        assert skip is not None
+        assert skip.rule == "two"
 
     asyncio.run(scenario())
 

@@ -191,8 +191,12 @@ class RedisIndex:
         position: Mapping[str, str],
     ) -> None:
         """Link what was verified, write the position; note what that says of each page."""
-        posted = struct.pack(f"<{len(verdicts)}I", *(registered[place].content for place in verdicts))
+        contents = [registered[place].content for place in verdicts]
         linked = [place for place, judged in verdicts.items() if judged]
+        if contents and not linked and not position:
+            self._home.command("SREM", "w", *contents)  # pending no more: all that link.lua would do
+            return
+        posted = struct.pack(f"<{len(contents)}I", *contents)
         while posted or position:
             graded = self._graded()
             arguments: list[Any] = [len(graded), len(position)]

@@ -198,7 +198,8 @@ def _grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: 
     runs = ordered[starts]
     run_group = runs // size
     run_shown = runs - run_group * size
-    lengths = np.diff(starts, append=len(ordered))
+    lengths = np.empty_like(starts)
+    lengths[:-1], lengths[-1] = starts[1:] - starts[:-1], len(ordered) - starts[-1]
     wanted = _reference(run_group, run_shown, lengths, group, shown, changed[at])
     good = shown == wanted[group]
     pages = np.bincount(group[good], minlength=len(wanted))

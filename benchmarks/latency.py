@@ -22,11 +22,11 @@ from clusterd.alerts import Alert
 from clusterd.config import Config
 from clusterd.services import open_services
 from clusterd_crawler import topics
-from clusterd_crawler.connections import Connections
+from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.message import encode
 from clusterd_crawler.publish.publisher import Publisher
+from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.sketch import TEXT, Sketch, sketch_text
-from clusterd_crawler.spool import Spool
 from kafka import KafkaConsumer
 
 from tests.services import kafka_broker

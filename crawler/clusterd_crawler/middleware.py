@@ -17,8 +17,8 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.conf import closest_scrapy_cfg
 
-from clusterd_crawler.connections import Connections
-from clusterd_crawler.crawl import Crawl
+from clusterd_crawler.crawling.connections import Connections
+from clusterd_crawler.crawling.crawl import Crawl
 from clusterd_crawler.settings import Settings
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from clusterd.config import Config
 from clusterd.services import open_services, publish_sketches, see_through
-from clusterd_crawler.embedded_daemon import EmbeddedDaemon
+from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.redis_client import connect, embedded_url
 from clusterd_crawler.sketch import TEXT

@@ -19,8 +19,8 @@ from clusterd_crawler.message import SkipReport, Verdict, decode, encode_verdict
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
+from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.spool import Spool
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition

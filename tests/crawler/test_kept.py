@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import scrapy
-from clusterd_crawler.kept import Kept, KeptOut, under
+from clusterd_crawler.crawling.kept import Kept, KeptOut, under
 
 
 class Spider(scrapy.Spider):

@@ -17,7 +17,7 @@ from clusterd_crawler.kafka_client import servers
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
-from clusterd_crawler.spool import Entry, Spool
+from clusterd_crawler.publish.spool import Entry, Spool
 
 from tests.crawler.outage import Server, wait_until
 from tests.services.redis_server import free_port

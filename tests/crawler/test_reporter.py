@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from clusterd_crawler.crawling.reporter import Reporter
 from clusterd_crawler.message import decode
 from clusterd_crawler.publish.kafka_log import LONGEST_MESSAGE
-from clusterd_crawler.reporter import Reporter
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, Sketch
 from scrapy.http import HtmlResponse

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import scrapy
-from clusterd_crawler.decisions import Decisions
-from clusterd_crawler.event_loop import EventLoop
-from clusterd_crawler.kept import Kept, KeptOut
-from clusterd_crawler.rule_changes import RuleChanges
+from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler.crawling.event_loop import EventLoop
+from clusterd_crawler.crawling.kept import Kept, KeptOut
+from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skips import KnownPages
 

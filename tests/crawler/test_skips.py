@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from clusterd_crawler.bearers import parse_names, witnessed
-from clusterd_crawler.decisions import Decisions
+from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings

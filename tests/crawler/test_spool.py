@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from clusterd_crawler.spool import Entry, Spool
+from clusterd_crawler.publish.spool import Entry, Spool
 
 BIG = 100 * 1024 * 1024
 
@@ -83,7 +83,7 @@ def test_two_living_crawls_leave_each_others_messages_alone(tmp_path: Path) -> N
 
 def test_a_killed_crawl_is_inherited(tmp_path: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from clusterd_crawler.spool import Spool\n"
+        "import os, sys; from pathlib import Path; from clusterd_crawler.publish.spool import Spool\n"
         "spool = Spool(Path(sys.argv[1]), 10**8); spool.append([(b'k', b'v')] * 3); os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
@@ -139,7 +139,7 @@ def test_damage_ends_its_segment_and_nothing_else(tmp_path: Path, damage: str) -
 FULL = """
 import resource, sys
 from pathlib import Path
-from clusterd_crawler.spool import Spool
+from clusterd_crawler.publish.spool import Spool
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 spool = Spool(Path(sys.argv[1]), 10**8)
 kept, dropped = spool.append([(b"k%02d" % n, b"v" * 100) for n in range(60)])

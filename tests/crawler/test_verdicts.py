@@ -12,9 +12,9 @@ from typing import Any
 
 import redis
 from clusterd_crawler import topics
+from clusterd_crawler.crawling.verdicts import MISSES, Verdicts
 from clusterd_crawler.message import Verdict, decode, encode_verdict
 from clusterd_crawler.sketch import Sketch
-from clusterd_crawler.verdicts import MISSES, Verdicts
 
 from tests.crawler.crawling import crawl, tell
 from tests.crawler.site import running

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from clusterd_crawler.errors import ClusterdError
-from clusterd_crawler.spool import Entry
+from clusterd_crawler.publish.spool import Entry
 
 
 class Refused(ClusterdError):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from clusterd_crawler.kafka_client import build, client_library, probe, servers, translated
 from clusterd_crawler.publish.contract import Refused
-from clusterd_crawler.spool import Entry
+from clusterd_crawler.publish.spool import Entry
 
 #: Bytes of the longest message, as the topic takes it: a page has 4 kB, the longest that a crawl writes 0.8 MB.
 LONGEST_MESSAGE: Final = 2 * 1024 * 1024

@@ -24,7 +24,7 @@ from typing import Final
 
 from clusterd_crawler.errors import ClusterdError, Unreachable
 from clusterd_crawler.publish.contract import Log, Refused
-from clusterd_crawler.spool import Entry, Reading, Spool
+from clusterd_crawler.publish.spool import Entry, Reading, Spool
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.redis_client import connect, translated
-from clusterd_crawler.spool import Entry
 
 #: Entries of the stream beyond which it counts as full: about 1 GB of pages with the default profile.
 STREAM_LIMIT: Final = 500_000

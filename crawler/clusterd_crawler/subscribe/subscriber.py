@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from clusterd_crawler import topics
+from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.errors import ClusterdError, MessageError, Unreachable
 from clusterd_crawler.fetches import Fetch, key
 from clusterd_crawler.message import Verdict, decode_verdict
-from clusterd_crawler.others_pages import OthersPages
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.contract import Feed, News
 

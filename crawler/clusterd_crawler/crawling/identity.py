@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from clusterd_crawler.others_pages import Wanted
+from clusterd_crawler.crawling.others_pages import Wanted
 from clusterd_crawler.settings import Settings
 
 logger = logging.getLogger(__name__)

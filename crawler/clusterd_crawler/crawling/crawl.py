@@ -21,28 +21,28 @@ from scrapy.utils.asyncio import create_looping_call, run_in_thread
 from scrapy.utils.httpobj import urlparse_cached
 
 from clusterd_crawler import signals
-from clusterd_crawler.connections import Connections
-from clusterd_crawler.crawl_identity import identify
-from clusterd_crawler.decisions import Decisions
-from clusterd_crawler.embedded_daemon import EmbeddedDaemon
+from clusterd_crawler.crawling.connections import Connections
+from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
+from clusterd_crawler.crawling.event_loop import EventLoop, Worker
+from clusterd_crawler.crawling.identity import identify
+from clusterd_crawler.crawling.kept import Kept, KeptOut
+from clusterd_crawler.crawling.others_pages import OthersPages
+from clusterd_crawler.crawling.reporter import URL_BYTES, Reporter
+from clusterd_crawler.crawling.rewriting import META, Rewriting
+from clusterd_crawler.crawling.rule_changes import RuleChanges
+from clusterd_crawler.crawling.soft_errors import is_soft_error
+from clusterd_crawler.crawling.under_way import UnderWay
+from clusterd_crawler.crawling.verdicts import Verdicts
 from clusterd_crawler.errors import ClusterdError, WrongInput
-from clusterd_crawler.event_loop import EventLoop, Worker
-from clusterd_crawler.kept import Kept, KeptOut
 from clusterd_crawler.message import Failure, SkipReport, Verdict
-from clusterd_crawler.others_pages import OthersPages
 from clusterd_crawler.publish.publisher import Counts, Publisher
-from clusterd_crawler.reporter import URL_BYTES, Reporter
-from clusterd_crawler.rewriting import META, Rewriting
-from clusterd_crawler.rule_changes import RuleChanges
+from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipped import SkippedDuplicate
 from clusterd_crawler.skips import KnownPages, Skip
-from clusterd_crawler.soft_errors import is_soft_error
-from clusterd_crawler.spool import Spool
 from clusterd_crawler.subscribe.subscriber import Subscriber
-from clusterd_crawler.under_way import UnderWay
 from clusterd_crawler.urls import canonical, host_of, registrable
-from clusterd_crawler.verdicts import Verdicts
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -8,6 +8,7 @@ from typing import Final
 
 from scrapy.http import Response
 
+from clusterd_crawler.crawling.soft_errors import is_soft_error
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, SkipReport, encode
 from clusterd_crawler.page import sketch_page
@@ -15,7 +16,6 @@ from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, SHORT, Name
 from clusterd_crawler.skips import Skip
-from clusterd_crawler.soft_errors import is_soft_error
 
 logger = logging.getLogger(__name__)
 

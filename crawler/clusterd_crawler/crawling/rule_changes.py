@@ -11,9 +11,9 @@ from typing import Any, Final
 from scrapy.utils.asyncio import run_in_thread, sleep
 
 from clusterd_crawler import signals
-from clusterd_crawler.decisions import Decisions
-from clusterd_crawler.event_loop import EventLoop
-from clusterd_crawler.kept import Kept, KeptOut, under
+from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler.crawling.event_loop import EventLoop
+from clusterd_crawler.crawling.kept import Kept, KeptOut, under
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clusterd_crawler import topics
-from clusterd_crawler.embedded_daemon import check_installed
+from clusterd_crawler.crawling.embedded_daemon import check_installed
 from clusterd_crawler.kafka_client import client_library
 from clusterd_crawler.publish.contract import Log
 from clusterd_crawler.publish.kafka_log import KafkaLog

@@ -29,7 +29,10 @@ def server_pid(url: str) -> int:
 
 
 def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(") ")[1][:1]
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(") ")[1][:1]
+    except OSError:  # gone, perhaps between opening and reading
+        return False
 
 
 def test_what_is_written_is_there_the_next_time(tmp_path: Path) -> None:

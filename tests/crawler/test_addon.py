@@ -90,8 +90,9 @@ def test_a_request_queued_before_its_rule_ends_in_its_errback(
     """One at a time, so that the second waits in the scheduler while the first is fetched."""
     publish_rules(redis_url, prefix, rules(site))
     slow = settings | {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0.3}
-    done = crawl(tmp_path, at(site, ["/page/1", "/page/1?sid=a"]), slow)
-    assert done.paths() == ["/page/1"]
+    # The pause lets the rule arrive before the two are asked for.
+    done = crawl(tmp_path, at(site, ["/", {"pause": 1.5}, "/page/1", "/page/1?sid=a"]), slow)
+    assert done.paths() == ["/", "/page/1"]
     assert done.skipped == [[f"{site.url}/page/1?sid=a", "r1", done.skipped[0][2], f"{site.url}/page/1"]]
 
 
@@ -296,9 +297,11 @@ def test_a_request_is_rewritten_to_a_key_that_was_linked(
     publish_rules(redis_url, prefix, rules(site))
     one = settings | ONE_BY_ONE | ALL_STATUS | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
     missing = {"url": "/missing?sid=bad", "options": {"priority": 1}}
-    steps = ["/", {"url": "/page/1?sid=a", "options": {"priority": 2}}, "/page/1", "/page/2?sid=b", missing, "/missing"]
+    first = {"url": "/page/1?sid=a", "options": {"priority": 2}}
+    # The pause lets the rule arrive before the others are asked for; /page/3 holds the slot until all are queued.
+    steps = ["/", {"pause": 1.5}, "/page/3", first, "/page/1", "/page/2?sid=b", missing, "/missing"]
     done = crawl(tmp_path, at(site, steps), one)
-    assert sorted(done.paths()) == sorted(["/", "/page/1", "/page/2?sid=b", "/missing?sid=bad", "/missing"])
+    assert sorted(done.paths()) == sorted(["/", "/page/3", "/page/1", "/page/2?sid=b", "/missing?sid=bad", "/missing"])
     assert site.hits["/page/1"] == 1
     assert site.hits["/page/2"] == site.hits["/page/1?sid=a"] == 0
     assert done.stat("rewritten") == 2

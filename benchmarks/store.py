@@ -1,8 +1,9 @@
 """The stream over a real Redis: documents/s and bytes a document, beside datasketch's MinHashLSH on the same Redis.
 
 Sketches of 400 values are given (`synthetic`: 25 % exact duplicates, 10 % near ones, 5 % changed recrawls); look up,
-insert and cluster under four policies, versions kept, splits settled after the last page and timed with them. Medians
-of three runs. Two batches are in flight: threads of one process, so that Redis works while the next batch is packed.
+insert and cluster under four policies, versions kept. Splits settle beside the pages, in a thread of their own as in
+the daemon; what is left after the last page settles inside the clock. Medians of three runs. Two batches are in flight,
+of one document a call four: threads of one process, so that Redis works while the next batch is packed.
 
 ``python -m benchmarks.store [PAGES]`` runs it alone.
 """
@@ -28,9 +29,13 @@ from tests.services.redis_server import redis_server
 
 Row = dict[str, Any]
 
-#: Documents of a batch (the worker's default), and batches in flight.
+#: Documents of a batch (the worker's default), and batches in flight; calls of one document in flight.
 BATCH = 64
 IN_FLIGHT = 2
+SINGLES_IN_FLIGHT = 4
+#: Seconds between two looks of the settler (the daemon's: .2 while something waits), and its steps at a time.
+SETTLE_PAUSE = 0.05
+SETTLE_STEPS = 50
 RUNS = 3
 #: Documents whose memory is measured: enough that what an empty server takes besides does not show.
 MEMORY_PAGES = 60_000
@@ -46,7 +51,9 @@ def run(pages: int = 20_000) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder)) as url:
         peer = _median(lambda number: _peer(url, sketches[:PEER], f"peer{number}"))
         batched = _median(lambda number: _stream(url, f"batched{number}:", sketches, BATCH)[0])
-        single = _median(lambda number: _stream(url, f"single{number}:", sketches[: pages // 4], 1)[0])
+        single = _median(
+            lambda number: _stream(url, f"single{number}:", sketches[: pages // 4], 1, SINGLES_IN_FLIGHT)[0]
+        )
         client, server = _stream(url, "cpu:", sketches, BATCH)[1:]
     (size, strings), peer_size = _memory(list(crawl(MEMORY_PAGES))), _peer_memory(sketches[:PEER])
     name = "datasketch MinHashLSH on Redis"
@@ -75,12 +82,14 @@ def _median(measure: Callable[[int], float]) -> float:
     return statistics.median(measure(number) for number in range(RUNS))
 
 
-def _stream(url: str, prefix: str, sketches: Sequence[Sketch], batch: int) -> tuple[float, float, float]:
+def _stream(
+    url: str, prefix: str, sketches: Sequence[Sketch], batch: int, in_flight: int = IN_FLIGHT
+) -> tuple[float, float, float]:
     """Stream sketches into an index; return documents/s, and the CPU of this process and of Redis, us a document."""
     index = RedisIndex(url, prefix)
     with redis.Redis.from_url(url) as client:
         before, began, at = cpu(client), time.process_time(), time.perf_counter()
-        feed(index, sketches, batch)
+        feed(index, sketches, batch, in_flight)
         seconds, mine = time.perf_counter() - at, time.process_time() - began
         server = cpu(client) - before
     index.close()
@@ -89,17 +98,26 @@ def _stream(url: str, prefix: str, sketches: Sequence[Sketch], batch: int) -> tu
 
 
 def feed(index: RedisIndex, sketches: Sequence[Sketch], batch: int, in_flight: int = IN_FLIGHT) -> None:
-    """Apply sketches, several batches in flight, and settle."""
+    """Apply sketches, several batches in flight, settle beside them, and settle what is left."""
+    done = threading.Event()
 
     def work(number: int) -> None:
         for start in range(number * batch, len(sketches), batch * in_flight):
             index.apply(sketches[start : start + batch])
 
+    def settle() -> None:
+        while not done.wait(SETTLE_PAUSE):
+            index.settle(SETTLE_STEPS)
+
+    settler = threading.Thread(target=settle)
+    settler.start()
     threads = [threading.Thread(target=work, args=(number,)) for number in range(in_flight)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    done.set()
+    settler.join()
     while index.settle():
         pass
 

@@ -4,8 +4,9 @@
 2. where ``<main>`` or ``role=main`` holds a quarter of what is left, the rest of the page is not main text;
 3. blocks of five links and more, in which links hold 85 % of the letters, are not main text, as long as what remains
    is at least twice as much as all of them (a listing is content);
-4. the title is main text, unless a first heading (``h1``) is and the rest is three times as much: many a system titles
-   its login form, its search and its lists with the name of the page that they were reached from;
+4. the title is main text, unless a first heading (``h1``) is and the rest is as long as a sentence: many a
+   system titles its login form, its search and its lists with the name of the page that they were reached from. The
+   title's own length has no say in it: one form under short names and under long ones is one text;
 5. where nothing would remain, everything is main text.
 
 The result is the text in which \\1 … \\2 enclose what is not main text. Linear in the text.
@@ -21,7 +22,7 @@ CHROME_ENDS: Final = b"\x02"
 
 MAIN_SHARE: Final = 4  # <main> counts where it has at least 1/4 of the letters
 DENSE_REST: Final = 3  # dense blocks go where they have at most 1/3 of the letters
-TITLE_REST: Final = 3  # a title gives way to a heading where the rest has 3 times its letters
+TITLE_REST: Final = 48  # a title gives way to a heading where the rest has so many letters
 
 Span = tuple[int, int]
 
@@ -58,7 +59,7 @@ def with_marks(out: bytearray, letters: int, found: Found) -> bytes:
     if in_dense * DENSE_REST <= letters:
         letters -= in_dense
         spans += [(start, end) for start, end, _ in dense]
-    if headed and 0 < found.title_letters * TITLE_REST <= letters:
+    if headed and found.title_letters and letters >= TITLE_REST:
         spans.append(found.title)
     return _marked(out, sorted(spans)) if letters > 0 and spans else bytes(out)
 

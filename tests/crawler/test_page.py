@@ -123,6 +123,18 @@ def test_a_title_gives_way_to_the_heading_of_a_text_that_is_longer() -> None:
         assert main(f"<title>Sunset on the lake</title>{kept}").startswith("Sunset on the lake")
 
 
+def test_a_form_is_one_text_whatever_the_length_of_the_name_in_its_title() -> None:
+    # A wiki's page of backlinks, as DokuWiki writes it: tiny, and titled with the page that it was reached from.
+    form = (
+        "<main><div class=pageId>{0}</div><div class=page><h1>Backlinks</h1><p>This is a list of pages that seem to "
+        "link back to the current page.</p><p>Nothing was found.</p></div><div class=docInfo>{0}.txt</div></main>"
+    )
+    names = ("a:p1", "alpha:beta:gamma:longername", "n" * 200)
+    texts = {main(f"<title>{name} - Backlinks [A wiki]</title>{form.format(name)}") for name in names}
+    assert len(texts) == 1
+    assert "Nothing was found" in texts.pop()
+
+
 def test_main_text_is_never_empty_where_the_whole_is_not() -> None:
     for page in ("<nav>only menu</nav>", "<title>T</title><div class=sidebar>all there is</div>", "<nav>a</nav> | "):
         sketch = sketched(page)

@@ -48,7 +48,7 @@ static void decide_spans(walk_t *w, spans_t *spans) {
             if (!by_main || in_a_main(w, d)) add_span(w, spans, d->start, d->end, 0);
         }
     }
-    if (headed && w->title_letters && w->title_letters * TITLE_REST <= letters)
+    if (headed && w->title_letters && letters >= TITLE_REST)
         add_span(w, spans, w->title.start, w->title.end, 0);
     if (!letters) spans->count = 0;
 }

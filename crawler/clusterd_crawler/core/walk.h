@@ -20,7 +20,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
 #define DENSE_LINKS 5
 #define DENSE_PERCENT 85
 #define DENSE_REST 3
-#define TITLE_REST 3
+#define TITLE_REST 48
 
 #define NO_HEADING ((size_t)-1)
 

@@ -189,9 +189,9 @@ def _score(found: Estimate) -> tuple[float, float]:
 def boost() -> list[Row]:
     """Count pairs of different items that are near.
 
-    Three are: long pages that differ in one qualifier (``v1::view_interface``), all of whose visible words but the site's
-    menu are main text. Their exact resemblance is .908, .960 and .984, of the whole text as of the main text, so that
-    no choice of main text tells them apart: at r ≥ .9 they are pairs that `pair_accuracy` asks to be found.
+    Three are: pages that differ in one qualifier (``v1::view_interface``), all of whose visible words but the site's
+    menu are main text. Their exact resemblance is .908, .960 and .984, of the main text as of the whole (± .01), so
+    that no choice of main text tells them apart: at r ≥ .9 they are pairs that `pair_accuracy` asks to be found.
     """
     pages = list(rows_of("boost_distinct", "pages"))
     bodies = [body_of(row) for row in pages]

@@ -1,6 +1,6 @@
 """The home shard: pages, texts, contents, clusters and everything that must change together, in one hash slot.
 
-Each script is the library files below and its own; it runs atomically, and names its keys at its top. `lua/records.lua`
+Each function of the library below runs atomically; its file names its keys at its top. `lua/records.lua`
 has the layout, `lua/forest.lua` the linking, `lua/move.lua` and `splitting` the splitting,
 `lua/settling.lua` what waits.
 """
@@ -12,33 +12,37 @@ from importlib.resources import files
 from typing import Any, Final
 
 from clusterd_consumer.postings.redis_lists import TABLE
-from clusterd_consumer.redis_scripts import Calls, Script
+from clusterd_consumer.redis_scripts import Calls, Library, Script
 
 LUA: Final = files("clusterd.clusters") / "lua"
-RECORDS: Final = TABLE + (LUA / "records.lua").read_text() + (LUA / "forest.lua").read_text()
-SETTLING: Final = RECORDS + (LUA / "settling.lua").read_text()
+SHARED: Final = ("records", "forest", "settling")
+FUNCTIONS: Final = (
+    *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
+    *("dismiss", "move", "part", "forget", "add_policy", "label"),
+)
 
 
-def _script(name: str, library: str) -> Script:
-    return Script(name, library + (LUA / f"{name}.lua").read_text())
+def _texts(names: Sequence[str]) -> dict[str, str]:
+    return {name: (LUA / f"{name}.lua").read_text() for name in names}
 
 
-REGISTER: Final = _script("register", RECORDS)
-LINK: Final = _script("link", RECORDS)
-RELINK: Final = _script("relink", RECORDS)
-VERSIONS: Final = _script("versions", RECORDS)
-STANDINGS: Final = _script("standings", RECORDS)
-URLS: Final = _script("urls", RECORDS)
-MEMBERS: Final = _script("members", RECORDS)
-SHOWN: Final = _script("shown", RECORDS)
-CONTENTS: Final = _script("contents", RECORDS)
-NEAR: Final = _script("near", RECORDS)
-DISMISS: Final = _script("dismiss", SETTLING)
-MOVE: Final = _script("move", SETTLING)
-PART: Final = _script("part", SETTLING)
-FORGET: Final = _script("forget", SETTLING)
-ADD_POLICY: Final = _script("add_policy", TABLE)
-LABEL: Final = _script("label", TABLE)
+LIBRARY: Final = Library("home", [TABLE, *_texts(SHARED).values()], _texts(FUNCTIONS))
+REGISTER: Final = Script(LIBRARY, "register")
+LINK: Final = Script(LIBRARY, "link")
+RELINK: Final = Script(LIBRARY, "relink")
+VERSIONS: Final = Script(LIBRARY, "versions")
+STANDINGS: Final = Script(LIBRARY, "standings")
+URLS: Final = Script(LIBRARY, "urls")
+MEMBERS: Final = Script(LIBRARY, "members")
+SHOWN: Final = Script(LIBRARY, "shown")
+CONTENTS: Final = Script(LIBRARY, "contents")
+NEAR: Final = Script(LIBRARY, "near")
+DISMISS: Final = Script(LIBRARY, "dismiss")
+MOVE: Final = Script(LIBRARY, "move")
+PART: Final = Script(LIBRARY, "part")
+FORGET: Final = Script(LIBRARY, "forget")
+ADD_POLICY: Final = Script(LIBRARY, "add_policy")
+LABEL: Final = Script(LIBRARY, "label")
 
 
 class Home:

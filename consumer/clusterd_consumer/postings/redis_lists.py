@@ -21,11 +21,10 @@ import numpy as np
 
 from clusterd_consumer.postings.posted import Keys
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.redis_scripts import Calls, Script
+from clusterd_consumer.redis_scripts import Calls, Library, Script
 
 LUA: Final = files("clusterd_consumer.postings") / "lua"
 TABLE: Final = (LUA / "table.lua").read_text()
-LISTS: Final = TABLE + (LUA / "lists.lua").read_text()
 
 #: Sketches of a block (`lua/table.lua`).
 PACK: Final = 12
@@ -35,15 +34,17 @@ ENTRY: Final = struct.Struct("<BI")
 Call = tuple[Script, str, Sequence[Any]]
 
 
-def _script(name: str) -> Script:
-    return Script(name, LISTS + (LUA / f"{name}.lua").read_text())
-
-
-POST: Final = _script("post")
-LOOK_UP: Final = _script("look_up")
-SKETCHES: Final = _script("sketches")
-WITHDRAW: Final = _script("withdraw")
-DISCARD: Final = _script("discard")
+FUNCTIONS: Final = ("post", "look_up", "sketches", "withdraw", "discard")
+LIBRARY: Final = Library(
+    "postings",
+    [TABLE, (LUA / "lists.lua").read_text()],
+    {name: (LUA / f"{name}.lua").read_text() for name in FUNCTIONS},
+)
+POST: Final = Script(LIBRARY, "post")
+LOOK_UP: Final = Script(LIBRARY, "look_up")
+SKETCHES: Final = Script(LIBRARY, "sketches")
+WITHDRAW: Final = Script(LIBRARY, "withdraw")
+DISCARD: Final = Script(LIBRARY, "discard")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,12 @@ local PARENT, SIZE, POINTERS, NAME = 1, 2, 3, 4
 local function policies(count)
   graded_count = count
   for p = 0, count - 1 do
-    CONTENTS[p] = store('c' .. p, '<I4I4I4')
-    CONTENTS[p].sparse = true
-    ELEMENTS[p] = store('e' .. p, '<I4I4I4I4')
+    if not CONTENTS[p] then
+      CONTENTS[p], ELEMENTS[p] = store('c' .. p, '<I4I4I4'), store('e' .. p, '<I4I4I4I4')
+      CONTENTS[p].sparse = true
+      begin_store(CONTENTS[p])
+      begin_store(ELEMENTS[p])
+    end
   end
 end
 

@@ -5,53 +5,54 @@
 -- returns name, content, text, page: where to go on (page 0: that was all); URL ids, packed. Empty for an unknown URL.
 --
 -- Walks the ring of the cluster's contents, of each the chain of texts, of each the ring of URLs.
+define('members', function(ARGV)
+  local p, limit = tonumber(ARGV[1]), tonumber(ARGV[6])
+  policies(p + 1)
+  local URLS = open('u')
+  local asked = page_by_hash(URLS, ARGV[2])
+  if not asked then return {} end
+  local own = get(PAGES, asked)[NODE]
+  local home = get(NODES, own)[REP]
+  local name = own
+  if p >= 0 then
+    local _
+    _, name = standing(p, home)
+  end
 
-local p, limit = tonumber(ARGV[1]), tonumber(ARGV[6])
-policies(p + 1)
-local URLS = open('u')
-local asked = page_by_hash(URLS, ARGV[2])
-if not asked then return {} end
-local own = get(PAGES, asked)[NODE]
-local home = get(NODES, own)[REP]
-local name = own
-if p >= 0 then
-  local _
-  _, name = standing(p, home)
-end
+  local out = {}
+  local content, text, page = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+  local steps = 0
 
-local out = {}
-local content, text, page = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local steps = 0
+  -- The URLs of one text, from `page` on; returns where it stopped, 0 at the end of the ring.
+  local function walk(head)
+    local u = page ~= 0 and page or head
+    if u == 0 then return 0 end
+    repeat
+      out[#out + 1] = pack('<I4', u)
+      u = get(PAGES, u)[NEXT]
+    until u == head or #out >= limit
+    return u ~= head and u or 0
+  end
 
--- The URLs of one text, from `page` on; returns where it stopped, 0 at the end of the ring.
-local function walk(head)
-  local u = page ~= 0 and page or head
-  if u == 0 then return 0 end
-  repeat
-    out[#out + 1] = pack('<I4', u)
-    u = get(PAGES, u)[NEXT]
-  until u == head or #out >= limit
-  return u ~= head and u or 0
-end
-
-if content == 0 then content, text = home, p < 0 and own or home end
-local finished = false
-while #out < limit and steps < 2 * limit and not finished do
-  steps = steps + 1
-  page = walk(get(NODES, text)[HEAD])
-  if page == 0 then
-    if p < 0 then
-      finished = true
-    else
-      text = get(NODES, text)[TNEXT]
-      if text == 0 then
-        local after = get(CONTENTS[p], content)[AFTER]
-        content = after ~= 0 and after or home
-        text = content
-        finished = content == home
+  if content == 0 then content, text = home, p < 0 and own or home end
+  local finished = false
+  while #out < limit and steps < 2 * limit and not finished do
+    steps = steps + 1
+    page = walk(get(NODES, text)[HEAD])
+    if page == 0 then
+      if p < 0 then
+        finished = true
+      else
+        text = get(NODES, text)[TNEXT]
+        if text == 0 then
+          local after = get(CONTENTS[p], content)[AFTER]
+          content = after ~= 0 and after or home
+          text = content
+          finished = content == home
+        end
       end
     end
   end
-end
-flush()
-return {name, finished and 0 or content, text, page, table.concat(out)}
+  flush()
+  return {name, finished and 0 or content, text, page, table.concat(out)}
+end)

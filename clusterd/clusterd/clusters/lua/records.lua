@@ -22,10 +22,14 @@ local PER = 128
 local stores = {}
 
 local function store(name, format)
-  local s = {key = BASE .. ':' .. name .. ':', format = format, size = struct.size(format), cache = {}, dirty = {}}
+  local s = {name = name, format = format, size = struct.size(format)}
   s.zeros = string.rep('\0', s.size)
   stores[#stores + 1] = s
   return s
+end
+
+local function begin_store(s)
+  s.key, s.cache, s.dirty = BASE .. ':' .. s.name .. ':', {}, {}
 end
 
 local function decoded(s, bytes)
@@ -137,7 +141,12 @@ local OLD = '<I4c6c8c8I3I3I2'
 local OLD_SIZE = struct.size(OLD)
 
 local ZERO = string.rep('\0', 8)
-local strings = packs('s')
+local strings
+
+resets[#resets + 1] = function()
+  for at = 1, #stores do begin_store(stores[at]) end
+  counters, strings = {}, packs('s')
+end
 
 local function has(record, flag)
   return floor(record[FLAGS] / flag) % 2 == 1

@@ -13,13 +13,8 @@
 -- dismissed. What has to be posted is pending until `link`; a pending content is posted again by whoever meets it.
 
 local VERSION = '<c8c8c8c8c8c6I3I3I3I3I2B'
-local known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
-if tonumber(ARGV[1]) ~= known_policies then return {known_policies} end
-policies(known_policies)
-local TEXTS, SKETCHES, URLS = open('t'), open('c'), open('u')
-local versions, contents, hosts = 0, 0, {}
-local pending, to_post = {}, {}
-for _, id in ipairs(call('SMEMBERS', BASE .. ':w')) do pending[tonumber(id)] = true end
+-- Of one call.
+local known_policies, TEXTS, SKETCHES, URLS, versions, contents, hosts, pending, to_post
 
 -- The content of a sketch, nil where it is not known; one that departed serves late versions only.
 local function find_content(v)
@@ -208,19 +203,23 @@ local function make_current(u, v)
   return answer(u, node, flags, places(node), before, twin ~= 0 and url_of(twin) or '')
 end
 
-local parsed, hashes, count = {}, {{}, {}}, 0
-for i = 2, #ARGV, 3 do
-  local text, sketch, url, content, bag, at, shingles, tokens, crawl, sweep, status, profile = unpack4(VERSION, ARGV[i])
-  count = count + 1
-  parsed[count] = {
-    text = text, sketch = sketch, url = url, content = content, bag = bag, at = at, shingles = shingles, tokens = tokens,
-    crawl = crawl, sweep = sweep, status = status, profile = profile, order = at .. (shingles == 0 and ZERO or text),
-    late = false,
-  }
-  hashes[1][count], hashes[2][count] = sub(sketch, 1, 4), sub(url, 1, 4)
+-- The versions of a call; their buckets are read ahead.
+local function parse(ARGV)
+  local parsed, hashes, count = {}, {{}, {}}, 0
+  for i = 2, #ARGV, 3 do
+    local text, sketch, url, content, bag, at, shingles, tokens, crawl, sweep, status, profile = unpack4(VERSION, ARGV[i])
+    count = count + 1
+    parsed[count] = {
+      text = text, sketch = sketch, url = url, content = content, bag = bag, at = at, shingles = shingles, tokens = tokens,
+      crawl = crawl, sweep = sweep, status = status, profile = profile, order = at .. (shingles == 0 and ZERO or text),
+      late = false,
+    }
+    hashes[1][count], hashes[2][count] = sub(sketch, 1, 4), sub(url, 1, 4)
+  end
+  prefetch(SKETCHES, table.concat(hashes[1]))
+  prefetch(URLS, table.concat(hashes[2]))
+  return parsed, count
 end
-prefetch(SKETCHES, table.concat(hashes[1]))
-prefetch(URLS, table.concat(hashes[2]))
 
 local function known_url(u, v)
   local page = get(PAGES, u)
@@ -230,29 +229,43 @@ local function known_url(u, v)
   return make_current(u, v)
 end
 
-local reply = {known_policies}
-for i = 1, count do
-  local v, url, host = parsed[i], ARGV[3 * i], ARGV[3 * i + 1]
-  local u = page_by_hash(URLS, v.url)
-  if u then
-    reply[i + 1] = known_url(u, v)
-  elseif find_content(v) then
-    reply[i + 1] = make_current(new_page(v, url, host), v)
-  else
-    reply[i + 1] = first_of_both(v, url, host)
+local function write()
+  flush()
+  close(TEXTS)
+  close(SKETCHES)
+  close(URLS)
+  write_values(strings)
+  if #to_post > 0 then call('SADD', BASE .. ':w', unpack(to_post)) end
+  for host, ids in pairs(hosts) do
+    call('APPEND', BASE .. ':h:' .. host, ids)
+    call('HINCRBY', BASE .. ':hosts', host, #ids / 4)
   end
+  if versions > 0 then call('HINCRBY', BASE .. ':m', 'versions', versions) end
+  if contents > 0 then call('HINCRBY', BASE .. ':m', 'contents', contents) end
 end
 
-flush()
-close(TEXTS)
-close(SKETCHES)
-close(URLS)
-write_values(strings)
-if #to_post > 0 then call('SADD', BASE .. ':w', unpack(to_post)) end
-for host, ids in pairs(hosts) do
-  call('APPEND', BASE .. ':h:' .. host, ids)
-  call('HINCRBY', BASE .. ':hosts', host, #ids / 4)
-end
-if versions > 0 then call('HINCRBY', BASE .. ':m', 'versions', versions) end
-if contents > 0 then call('HINCRBY', BASE .. ':m', 'contents', contents) end
-return reply
+define('register', function(ARGV)
+  known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
+  if tonumber(ARGV[1]) ~= known_policies then return {known_policies} end
+  policies(known_policies)
+  TEXTS, SKETCHES, URLS = open('t'), open('c'), open('u')
+  versions, contents, hosts = 0, 0, {}
+  pending, to_post = {}, {}
+  for _, id in ipairs(call('SMEMBERS', BASE .. ':w')) do pending[tonumber(id)] = true end
+  local parsed, count = parse(ARGV)
+  local reply = {known_policies}
+  for i = 1, count do
+    local v, url, host = parsed[i], ARGV[3 * i], ARGV[3 * i + 1]
+    local u = page_by_hash(URLS, v.url)
+    if u then
+      reply[i + 1] = known_url(u, v)
+    elseif find_content(v) then
+      reply[i + 1] = make_current(new_page(v, url, host), v)
+    else
+      reply[i + 1] = first_of_both(v, url, host)
+    end
+  end
+
+  write()
+  return reply
+end)

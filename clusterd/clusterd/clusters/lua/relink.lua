@@ -2,15 +2,16 @@
 --
 -- KEYS[1] BASE   the home shard (link.lua has the form of the edges)
 -- ARGV    policies; build: the node from which a new policy is built on from now
-
-local known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
-if tonumber(ARGV[1]) ~= known_policies then return known_policies end
-policies(known_policies)
-local ignored = {}
-call('HSET', BASE .. ':m', 'build', ARGV[2])
-for i = 3, #ARGV, 2 do
-  local content = tonumber(ARGV[i])
-  if not has(get(NODES, content), DEPARTED) then link(content, ARGV[i + 1], ignored) end
-end
-flush()
-return known_policies
+define('relink', function(ARGV)
+  local known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
+  if tonumber(ARGV[1]) ~= known_policies then return known_policies end
+  policies(known_policies)
+  local ignored = {}
+  call('HSET', BASE .. ':m', 'build', ARGV[2])
+  for i = 3, #ARGV, 2 do
+    local content = tonumber(ARGV[i])
+    if not has(get(NODES, content), DEPARTED) then link(content, ARGV[i + 1], ignored) end
+  end
+  flush()
+  return known_policies
+end)

@@ -2,17 +2,18 @@
 --
 -- KEYS[1] BASE   the home shard (records.lua, forest.lua)
 -- ARGV    slot: of a graded policy, or -1 for identical text; first and last URL id
-
-local p = tonumber(ARGV[1])
-policies(p + 1)
-local reply = {}
-for u = tonumber(ARGV[2]), tonumber(ARGV[3]) do
-  local name = get(PAGES, u)[NODE]
-  if p >= 0 and name ~= 0 then
-    local _
-    _, name = standing(p, get(NODES, name)[REP])
+define('standings', function(ARGV)
+  local p = tonumber(ARGV[1])
+  policies(p + 1)
+  local reply = {}
+  for u = tonumber(ARGV[2]), tonumber(ARGV[3]) do
+    local name = get(PAGES, u)[NODE]
+    if p >= 0 and name ~= 0 then
+      local _
+      _, name = standing(p, get(NODES, name)[REP])
+    end
+    reply[#reply + 1] = pack('<I4', name)
   end
-  reply[#reply + 1] = pack('<I4', name)
-end
-flush()
-return table.concat(reply)
+  flush()
+  return table.concat(reply)
+end)

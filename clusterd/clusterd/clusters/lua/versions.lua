@@ -3,28 +3,29 @@
 -- KEYS[1] BASE   the home shard (records.lua)
 -- ARGV    by: 'id' (4 bytes each) or 'hash' (8 bytes each); the keys, packed
 -- a version, 49 bytes: content, fetch time (6, big-endian), text, bytes, words, crawl, sweep, status, shingles, tokens, profile
+define('versions', function(ARGV)
+  local reply = {}
+  local URLS = open('u')
 
-local reply = {}
-local URLS = open('u')
-
-local function add(out, node, at, content, bag, crawl, sweep, status)
-  local n = get(NODES, node)
-  out[#out + 1] = pack('<I4c6c8c8c8I3I3I2I3I3B', n[REP], at, n[SHINGLES] == 0 and ZERO or n[TEXT], content, bag, crawl,
-    sweep, status, n[SHINGLES], n[TOKENS], n[PROFILE])
-end
-
-local width = ARGV[1] == 'id' and 4 or 8
-for at = 1, #ARGV[2], width do
-  local u = width == 4 and u4(ARGV[2], at) or page_by_hash(URLS, sub(ARGV[2], at, at + 7))
-  local page, out = u and get(PAGES, u), {}
-  if page and page[NODE] ~= 0 then
-    local old = call('GET', BASE .. ':o:' .. u) or ''
-    for place = 1, #old, OLD_SIZE do add(out, unpack4(OLD, old, place)) end
-    add(out, page[NODE], page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS])
-    reply[#reply + 1] = url_of(u)
-  else
-    reply[#reply + 1] = ''
+  local function add(out, node, at, content, bag, crawl, sweep, status)
+    local n = get(NODES, node)
+    out[#out + 1] = pack('<I4c6c8c8c8I3I3I2I3I3B', n[REP], at, n[SHINGLES] == 0 and ZERO or n[TEXT], content, bag, crawl,
+      sweep, status, n[SHINGLES], n[TOKENS], n[PROFILE])
   end
-  reply[#reply + 1] = table.concat(out)
-end
-return reply
+
+  local width = ARGV[1] == 'id' and 4 or 8
+  for at = 1, #ARGV[2], width do
+    local u = width == 4 and u4(ARGV[2], at) or page_by_hash(URLS, sub(ARGV[2], at, at + 7))
+    local page, out = u and get(PAGES, u), {}
+    if page and page[NODE] ~= 0 then
+      local old = call('GET', BASE .. ':o:' .. u) or ''
+      for place = 1, #old, OLD_SIZE do add(out, unpack4(OLD, old, place)) end
+      add(out, page[NODE], page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS])
+      reply[#reply + 1] = url_of(u)
+    else
+      reply[#reply + 1] = ''
+    end
+    reply[#reply + 1] = table.concat(out)
+  end
+  return reply
+end)

@@ -9,8 +9,6 @@
 -- Buckets are read and written through a cache that lives for one call, many in one MGET and one MSET: a call from Lua
 -- costs more than what it does. SET, never APPEND: Redis doubles a string that is appended to.
 
-local BASE = KEYS[1]
-local call = redis.call
 local pack, unpack4 = struct.pack, struct.unpack
 local floor, find, sub, byte, format = math.floor, string.find, string.sub, string.byte, string.format
 local FIRST, LOAD, ENTRY = 256, 40, 7

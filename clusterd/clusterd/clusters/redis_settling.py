@@ -4,7 +4,7 @@ One settler works at a time, under a lease; the pages of other workers go on mea
 
 1. continue a move (a part of a cluster on its way to a fresh element, `lua/move.lua`),
 2. search whether the former neighbours of a dismissed ghost still hold together (`splitting`), and start the moves,
-3. withdraw a ghost from its lists and dismiss it (`lua/dismiss.lua`),
+3. withdraw a few ghosts from their lists and dismiss them together (`lua/dismiss.lua`),
 4. look contents up again for a policy that was added after them.
 
 Each leaves its mark in the store before the next begins, so a settler that dies is followed by another.
@@ -106,13 +106,19 @@ class Settler:
         return True
 
     def _dismiss(self) -> bool:
-        """Dismiss a few ghosts, up to one that leaves a search: that comes first."""
+        """Withdraw and dismiss the first ghosts; one that was pending at first may yet be posted, and waits."""
         entries = [int(entry) for entry in self._home.command("LRANGE", "g", 0, GHOSTS - 1)]
-        stored = self._lists.sketches({entry >> 8 for entry in entries})
-        keys = {e >> 8: keys_of(stored[e >> 8], e & 255, self._scheme) for e in entries if stored[e >> 8]}
+        if not entries:
+            return False
+        waits = self._home.command("SMISMEMBER", "w", *(entry >> 8 for entry in entries))
+        ready = [entry for entry, pending in zip(entries, waits, strict=True) if not pending]
+        awaited = [entry for entry, pending in zip(entries, waits, strict=True) if pending]
+        stored = self._lists.sketches({entry >> 8 for entry in ready})
+        keys = {e >> 8: keys_of(stored[e >> 8], e & 255, self._scheme) for e in ready if stored[e >> 8]}
         if keys:
             self._lists.withdraw(keys)
-        return bool(entries) and self._held(self._home.run(DISMISS, self._token, self._patience, *entries)) > 0
+        packed = struct.pack(f"<{len(entries)}Q", *ready, *awaited)
+        return self._held(self._home.run(DISMISS, self._token, self._patience, len(ready), packed)) > 0
 
     def _build(self, policies: Sequence[Policy]) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""

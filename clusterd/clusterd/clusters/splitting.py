@@ -2,7 +2,11 @@
 
 Where two searches meet, they become one; where one has no more to visit, it has found a side that lies apart; where a
 single search is left, the rest is one cluster. So the cost is that of the smaller sides, not of the cluster, and in a
-dense cluster the sides meet after a step or two. (Two large sides that stay apart cost the smaller of them.)
+dense cluster the sides meet after a step or two: each side begins with one node a round and doubles. (Two large sides
+that stay apart cost the smaller of them.)
+
+Several nodes may have left at once, if the search starts from what was next to any of them: every side of what is left
+of the cluster touches one that left.
 
 Nothing is read here: the caller asks `wanted`, fetches those nodes' neighbours in one go, and gives them to `feed`.
 """
@@ -13,8 +17,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-#: Nodes that each side visits in a round.
-WIDTH: Final = 16
+#: Nodes that a side visits in a round at most, and all sides together, where one each is fewer.
+WIDTH: Final = 64
+ROUND: Final = 1024
 
 
 class Search:
@@ -24,6 +29,7 @@ class Search:
         self._side_of: dict[int, int] = {}
         self._seen: dict[int, set[int]] = {}
         self._frontier: dict[int, deque[int]] = {}
+        self._width = 1
         #: Sides found to lie apart from all others.
         self.apart: list[set[int]] = []
         for number, node in enumerate(dict.fromkeys(starts)):
@@ -38,8 +44,9 @@ class Search:
 
     def wanted(self) -> list[int]:
         """Take the next nodes whose neighbours are to be fetched; all of them are then due to `feed`."""
-        fronts = self._frontier.values()
-        return [front.popleft() for front in fronts for _ in range(min(WIDTH, len(front)))]
+        width = max(1, min(self._width, ROUND // len(self._frontier)))
+        self._width = min(2 * self._width, WIDTH)
+        return [front.popleft() for front in self._frontier.values() for _ in range(min(width, len(front)))]
 
     def feed(self, neighbours: Mapping[int, Iterable[int]]) -> None:
         """Take the neighbours of the nodes that were wanted."""
@@ -47,6 +54,8 @@ class Search:
             side = self._side_of[node]
             for near in nears:
                 side = self._visit(near, side)
+            if self.done:
+                return
         for side in [side for side, frontier in self._frontier.items() if not frontier]:
             if not self.done:
                 self.apart.append(self._seen.pop(side))

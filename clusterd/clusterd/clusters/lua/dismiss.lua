@@ -1,19 +1,23 @@
--- dismiss(BASE; token, patience, ghost*) → how many were dismissed, -1: the lease is lost
+-- dismiss(BASE; token, patience, ready, ghosts) → how many were dismissed or given up, -1: the lease is lost
 --
 -- KEYS[1] BASE   the home shard (records.lua, settling.lua)
 -- ARGV    token of the lease; seconds that a pending ghost is waited for from the first try on: after that its message is
 --         taken to be lost, and whoever posts it all the same leaves postings that name nothing, which cost their bytes
---         and join nobody; entries of BASE:g, departed contents that were withdrawn from their lists
+--         and join nobody; how many of the ghosts were withdrawn from their lists: the rest were pending then;
+--         entries of BASE:g, 8 bytes each
 --
--- For each: 1. Cut its edges, and leave a search for each policy under which it held others together. 2. Take it out of
--- its clusters. 3. Free it where no version needs it. Stops after one that leaves a search: that comes first.
+-- 1. Cut the edges of all ghosts that were withdrawn. For each cluster that they leave, under each policy, the former
+-- neighbours that stay are to be searched together: where two ghosts touched, what one held together hung on the other.
+-- 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait in line again.
+
 define('dismiss', function(ARGV)
   if not held(ARGV[1]) then return -1 end
   local graded = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
   policies(graded)
   local texts, sketches = open('t'), open('c')
-  local searches, dismissed = 0, 0
+  local done, leaving, stay = 0, {}, {}
 
+  -- Whether a pending ghost is waited for; noted when it first was.
   local function awaited(ghost)
     if call('SISMEMBER', BASE .. ':w', ghost) == 0 then return false end
     local now = tonumber(call('TIME')[1])
@@ -26,26 +30,35 @@ define('dismiss', function(ARGV)
     return false
   end
 
-  local function cut_edges(ghost)
-    local mine, near = edges(ghost), {}
-    for at = 1, #mine, 6 do
-      local other, bits = unpack4('<I4I2', mine, at)
-      set_edges(other, cut_edge(edges(other), ghost))
-      for p = 0, graded - 1 do
-        if floor(bits / 2 ^ p) % 2 == 1 then near[p] = (near[p] or '') .. pack('<I4', other) end
-      end
+  -- Note a neighbour that stays in a cluster under a policy.
+  local function note(p, cluster, content)
+    local of = stay[p][cluster]
+    if not of then
+      of = {seen = {}, packed = {}}
+      stay[p][cluster] = of
     end
-    if mine ~= '' then set_edges(ghost, '') end
-    for p, others in pairs(near) do
-      if #others > 4 then
-        call('RPUSH', BASE .. ':tasks', pack('<B', p) .. others)
-        searches = searches + 1
-      end
+    if not of.seen[content] then
+      of.seen[content] = true
+      of.packed[#of.packed + 1] = pack('<I4', content)
     end
   end
 
+  local function cut_edges(ghost)
+    local mine, clusters = edges(ghost), {}
+    for p = 0, graded - 1 do clusters[p] = root(p, ghost) end
+    for at = 1, #mine, 6 do
+      local other, bits = unpack4('<I4I2', mine, at)
+      if not leaving[other] then
+        set_edges(other, cut_edge(edges(other), ghost))
+        for p = 0, graded - 1 do
+          if floor(bits / 2 ^ p) % 2 == 1 then note(p, clusters[p], other) end
+        end
+      end
+    end
+    if mine ~= '' then set_edges(ghost, '') end
+  end
+
   local function dismiss(ghost)
-    cut_edges(ghost)
     for p = 0, graded - 1 do leave(p, ghost) end
     set(edit(NODES, ghost), DISMISSED, true)
     local text = get(NODES, ghost)[TNEXT]
@@ -57,21 +70,35 @@ define('dismiss', function(ARGV)
     free_content(sketches, ghost)
   end
 
-  for i = 3, #ARGV do
-    local ghost = floor(tonumber(ARGV[i]) / 256)
-    call('LREM', BASE .. ':g', 1, ARGV[i])
-    if awaited(ghost) then
-      call('RPUSH', BASE .. ':g', ARGV[i])
-    else
-      call('HDEL', BASE .. ':wt', ghost)
-      local n = get(NODES, ghost)
-      if n[REP] == ghost and not has(n, DISMISSED) then dismiss(ghost) end
-      dismissed = dismissed + 1
+  for p = 0, graded - 1 do stay[p] = {} end
+  local gone = {}
+  for at = 1, 8 * tonumber(ARGV[3]), 8 do
+    local entry = unpack4('<I8', ARGV[4], at)
+    local ghost = floor(entry / 256)
+    call('LREM', BASE .. ':g', 1, format('%.0f', entry))
+    call('HDEL', BASE .. ':wt', ghost)
+    local n = get(NODES, ghost)
+    if n[REP] == ghost and not has(n, DISMISSED) and not leaving[ghost] then
+      leaving[ghost], gone[#gone + 1] = true, ghost
     end
-    if searches > 0 then break end
+    done = done + 1
+  end
+  for _, ghost in ipairs(gone) do cut_edges(ghost) end
+  for p = 0, graded - 1 do
+    for _, of in pairs(stay[p]) do
+      if #of.packed > 1 then call('RPUSH', BASE .. ':tasks', pack('<B', p) .. table.concat(of.packed)) end
+    end
+  end
+  for _, ghost in ipairs(gone) do dismiss(ghost) end
+  for at = 1 + 8 * tonumber(ARGV[3]), #ARGV[4], 8 do
+    local entry = unpack4('<I8', ARGV[4], at)
+    local text = format('%.0f', entry)
+    call('LREM', BASE .. ':g', 1, text)
+    call('RPUSH', BASE .. ':g', text)
+    if not awaited(floor(entry / 256)) then done = done + 1 end
   end
   flush()
   close(texts)
   close(sketches)
-  return dismissed
+  return done
 end)

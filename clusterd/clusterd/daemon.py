@@ -12,11 +12,12 @@ import math
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.worker import StopFlag, Worker
@@ -37,7 +38,7 @@ PARENT_INTERVAL: Final = 0.5
 LAST_POLL: Final = 0.05
 #: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
 RESTART_PAUSE: Final = 1.0
-STOP_PATIENCE: Final = 60.0
+STOP_PATIENCE: Final = 15.0
 
 
 def make_worker(
@@ -87,15 +88,18 @@ def work_off(services: Services, progress: Progress | None = None) -> int:
     return worker.messages
 
 
-def run(config: Config, with_parent: bool = False) -> None:
-    """Run the daemon until SIGTERM or SIGINT; ``with_parent``: or until the process that started it has ended."""
+def run(config: Config, with_parent: bool = False) -> bool:
+    """Run the daemon until SIGTERM or SIGINT; ``with_parent``: or until the process that started it has ended.
+
+    False: a thread is still at a step that was left (`Upkeep.stop`), so that this process should end at once.
+    """
     if with_parent:
         Orphan(os.getppid()).start()
     with open_services(config) as services:
         if config.workers > 1:
             supervise(config, services.redis_url)
-        else:
-            serve(config, services.redis_url)
+            return True
+        return serve(config, services.redis_url)
 
 
 class Orphan(threading.Thread):
@@ -113,12 +117,12 @@ class Orphan(threading.Thread):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def serve(config: Config, redis_url: str, number: int = 0) -> None:
-    """Run one worker process, which is the so manyth: startup, main loop, shutdown."""
+def serve(config: Config, redis_url: str, number: int = 0) -> bool:
+    """Run one worker process, which is the so manyth: startup, main loop, shutdown. False as of `run`."""
     report, asked = Report(), StopFlag()
     with _on_signal(asked.set), Services(config, redis_url) as services, services.again() as beating:
         if not _insist_on_store(services, asked):
-            return
+            return True
         if config.metrics_port:
             from clusterd.metrics import serve_metrics
 
@@ -126,13 +130,13 @@ def serve(config: Config, redis_url: str, number: int = 0) -> None:
         heart = Heart(beating.redis, config.redis_prefix, report)
         heart.start()
         try:
-            _main_loop(services, report, asked)
+            return _main_loop(services, report, asked)
         finally:
             report.state = "stopping"
             heart.stop()
 
 
-def _main_loop(services: Services, report: Report, asked: StopFlag) -> None:
+def _main_loop(services: Services, report: Report, asked: StopFlag) -> bool:
     worker, handing = make_worker(services, report, services.config.poll_timeout, asked)
     upkeep = Upkeep(services.again(), report)
     upkeep.start()
@@ -141,9 +145,10 @@ def _main_loop(services: Services, report: Report, asked: StopFlag) -> None:
     try:
         worker.run(lambda: _count(report, worker))
     finally:
-        upkeep.stop()
+        finished = upkeep.stop()
         handing.close()
         log.info("daemon %s stops after %d messages", report.id, worker.messages)
+    return finished
 
 
 def _count(report: Report, worker: Worker[Outcome]) -> None:
@@ -201,7 +206,15 @@ def serve_quietly(config: Config, redis_url: str, number: int) -> None:
     """Be a worker process of `supervise`, and end with it in whatever way it ends."""
     configure_logging(config)
     Orphan(os.getppid()).start()
-    serve(config, redis_url, number)
+    if not serve(config, redis_url, number):
+        end_at_once()
+
+
+def end_at_once() -> NoReturn:
+    """End this process without waiting for its threads; everything is closed but what they work with."""
+    logging.shutdown()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def configure_logging(config: Config) -> None:

@@ -1,10 +1,19 @@
-"""What can wait, so that no page waits for it: settling of clusters, learning, retention, counting the lag."""
+"""What can wait, so that no page waits for it: settling of clusters, learning, retention, counting the lag.
+
+A lesson follows another after `LEARN_PAUSE`, or after as long as it took: a small host's first rules are there a moment
+after its pages, and learning never takes more than half of this thread.
+
+Asked to stop, the thread begins nothing more. A step in hand that takes longer than `STOP_SECONDS` (a lesson of a host
+of 100,000 pages, a store that does not answer) is left where it is, as by a crash: every step of it may be repeated,
+and the worker that takes the host over repeats it.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Callable
 from typing import Final
 
 from clusterd_consumer.redis_connection import unable
@@ -17,12 +26,16 @@ from clusterd.services import Services
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two rounds of upkeep while there is nothing to settle; between two lessons; between two looks at lag.
-UPKEEP_INTERVAL: Final = 0.2
-LEARN_INTERVAL: Final = 1.0
+#: Seconds between two rounds while there is nothing to settle; after one that failed; between two looks at the lag.
+UPKEEP_INTERVAL: Final = 0.1
+TROUBLE_PAUSE: Final = 1.0
 LAG_INTERVAL: Final = 5.0
+#: Fewest seconds between the end of a lesson and the next one.
+LEARN_PAUSE: Final = 0.2
 #: Seconds of a round of upkeep after which no further host's rules are learned.
 LEARN_SECONDS: Final = 2.0
+#: Seconds that the step in hand gets when the daemon stops.
+STOP_SECONDS: Final = 2.0
 #: Seconds between two rounds of settling, so that the worker's thread gets its turn.
 SETTLE_PAUSE: Final = 0.001
 #: Seconds between two rounds of retention.
@@ -44,10 +57,13 @@ class Upkeep:
         """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Finish the step in hand."""
+    def stop(self, seconds: float = STOP_SECONDS) -> bool:
+        """Finish the step in hand; False where it takes longer than so many seconds and is left."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(seconds)
+        if self._thread.is_alive():
+            log.warning("what upkeep has in hand takes longer than %g s and is left; it is done again", seconds)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         with self._services as services:
@@ -60,14 +76,17 @@ class Upkeep:
                     if not isinstance(error, Unreachable) and not unable(error):
                         log.exception("upkeep failed; it is tried again")
                         self._report.last_error = f"{type(error).__name__}: {error}"
-                    pause = LEARN_INTERVAL
+                    pause = TROUBLE_PAUSE
                 self._stop.wait(pause)
 
     def round(self, services: Services) -> int:
         """Do what is due; return how many clusters still settle."""
         self._report.settling = services.index.settle(services.config.settle_steps)
-        if self._is_due("learn", LEARN_INTERVAL):
-            learn(services)
+        if self._is_due("learn", LEARN_PAUSE):
+            begun = time.monotonic()
+            learn(services, stopping=self._stop.is_set)
+            ended = time.monotonic()
+            self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)
         if self._is_due("lag", LAG_INTERVAL):
             self._report.lag = services.lag()
         if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
@@ -83,8 +102,11 @@ class Upkeep:
         return True
 
 
-def learn(services: Services, seconds: float = LEARN_SECONDS) -> int:
-    """Learn what is due, beginning no host after ``seconds``; return how many rule sets were published and arrived."""
-    published = services.rulebook.learn_due(now_ms(), seconds)
+def learn(services: Services, seconds: float = LEARN_SECONDS, stopping: Callable[[], bool] = lambda: False) -> int:
+    """Learn what is due, beginning no host after ``seconds`` or when ``stopping``; return how many sets were published.
+
+    All of them have arrived then.
+    """
+    published = services.rulebook.learn_due(now_ms(), seconds, stopping)
     services.publisher.flush(FLUSH_TIMEOUT)
     return len(published)

@@ -156,6 +156,29 @@ def test_sigterm_ends_it_in_order(group: Daemons) -> None:
         assert consumers == []
 
 
+def test_sigterm_does_not_wait_for_a_long_lesson(group: Daemons) -> None:
+    endless = (
+        "import sys, time; from clusterd.learning.learner import Learner; Learner.due = lambda self: True; "
+        "Learner.learn = lambda self, at: (print('learning', file=sys.stderr, flush=True), time.sleep(600)); "
+        "from clusterd.cli import main; sys.argv = ['clusterd', 'run']; main()"
+    )
+    with open_services(group.config()) as services:
+        process = group.start([sys.executable, "-c", endless])
+        until(services.daemon_alive, say=group.said())
+        publish_sketches(services, made_up_crawl(50, seed=20))
+        until(lambda: "learning" in group.said(), say=group.said())
+        asked = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert time.monotonic() - asked < 8, group.said()
+        assert not services.daemon_alive()
+        book = services.rulebook.book
+        assert book.changed()  # the lesson waits for whoever comes next, once the dead one's lease has run out
+        services.redis.delete(*services.redis.keys(f"{services.config.redis_prefix}rb:*:lease"))
+        services.rulebook.learn_due(1)
+        assert book.changed() == {}
+
+
 def test_check_tells_the_health_and_ends_with_it(group: Daemons) -> None:
     settings = {f"CLUSTERD_{name.upper()}": value for name, value in group.settings.items()}
     check = [*CLUSTERD, "run", "--check", "--json"]

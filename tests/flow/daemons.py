@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,14 +42,12 @@ class Daemons:
         """Return the configuration, as a command on the same store would read it."""
         return Config.load(environment={}, options=self.settings)
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, command: Sequence[str] = (sys.executable, "-m", "clusterd", "run")) -> subprocess.Popen[bytes]:
         """Start one more."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("CLUSTERD_")}
         given = {f"CLUSTERD_{name.upper()}": value for name, value in self.settings.items()}
         with (self.logs / f"daemon{len(self.processes)}.log").open("wb") as said:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "clusterd", "run"], env={**clean, **given}, stdout=said, stderr=said
-            )
+            process = subprocess.Popen(list(command), env={**clean, **given}, stdout=said, stderr=said)
         self.processes.append(process)
         return process
 

@@ -48,7 +48,8 @@ def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: boo
     from clusterd import daemon
 
     daemon.configure_logging(config)
-    daemon.run(config, with_parent)
+    if not daemon.run(config, with_parent):
+        daemon.end_at_once()
     return 0
 
 

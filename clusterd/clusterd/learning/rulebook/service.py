@@ -101,10 +101,11 @@ class RuleService:
         """Log and count skips; return how many were new. May be repeated."""
         return self.book.add_skips(reports)
 
-    def learn_due(self, now: int, seconds: float = 2.0) -> list[RuleSet]:
+    def learn_due(self, now: int, seconds: float = 2.0, stopping: Callable[[], bool] = lambda: False) -> list[RuleSet]:
         """Learn every host whose evidence changed enough and that no other worker learns; publish what changed.
 
-        No host is begun after ``seconds``, so that the caller's other work goes on; the rest waits for the next call.
+        No host is begun after ``seconds`` or when ``stopping`` says so, so that the caller's other work goes on; the
+        rest waits for the next call.
         """
         published = []
         groups: dict[str, None] = {}
@@ -128,9 +129,10 @@ class RuleService:
             groups[urls.registrable(host)] = None
             if rules is not None:
                 published.append(rules)
-            if time.monotonic() > until:
+            if time.monotonic() > until or stopping():
                 break
-        published += [rules for group in groups if (rules := self._look_across(group, now)) is not None]
+        across = (self._look_across(group, now) for group in groups if not stopping())
+        published += [rules for rules in across if rules is not None]
         for host in [*self._recalls.shrink(), *map(_lease_of, self._groups.recalls.shrink())]:
             self._leased.discard(host)
             self.book.release(host, self._owner)

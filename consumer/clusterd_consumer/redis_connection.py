@@ -34,7 +34,10 @@ _UNABLE: Final = (
 )
 #: What the client puts before the error of a command in a pipeline.
 _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
-_UNABLE_ANSWERS: Final = ("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ")
+_UNABLE_ANSWERS: Final = (
+    *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH"),
+    *("MOVED ", "ASK ", "TRYAGAIN"),  # while a slot of a cluster moves to another node
+)
 
 
 def connect(url: str) -> Client:

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
+import hiredis
+from redis import RedisError
 from redis.cluster import RedisCluster
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisClusterException
 
 from clusterd_consumer.redis_connection import Client, translated
+from clusterd_consumer.redis_lines import Line, Lines, Refused
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at
-#: its first call. A file defines its functions by `define(name, function(ARGV) … end)`; one that keeps something for the
-#: time of a call adds to `resets` how the next call begins.
+#: its first call. A file defines its functions by `define(name, function(ARGV) … end)`; one that keeps something for
+#: the time of a call adds to `resets` how the next call begins.
 WRAPPER: Final = """#!lua name={name}
 local BASE, call, functions
 local resets = {{}}
@@ -40,7 +45,9 @@ REGISTERED: Final = (
     """redis.register_function('{library}_{name}', function(keys, ARGV) return run('{name}', keys, ARGV) end)"""
 )
 #: What a server answers that does not know a function.
-_UNKNOWN: Final = "Function not found"
+UNKNOWN: Final = "Function not found"
+#: Tries of what a server could not do before it learnt a library, or which was meant for another node.
+TRIES: Final = 5
 
 
 class Library:
@@ -60,64 +67,153 @@ class Script:
     def __init__(self, library: Library, name: str) -> None:
         self.library = library
         self.name = name
-        self.function = f"{library.name}_{name}"
+        self.function = f"{library.name}_{name}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Packed commands for the server that holds a key, how many replies they have, and the library that they need."""
+
+    name: str
+    key: str
+    data: bytes
+    replies: int = 1
+    library: Library | None = None
+
+
+def function(script: Script, base: str, arguments: Sequence[Any] = ()) -> Request:
+    """Return the call of a function on the shard named by ``base``."""
+    data = hiredis.pack_command((b"FCALL", script.function, 1, base, *arguments))
+    return Request(script.name, base, data, 1, script.library)
+
+
+def command(name: str, key: str, *arguments: Any) -> Request:
+    """Return a command whose first argument is its key."""
+    return Request(name, key, hiredis.pack_command((name, key, *arguments)))
 
 
 class Calls:
-    """Runs functions: one, or one on each of several shards at once."""
+    """Asks servers: all that is asked together is sent at once, to every node, and then read from every node."""
 
     def __init__(self, client: Client) -> None:
-        self._spread = isinstance(client, RedisCluster)
+        self._cluster: Any = client if isinstance(client, RedisCluster) else None
         self._client: Any = client  # the client library leaves half of these methods without types
+        self._lines: dict[Any, Lines] = {}
+        self._nodes: dict[str, Any] = {}
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        """Return the reply to each request, for one of several replies their list.
+
+        A server does in order what it is asked. Where one does not know a function, or a slot has moved, everything is
+        asked again: what is asked together must be repeatable.
+        """
+        with translated():
+            for _ in range(TRIES):
+                replies = self._exchange(requests)
+                refused = _refusal(requests, replies)
+                if refused is None:
+                    return replies
+                request, error = refused
+                if request.library and UNKNOWN in str(error):
+                    self._load(request)
+                elif self._cluster and str(error).startswith("MOVED"):
+                    self._look_around()
+                else:
+                    raise error
+            raise error
 
     def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
         """Run a function on the shard named by ``base``."""
-        with translated():
-            node = self._node(base)
-            try:
-                return node.execute_command("FCALL", script.function, 1, base, *arguments)
-            except ResponseError as error:
-                if _UNKNOWN not in str(error):
-                    raise
-            node.execute_command("FUNCTION", "LOAD", "REPLACE", script.library.text)
-            return node.execute_command("FCALL", script.function, 1, base, *arguments)
+        return self.ask([function(script, base, arguments)])[0]
 
     def command(self, name: str, key: str, *arguments: Any) -> Any:
         """Run a command on one key."""
-        with translated():
-            return self._client.execute_command(name, key, *arguments)
+        return self.ask([command(name, key, *arguments)])[0]
+
+    def run_all(self, calls: Iterable[tuple[Script, str, Sequence[Any]]]) -> list[Any]:
+        """Run functions on several shards."""
+        return self.ask([function(*call) for call in calls])
 
     def used_memory(self) -> int:
         """Return the bytes that the server, or all primaries of the cluster, use."""
         with translated():
-            if not self._spread:
+            if not self._cluster:
                 return int(self._client.info("memory")["used_memory"])
-            nodes = [self._client.get_redis_connection(node) for node in self._client.get_primaries()]
+            nodes = [self._cluster.get_redis_connection(node) for node in self._cluster.get_primaries()]
             return sum(int(node.info("memory")["used_memory"]) for node in nodes)
 
-    def run_all(self, calls: Iterable[tuple[Script, str, Sequence[Any]]]) -> list[Any]:
-        """Run functions on several shards; a node is asked once for all its shards, the nodes one after the other."""
-        todo = list(calls)
-        if len(todo) == 1:
-            return [self.run(*todo[0])]
-        groups: dict[Any, list[int]] = {}
-        for place, (_, base, _) in enumerate(todo):
-            groups.setdefault(self._node(base), []).append(place)
-        replies: list[Any] = [None] * len(todo)
-        for node, places in groups.items():
-            for place, reply in zip(places, self._pipelined(node, [todo[p] for p in places]), strict=True):
-                known = not isinstance(reply, Exception)
-                replies[place] = reply if known else self.run(*todo[place])
+    def close(self) -> None:
+        """Free the connections."""
+        for lines in list(self._lines.values()):
+            lines.close()
+
+    def _exchange(self, requests: Sequence[Request]) -> list[Any]:
+        """Send everything to all nodes, then read from all nodes."""
+        parts = self._by_node(requests)
+        taken: list[tuple[Lines, Line, list[int]]] = []
+        try:
+            for lines, places in parts:
+                taken.append((lines, lines.take(), places))
+            for _, line, places in taken:
+                line.send(b"".join([requests[place].data for place in places]))
+            replies: list[Any] = [None] * len(requests)
+            for _, line, places in taken:
+                for place in places:
+                    count = requests[place].replies
+                    found = line.read(count)
+                    replies[place] = found if count != 1 else found[0]
+        except BaseException as error:
+            for _, line, _ in taken:
+                line.close()
+            if self._cluster and isinstance(error, RedisError):
+                self._look_around()
+            raise
+        for lines, line, _ in taken:
+            lines.give(line)
         return replies
 
-    def _node(self, base: str) -> Any:
-        if self._spread:
-            node = self._client.get_node_from_key(base)
-            return self._client.get_redis_connection(node)
-        return self._client
+    def _by_node(self, requests: Sequence[Request]) -> list[tuple[Lines, list[int]]]:
+        if not self._cluster:
+            return [(self._lines_to(self._client), list(range(len(requests))))]
+        groups: dict[Any, list[int]] = {}
+        for place, request in enumerate(requests):
+            groups.setdefault(self._node(request.key), []).append(place)
+        return [(self._lines_to(node), places) for node, places in groups.items()]
 
-    def _pipelined(self, node: Any, calls: Sequence[tuple[Script, str, Sequence[Any]]]) -> list[Any]:
-        with translated(), node.pipeline(transaction=False) as pipe:
-            for script, base, arguments in calls:
-                pipe.execute_command("FCALL", script.function, 1, base, *arguments)
-            return list(pipe.execute(raise_on_error=False))
+    def _node(self, key: str) -> Any:
+        """Return the client of the node of a cluster that holds a key's slot."""
+        tag = key[: key.find("}") + 1] or key
+        node = self._nodes.get(tag)
+        if node is None:
+            node = self._cluster.get_redis_connection(self._cluster.get_node_from_key(key))
+            self._nodes[tag] = node
+        return node
+
+    def _lines_to(self, node: Any) -> Lines:
+        lines = self._lines.get(node)
+        if lines is None:
+            lines = self._lines.setdefault(node, Lines(node.connection_pool))
+        return lines
+
+    def _look_around(self) -> None:
+        """Learn anew which node holds which slot; where no node answers, the next call says so."""
+        self._nodes.clear()
+        with suppress(RedisError, RedisClusterException):
+            self._cluster.nodes_manager.initialize()
+
+    def _load(self, request: Request) -> None:
+        assert request.library is not None
+        node = self._node(request.key) if self._cluster else self._client
+        node.execute_command("FUNCTION", "LOAD", "REPLACE", request.library.text)
+
+
+def _refusal(requests: Sequence[Request], replies: Sequence[Any]) -> tuple[Request, Refused] | None:
+    """Return the first error among replies, and what it answers."""
+    for request, reply in zip(requests, replies, strict=True):
+        if isinstance(reply, Refused):
+            return request, reply
+        if request.replies != 1:
+            for one in reply:
+                if one.__class__ is Refused:
+                    return request, one
+    return None

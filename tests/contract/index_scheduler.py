@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from clusterd_consumer.redis_connection import Client
-from clusterd_consumer.redis_scripts import Calls, Script
+from clusterd_consumer.redis_scripts import Calls, Request
 
 
 class Crash(Exception):
@@ -58,18 +58,15 @@ class Scheduler:
 
 
 class ScheduledCalls(Calls):
-    """Store operations that wait for their turn; a call on several shards is one operation a shard."""
+    """Store operations that wait for their turn; what is asked together is asked one by one."""
 
     def __init__(self, client: Client, scheduler: Scheduler, worker: int) -> None:
         super().__init__(client)
         self._scheduler = scheduler
         self._worker = worker
 
-    def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
-        return self._scheduler.operate(self._worker, lambda: super(ScheduledCalls, self).run(script, base, arguments))
-
-    def command(self, name: str, key: str, *arguments: Any) -> Any:
-        return self._scheduler.operate(self._worker, lambda: super(ScheduledCalls, self).command(name, key, *arguments))
-
-    def run_all(self, calls: Iterable[tuple[Script, str, Sequence[Any]]]) -> list[Any]:
-        return [self.run(*call) for call in calls]
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        return [
+            self._scheduler.operate(self._worker, lambda request=request: super(ScheduledCalls, self).ask([request])[0])
+            for request in requests
+        ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from clusterd.clusters.redis_index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
-from clusterd_consumer.redis_scripts import Calls, Script
+from clusterd_consumer.redis_scripts import Calls, Request
 
 from tests.contract.index_world import expected, page, partition, settled
 
@@ -24,13 +24,12 @@ class Interrupted(Calls):
         super().__init__(client)
         self._name, self._left, self._act = name, nth, act
 
-    def run(self, script: Script, base: str, arguments: Sequence[Any] = ()) -> Any:
-        self._interrupt(script.name)
-        return super().run(script, base, arguments)
-
-    def command(self, name: str, key: str, *arguments: Any) -> Any:
-        self._interrupt(name)
-        return super().command(name, key, *arguments)
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        replies: list[Any] = []
+        for request in requests:
+            self._interrupt(request.name)
+            replies += super().ask([request])
+        return replies
 
     def _interrupt(self, name: str) -> None:
         if name == self._name:

@@ -64,6 +64,30 @@ def test_any_history_ends_in_the_batch_partition(
     index.close()
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_chains_fall_apart_wherever_pages_depart_at_once(redis_url: str, prefix: str, seed: int) -> None:
+    """Windows on one long text, each like its neighbours alone: what departs together leaves many pieces at once."""
+    dice = random.Random(seed)
+    index = RedisIndex(redis_url, prefix)
+    count = dice.randrange(6, 30)
+    crawl = [page(f"http://h.example/{n}", 1, range(25 * n, 25 * n + 100)) for n in range(count)]
+    if seed % 2:  # a ring: every piece can be reached from both sides
+        crawl.append(page("http://h.example/ring", 1, [*range(50), *range(25 * count + 25, 25 * count + 75)]))
+    dice.shuffle(crawl)
+    index.apply(crawl)
+    for at in (2, 3):
+        leaving = dice.sample(range(count), dice.randrange(2, count // 2 + 1))
+        change = [
+            page(f"http://h.example/{n}", at, range(10_000 * at + 200 * n, 10_000 * at + 200 * n + 100))
+            for n in leaving
+        ]
+        index.apply(change)
+        crawl += change
+        settled(index)
+        assert partition(index) == expected(crawl)
+    index.close()
+
+
 def work(scheduler: Scheduler, worker: int, index: RedisIndex, messages: Sequence[Sketch], seed: int) -> None:
     """Read the messages of a partition, batch by batch; after a crash begin again where the position stands."""
     dice = random.Random(seed * 100 + worker)

@@ -18,7 +18,7 @@ LUA: Final = files("clusterd.clusters") / "lua"
 SHARED: Final = ("records", "forest", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
-    *("dismiss", "move", "part", "forget", "add_policy", "label"),
+    *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
 )
 
 
@@ -40,6 +40,7 @@ NEAR: Final = Script(LIBRARY, "near")
 DISMISS: Final = Script(LIBRARY, "dismiss")
 MOVE: Final = Script(LIBRARY, "move")
 PART: Final = Script(LIBRARY, "part")
+WHOLE: Final = Script(LIBRARY, "whole")
 FORGET: Final = Script(LIBRARY, "forget")
 ADD_POLICY: Final = Script(LIBRARY, "add_policy")
 LABEL: Final = Script(LIBRARY, "label")

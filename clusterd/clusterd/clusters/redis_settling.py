@@ -3,7 +3,7 @@
 One settler works at a time, under a lease; the pages of other workers go on meanwhile. A step is one of:
 
 1. continue a move (a part of a cluster on its way to a fresh element, `lua/move.lua`),
-2. search whether the former neighbours of a dismissed ghost still hold together (`splitting`), and start the moves,
+2. search whether the former neighbours of dismissed ghosts still hold together (`splitting`), and start the moves,
 3. withdraw a few ghosts from their lists and dismiss them together (`lua/dismiss.lua`),
 4. look contents up again for a policy that was added after them.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,7 @@ from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.contract import Policy
 from clusterd.clusters.redis_edges import packed_edges
-from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, Home
+from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, WHOLE, Home
 from clusterd.clusters.splitting import Search
 
 #: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
@@ -34,8 +34,9 @@ LEASE: Final = 30_000
 #: Contents moved, and contents looked up again, in one step.
 MOVES: Final = 500
 BUILT: Final = 64
-#: Ghosts withdrawn in one call.
+#: Ghosts withdrawn and dismissed in one step, and searches that go on side by side.
 GHOSTS: Final = 32
+SEARCHES: Final = 96
 #: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
 #: again within seconds (Kafka's session timeout); one that was lost never comes, and must not keep `settle` busy.
 PATIENCE: Final = 600.0
@@ -88,22 +89,38 @@ class Settler:
         return True
 
     def _search(self) -> bool:
-        task = self._home.command("LINDEX", "tasks", 0)
-        if task is None:
+        """Search side by side what waits; part the first that has fallen apart: the others may hang on that."""
+        tasks: list[bytes] = self._home.command("LRANGE", "tasks", 0, SEARCHES - 1)
+        if not tasks:
             return False
-        policy = task[0]
-        search = Search(np.frombuffer(task, "<u4", offset=1).tolist())
-        while not search.done:
-            wanted = search.wanted()
-            replies = self._home.run(NEAR, struct.pack(f"<{len(wanted)}I", *wanted))
-            search.feed({node: _joined(edges, policy) for node, edges in zip(wanted, replies, strict=True)})
+        found = {task: Search(np.frombuffer(task, "<u4", offset=5).tolist()) for task in tasks}
+        self._run(found)
+        whole = [task for task, search in found.items() if not search.apart]
+        if whole:
+            self._held(self._home.run(WHOLE, self._token, *whole))
+        for task, search in found.items():
+            if search.apart:
+                self._part(task, search)
+                break
+        return True
+
+    def _run(self, found: Mapping[bytes, Search]) -> None:
+        """Run the searches of these tasks, each round of all of them by one call."""
+        near: dict[int, bytes] = {}
+        while open_ := {task: search.wanted() for task, search in found.items() if not search.done}:
+            unread = list(dict.fromkeys(node for nodes in open_.values() for node in nodes if node not in near))
+            near.update(zip(unread, self._home.run(NEAR, struct.pack(f"<{len(unread)}I", *unread)), strict=True))
+            for task, nodes in open_.items():
+                found[task].feed({node: _joined(near[node], task[0]) for node in nodes})
+
+    def _part(self, task: bytes, search: Search) -> None:
+        """Let the sides that lie apart move, one after the other."""
         for side in search.apart:
-            part = struct.pack(f"<BI{len(side)}I", policy, 0, *sorted(side))
-            self._held(self._home.run(PART, self._token, task, part))
+            part = struct.pack(f"<BI{len(side)}I", task[0], 0, *sorted(side))
+            self._held(self._home.run(PART, self._token, task, part, b""))
             while self._move():
                 pass
-        self._held(self._home.run(PART, self._token, task, b""))
-        return True
+        self._held(self._home.run(PART, self._token, task, b"", struct.pack("<I", search.rest)))
 
     def _dismiss(self) -> bool:
         """Withdraw and dismiss the first ghosts; one that was pending at first may yet be posted, and waits."""

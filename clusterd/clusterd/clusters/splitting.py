@@ -5,8 +5,8 @@ single search is left, the rest is one cluster. So the cost is that of the small
 dense cluster the sides meet after a step or two: each side begins with one node a round and doubles. (Two large sides
 that stay apart cost the smaller of them.)
 
-Several nodes may have left at once, if the search starts from what was next to any of them: every side of what is left
-of the cluster touches one that left.
+Several nodes may have left at once, if those that touched are taken for one. Each has a search of its own then, and the
+side that one search has left over takes part in all that follow: it may lie apart from what another would leave over.
 
 Nothing is read here: the caller asks `wanted`, fetches those nodes' neighbours in one go, and gives them to `feed`.
 """
@@ -41,6 +41,11 @@ class Search:
     def done(self) -> bool:
         """Whether at most one side is still open: it keeps the cluster's name."""
         return len(self._frontier) <= 1
+
+    @property
+    def rest(self) -> int:
+        """A node of the side that was left over."""
+        return next(iter(next(iter(self._seen.values()))))
 
     def wanted(self) -> list[int]:
         """Take the next nodes whose neighbours are to be fetched; all of them are then due to `feed`."""

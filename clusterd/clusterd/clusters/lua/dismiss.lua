@@ -6,16 +6,17 @@
 --         and join nobody; how many of the ghosts were withdrawn from their lists: the rest were pending then;
 --         entries of BASE:g, 8 bytes each
 --
--- 1. Cut the edges of all ghosts that were withdrawn. For each cluster that they leave, under each policy, the former
--- neighbours that stay are to be searched together: where two ghosts touched, what one held together hung on the other.
--- 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait in line again.
+-- 1. Cut the edges of all ghosts that were withdrawn, and leave a search (settling.lua) for each of their clusters and
+-- each policy under which they held others together: one for ghosts that touch, since what one of them held together may
+-- hang on the other. 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait
+-- in line again.
 
 define('dismiss', function(ARGV)
   if not held(ARGV[1]) then return -1 end
   local graded = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
   policies(graded)
   local texts, sketches = open('t'), open('c')
-  local done, leaving, stay = 0, {}, {}
+  local done, leaving, groups, stay = 0, {}, {}, {}
 
   -- Whether a pending ghost is waited for; noted when it first was.
   local function awaited(ghost)
@@ -30,12 +31,33 @@ define('dismiss', function(ARGV)
     return false
   end
 
-  -- Note a neighbour that stays in a cluster under a policy.
-  local function note(p, cluster, content)
-    local of = stay[p][cluster]
+  -- Ghosts that touch under a policy are one group: ghost → another of its group, up to the one that stands for it.
+  local function group(p, ghost)
+    local up = groups[p]
+    while up[ghost] do ghost = up[ghost] end
+    return ghost
+  end
+
+  local function touch(ghost)
+    local mine = edges(ghost)
+    for at = 1, #mine, 6 do
+      local other, bits = unpack4('<I4I2', mine, at)
+      for p = 0, graded - 1 do
+        if leaving[other] and floor(bits / 2 ^ p) % 2 == 1 then
+          local a, b = group(p, ghost), group(p, other)
+          if a ~= b then groups[p][a] = b end
+        end
+      end
+    end
+  end
+
+  -- Note a neighbour of a group that stays.
+  local function note(p, ghost, content)
+    local first = group(p, ghost)
+    local of = stay[p][first]
     if not of then
-      of = {seen = {}, packed = {}}
-      stay[p][cluster] = of
+      of = {seen = {}, packed = {pack('<BI4', p, root(p, ghost))}}
+      stay[p][first] = of
     end
     if not of.seen[content] then
       of.seen[content] = true
@@ -44,14 +66,13 @@ define('dismiss', function(ARGV)
   end
 
   local function cut_edges(ghost)
-    local mine, clusters = edges(ghost), {}
-    for p = 0, graded - 1 do clusters[p] = root(p, ghost) end
+    local mine = edges(ghost)
     for at = 1, #mine, 6 do
       local other, bits = unpack4('<I4I2', mine, at)
       if not leaving[other] then
         set_edges(other, cut_edge(edges(other), ghost))
         for p = 0, graded - 1 do
-          if floor(bits / 2 ^ p) % 2 == 1 then note(p, clusters[p], other) end
+          if floor(bits / 2 ^ p) % 2 == 1 then note(p, ghost, other) end
         end
       end
     end
@@ -70,7 +91,7 @@ define('dismiss', function(ARGV)
     free_content(sketches, ghost)
   end
 
-  for p = 0, graded - 1 do stay[p] = {} end
+  for p = 0, graded - 1 do groups[p], stay[p] = {}, {} end
   local gone = {}
   for at = 1, 8 * tonumber(ARGV[3]), 8 do
     local entry = unpack4('<I8', ARGV[4], at)
@@ -83,10 +104,11 @@ define('dismiss', function(ARGV)
     end
     done = done + 1
   end
+  for _, ghost in ipairs(gone) do touch(ghost) end
   for _, ghost in ipairs(gone) do cut_edges(ghost) end
   for p = 0, graded - 1 do
     for _, of in pairs(stay[p]) do
-      if #of.packed > 1 then call('RPUSH', BASE .. ':tasks', pack('<B', p) .. table.concat(of.packed)) end
+      if #of.packed > 2 then call('RPUSH', BASE .. ':tasks', table.concat(of.packed)) end
     end
   end
   for _, ghost in ipairs(gone) do dismiss(ghost) end

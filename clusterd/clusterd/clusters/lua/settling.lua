@@ -1,7 +1,8 @@
 -- What waits for `settle`, and freeing. One settler at a time: the lease BASE:lock holds its token.
 --
 --   BASE:g       list of ghosts: contents that departed and have not been dismissed, as id * 256 + profile (register.lua)
---   BASE:tasks   list of searches: policy (1 byte), former neighbours of a dismissed content (4 bytes each)
+--   BASE:tasks   list of searches, all left by one call of dismiss.lua: policy (1 byte), element of the cluster at that
+--                time (4), former neighbours of dismissed contents (4 each)
 --   BASE:mv      a part that moves: policy (1), element (4), contents still to move (4 each)
 --   BASE:rl      the same part, to be looked at once more for edges that came while it moved: policy (1), contents
 --   BASE:trash   list of contents whose stored sketches are to be discarded

@@ -10,7 +10,7 @@ Cost: one table look-up for each name rule that fits the URL's host and context.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final, Literal, cast
 
@@ -22,6 +22,8 @@ from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, parse
 
 UrlKind = Literal["canonical", "shortlink", "og"]
+#: Most names kept of one domain (about 250 bytes each). Beyond it new ones are not taken: fetches more, no wrong skip.
+NAMES_LIMIT: Final = 500_000
 _DIGITS: Final = re.compile(r"[0-9]+\Z")
 
 
@@ -73,9 +75,10 @@ class _NameRule:
 
 
 class NameTable:
-    """Names borne by the known pages of one domain, of the kinds that its name rules believe."""
+    """Names borne by the known pages of one domain, of the kinds that its name rules believe; at most ``limit``."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], limit: int = NAMES_LIMIT) -> None:
+        self._limit = limit
         self._rules: dict[str, list[_NameRule]] = {}
         for rule in rules:
             self._rules.setdefault(rule.host, []).append(_NameRule(rule))
@@ -84,15 +87,29 @@ class NameTable:
 
     def note(self, url: str, names: Iterable[Name]) -> None:
         """Note the names of a fetched page; of several that bear one name the latest answers for it."""
+        for key in self._borne(url, names):
+            if len(self._bearers) < self._limit or key in self._bearers:
+                self._bearers[key] = url
+
+    def forget(self, url: str, names: Iterable[Name]) -> None:
+        """Drop the names of a page that is no longer known; those that another page bears by now stay."""
+        for key in self._borne(url, names):
+            if self._bearers.get(key) == url:
+                del self._bearers[key]
+
+    def __len__(self) -> int:
+        return len(self._bearers)
+
+    def _borne(self, url: str, names: Iterable[Name]) -> Iterator[tuple[str, int]]:
+        """Yield what a page's names are kept under."""
         if not self._rules:
             return
-        names = witnessed(url, names)
         taken = parse(url)
-        for rule in self._rules.get(taken.authority, ()):
-            if all(fits(taken) for fits in rule.fits):
-                for name in names:
-                    if name.kind == rule.kind:
-                        self._bearers[rule.id, name.hash] = url
+        rules = [rule for rule in self._rules.get(taken.authority, ()) if all(fits(taken) for fits in rule.fits)]
+        for name in witnessed(url, names) if rules else ():
+            for rule in rules:
+                if name.kind == rule.kind:
+                    yield rule.id, name.hash
 
     def find(self, url: str) -> tuple[str, str] | None:
         """Return (rule id, URL of the known page that answers for this one), or None."""

@@ -24,6 +24,9 @@ from clusterd_crawler.urls import canonical, host_of, registrable
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
 FAMILY_EXPLORE: Final = 2.5
+#: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
+#: domain justifies a skip until its rules change.
+TORN_LIMIT: Final = 100_000
 #: Seed of the hash that decides which would-be skips are explored: by URL, so that a replay repeats.
 EXPLORE_SEED: Final = 0x5EED
 
@@ -102,6 +105,15 @@ class HostPages:
     shown: dict[int, KnownPage] = field(default_factory=dict)
     names: NameTable | None = None
     contents: set[int] = field(default_factory=set)
+
+    def tear(self, key: int) -> None:
+        """Note a key whose pages differ."""
+        if len(self.torn) < TORN_LIMIT:
+            self.torn.add(key)
+
+    def is_torn(self, key: int) -> bool:
+        """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
+        return key in self.torn or len(self.torn) >= TORN_LIMIT
 
 
 class KnownPages:
@@ -186,7 +198,7 @@ class KnownPages:
         hashed = hash(key)
         before = None if key.startswith(FAMILY) else held.keys.get(hashed)
         if before is not None and UNKNOWN not in {before.content, page.content} and before.content != page.content:
-            held.torn.add(hashed)
+            held.tear(hashed)
         held.keys[hashed] = page
         if self._shows and page.content != UNKNOWN:
             key, applied = self._all_keys.key_of_canonical(page.url)
@@ -207,7 +219,7 @@ class KnownPages:
         """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
 
         ``content`` is its identity where it is known: a key whose pages differ justifies no skip either.
-        ``earlier``: another crawl fetched it. What is known of a later fetch stays.
+        ``earlier``: another crawl fetched it. What is known of a later fetch stays, whatever an earlier one brought.
         """
         try:
             url = canonical(url)
@@ -215,19 +227,21 @@ class KnownPages:
             return
         domain = registrable(host_of(url))
         held = self._hosts.get(domain)
+        before = None if held is None else held.pages.get(url)
+        if before is not None and before.at > at:
+            return
         if not good:
             self._forget(held, url)
             return
         if held is None:
             held = self._hosts[domain] = HostPages()
             held.names = NameTable(self._name_rules(domain))
-        before = held.pages.get(url)
-        if before is not None and before.at > at:
-            return
         if content != UNKNOWN:
             self.traps.fetched(url, new=content not in held.contents)
             held.contents.add(content)
         page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier)
+        if before is not None and before.names != page.names and held.names is not None:
+            held.names.forget(url, before.names)
         self._note_keys(held, page)
         self._remembered[url] = domain
         self._remembered.move_to_end(url)
@@ -246,6 +260,8 @@ class KnownPages:
         shown = hash(self._all_keys.key_of_canonical(url)[0]) if held.shown else None
         if shown is not None and held.shown.get(shown) is page:
             del held.shown[shown]
+        if held.names is not None:
+            held.names.forget(url, page.names)
         held.contents.discard(page.content)
         if not held.pages:
             self._hosts.pop(registrable(host_of(url)), None)
@@ -289,7 +305,7 @@ class KnownPages:
         key, applied = self._keys.key_of_canonical(url)
         hashed = hash(key)
         known = held.keys.get(hashed)
-        if known is None or hashed in held.torn or not self._recent(known, at):
+        if known is None or held.is_torn(hashed) or not self._recent(known, at):
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
         rules = applied or self._keys.key_of_canonical(known.url)[1]

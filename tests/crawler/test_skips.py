@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler.bearers import parse_names, witnessed
+from clusterd_crawler import skips
+from clusterd_crawler.bearers import NameTable, parse_names, witnessed
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
@@ -215,6 +216,54 @@ def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     assert len(known) == 10
     assert len(known._hosts) == 10
     assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
+
+
+ANCHOR = name_rule("anchor", Condition(Key(name="p"), "any"), carrier=(Condition(Key(name="t"), "any"),))
+
+
+def test_names_are_bounded_and_go_with_their_page() -> None:
+    table = NameTable([ANCHOR], limit=2)
+    for number in (1, 2, 3):
+        table.note(f"http://h.com/viewtopic.php?t={number}", parse_names(f"anchor=p{number}"))
+    assert len(table) == 2
+    assert [table.find(f"http://h.com/viewtopic.php?p={n}") is not None for n in (1, 2, 3)] == [True, True, False]
+    table.note("http://h.com/viewtopic.php?t=4", parse_names("anchor=p2"))  # a name that is known moves to its new page
+    table.forget("http://h.com/viewtopic.php?t=2", parse_names("anchor=p2"))
+    table.forget("http://h.com/viewtopic.php?t=1", parse_names("anchor=p1"))
+    assert len(table) == 1
+    assert table.find("http://h.com/viewtopic.php?p=2") == (ANCHOR.id, "http://h.com/viewtopic.php?t=4")
+
+
+def test_a_page_fetched_again_answers_only_for_the_names_that_it_bears_now(known: KnownPages) -> None:
+    known.load(rule_set(ANCHOR))
+    known.fetched("http://h.com/viewtopic.php?t=1", 1, parse_names("anchor=p7"))
+    known.fetched("http://h.com/viewtopic.php?t=1", 2, parse_names("anchor=p8"))
+    assert known.decide("http://h.com/viewtopic.php?p=7", 3) is None
+    assert known.decide("http://h.com/viewtopic.php?p=8", 3) is not None
+
+
+def test_a_host_with_too_many_keys_that_differ_skips_nothing_by_key(
+    known: KnownPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skips, "TORN_LIMIT", 3)
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/good?sid=1", 1, content=1)
+    for number in range(4):
+        assert (known.decide("http://h.com/good?sid=2", 2) is None) is (number == 3)
+        known.fetched(f"http://h.com/{number}?sid=1", 1, content=10 + number)
+        known.fetched(f"http://h.com/{number}?sid=2", 1, content=20 + number)
+    assert all(known.decide(f"http://h.com/{number}?sid=3", 2) is None for number in range(4))
+    known.load(rule_set(DROP_SID, version=2))
+    assert known.decide("http://h.com/good?sid=2", 2) is None  # what its rules make of all pages is still too much
+
+
+def test_an_older_failure_does_not_undo_a_later_fetch(known: KnownPages) -> None:
+    known.load(rule_set(DROP_SID))
+    known.fetched("http://h.com/a?sid=1", 5)
+    known.fetched("http://h.com/a?sid=1", 4, good=False)
+    assert known.decide("http://h.com/a?sid=2", 6) is not None
+    known.fetched("http://h.com/a?sid=1", 6, good=False)
+    assert known.decide("http://h.com/a?sid=2", 7) is None
 
 
 def test_a_family_s_pages_may_differ_and_are_explored_more(known: KnownPages) -> None:

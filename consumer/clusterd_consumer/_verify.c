@@ -1,8 +1,8 @@
-/* Stored sketches, compiled: made from values, and judged against each other. NumPy gives the same (postings/).
+/* Stored sketches, compiled: made from values, judged against each other, posted and found. NumPy gives the same.
  *
  * pack(values, bits, flags, prefix, modulus, profile) -> (stored, keys): postings/stored.py has the byte layout,
  * postings/posted.py the keys. judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b)]: the counts of
- * postings/verdict.py. Cost: O(n), a word of bits at a time.
+ * postings/verdict.py. plan and find: postings/buckets.py. Cost: O(n), a word of bits at a time.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -292,9 +292,263 @@ static PyObject *judge(PyObject *self, PyObject *args) {
     return counts;
 }
 
+/* ---- postings ---- */
+
+enum { ENTRY = 7 };
+static const uint32_t COMMON = 0xFFFFFFFFu;
+
+/* A key of a document on its way to its bucket: the plan of postings/buckets.py. */
+typedef struct { uint32_t bucket, key, id, document; } Step;
+
+/* Bytes that grow. */
+typedef struct { char *bytes; size_t size, room; } Text;
+
+static int reserve(Text *t, size_t more) {
+    if (t->size + more <= t->room) return 1;
+    size_t room = 2 * (t->size + more) + 256;
+    char *bytes = PyMem_Realloc(t->bytes, room);
+    if (!bytes) return 0;
+    t->bytes = bytes;
+    t->room = room;
+    return 1;
+}
+
+/* `reserve` went before. */
+static void add(Text *t, const void *bytes, size_t size) {
+    memcpy(t->bytes + t->size, bytes, size);
+    t->size += size;
+}
+
+static void add_number(Text *t, uint32_t number) {
+    char digits[12];
+    int at = sizeof digits;
+    do digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    add(t, digits + at, sizeof digits - (size_t)at);
+}
+
+static size_t width(uint32_t number) {
+    size_t digits = 1;
+    while (number /= 10) digits++;
+    return digits;
+}
+
+static void add_size(Text *t, char kind, size_t size) {
+    add(t, &kind, 1);
+    add_number(t, (uint32_t)size);
+    add(t, "\r\n", 2);
+}
+
+/* A word of a command: its size, then prefix and bucket. */
+static void add_key(Text *t, const Py_buffer *prefix, uint32_t bucket) {
+    add_size(t, '$', (size_t)prefix->len + width(bucket));
+    add(t, prefix->buf, (size_t)prefix->len);
+    add_number(t, bucket);
+    add(t, "\r\n", 2);
+}
+
+/* Litwin's linear hashing: the bucket of a key among so many. */
+static uint32_t bucket_of(uint32_t key, uint32_t buckets) {
+    uint32_t level = 1u << (bit_length(buckets) - 1);
+    uint32_t bucket = key & (2 * level - 1);
+    return bucket < buckets ? bucket : bucket - level;
+}
+
+static int by_bucket(const void *a, const void *b) {
+    const Step *x = a, *y = b;
+    if (x->bucket != y->bucket) return x->bucket < y->bucket ? -1 : 1;
+    if (x->document != y->document) return x->document < y->document ? -1 : 1;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* The steps of (id, keys)* whose keys belong to a shard, by bucket. Returns how many, -1 after an error. */
+static Py_ssize_t steps_of(PyObject *documents, uint32_t buckets, uint32_t shard, uint32_t shards, Step **steps) {
+    size_t count = 0, room = 256;
+    *steps = PyMem_Malloc(room * sizeof **steps);
+    for (Py_ssize_t i = 0; *steps && i < PyList_GET_SIZE(documents); i++) {
+        unsigned id;
+        const char *keys;
+        Py_ssize_t size;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(documents, i), "Iy#", &id, &keys, &size)) return -1;
+        if (count + (size_t)size / 4 > room) {
+            room = 2 * (count + (size_t)size / 4);
+            Step *more = PyMem_Realloc(*steps, room * sizeof **steps);
+            if (!more) break;
+            *steps = more;
+        }
+        for (Py_ssize_t at = 0; at + 4 <= size; at += 4) {
+            uint32_t key = read_u4((const uint8_t *)keys + at);
+            if (shards > 1 && (key >> 16) % shards != shard) continue;
+            (*steps)[count++] = (Step){bucket_of(key, buckets), key, id, (uint32_t)i};
+        }
+    }
+    if (!*steps || count > room) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    qsort(*steps, count, sizeof **steps, by_bucket);
+    return (Py_ssize_t)count;
+}
+
+static size_t group_end(const Step *steps, size_t from, size_t count) {
+    size_t to = from + 1;
+    while (to < count && steps[to].bucket == steps[from].bucket) to++;
+    return to;
+}
+
+static int write_appends(Text *text, const Py_buffer *prefix, const Step *steps, size_t count) {
+    for (size_t from = 0, to; from < count; from = to) {
+        to = group_end(steps, from, count);
+        if (!reserve(text, 96 + (size_t)prefix->len + ENTRY * (to - from))) return 0;
+        add(text, "*3\r\n$6\r\nAPPEND\r\n", 16);
+        add_key(text, prefix, steps[from].bucket);
+        add_size(text, '$', ENTRY * (to - from));
+        for (size_t i = from; i < to; i++) {
+            uint8_t entry[8];
+            write_u4(entry, steps[i].key >> 8);
+            write_u4(entry + 3, steps[i].id);
+            add(text, entry, ENTRY);
+        }
+        add(text, "\r\n", 2);
+    }
+    return 1;
+}
+
+static int write_reads(Text *text, const Py_buffer *prefix, const Py_buffer *last, const Step *steps, size_t count,
+                       size_t groups) {
+    if (!reserve(text, 96 + (size_t)last->len + groups * (48 + (size_t)prefix->len))) return 0;
+    add_size(text, '*', groups + 2);
+    add(text, "$4\r\nMGET\r\n", 10);
+    for (size_t from = 0; from < count; from = group_end(steps, from, count)) add_key(text, prefix, steps[from].bucket);
+    add_size(text, '$', (size_t)last->len);
+    add(text, last->buf, (size_t)last->len);
+    add(text, "\r\n", 2);
+    return 1;
+}
+
+static PyObject *plan(PyObject *self, PyObject *args) {
+    Py_buffer prefix, last;
+    PyObject *documents, *made = NULL;
+    unsigned buckets, shard, shards;
+    Step *steps = NULL;
+    Text appends = {0}, reads = {0};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*y*O!III", &prefix, &last, &PyList_Type, &documents, &buckets, &shard, &shards))
+        return NULL;
+    Py_ssize_t count = buckets ? steps_of(documents, buckets, shard, shards, &steps) : 0;
+    if (count >= 0) {
+        size_t groups = 0;
+        for (size_t from = 0; from < (size_t)count; from = group_end(steps, from, (size_t)count)) groups++;
+        if (write_appends(&appends, &prefix, steps, (size_t)count) &&
+            write_reads(&reads, &prefix, &last, steps, (size_t)count, groups))
+            made = Py_BuildValue("(y#ny#y#)", appends.bytes ? appends.bytes : "", (Py_ssize_t)appends.size,
+                                 (Py_ssize_t)groups, reads.bytes, (Py_ssize_t)reads.size, steps ? (char *)steps : "",
+                                 count * (Py_ssize_t)sizeof *steps);
+        else PyErr_NoMemory();
+    }
+    PyMem_Free(appends.bytes);
+    PyMem_Free(reads.bytes);
+    PyMem_Free(steps);
+    PyBuffer_Release(&prefix);
+    PyBuffer_Release(&last);
+    return made;
+}
+
+/* What a bucket says of one step: 0 where it is as it should be; its candidates are added to `found`. */
+static int read_bucket(const uint8_t *bytes, size_t size, const Step *step, size_t bound, int looking, Text *found) {
+    size_t entries = 0, own = 0, before = found->size;
+    uint32_t head = step->key & 0xFFFFFF00u; /* the bytes 1 to 3 of the key, where a word read one byte early has them */
+    for (size_t at = 0; at + ENTRY <= size; at += ENTRY) {
+        uint32_t tag = (uint32_t)bytes[at] << 8 | (uint32_t)bytes[at + 1] << 16 | (uint32_t)bytes[at + 2] << 24;
+        if (tag != head) continue;
+        uint32_t id = read_u4(bytes + at + 3);
+        entries++;
+        if (id == COMMON) {
+            found->size = before;
+            return 1;
+        }
+        if (id == step->id) {
+            own++;
+            continue;
+        }
+        uint64_t pair = (uint64_t)step->document << 32 | id;
+        if (!reserve(found, sizeof pair)) return -1;
+        add(found, &pair, sizeof pair);
+    }
+    if (looking || (own == 1 && entries <= bound)) return 0;
+    found->size = before;
+    return 1;
+}
+
+static int by_pair(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Pairs (document, id) → a list of ids for each document, each once, ascending. */
+static PyObject *lists_of(Text *found, Py_ssize_t documents) {
+    uint64_t *pairs = (uint64_t *)found->bytes;
+    size_t count = found->size / sizeof *pairs;
+    if (count) qsort(pairs, count, sizeof *pairs, by_pair);
+    PyObject *lists = PyList_New(documents);
+    for (Py_ssize_t i = 0; lists && i < documents; i++) {
+        PyObject *one = PyList_New(0);
+        if (!one) Py_CLEAR(lists);
+        else PyList_SET_ITEM(lists, i, one);
+    }
+    for (size_t i = 0; lists && i < count; i++) {
+        if (i && pairs[i] == pairs[i - 1]) continue;
+        PyObject *id = PyLong_FromUnsignedLong((unsigned long)(pairs[i] & 0xFFFFFFFFu));
+        if (!id || PyList_Append(PyList_GET_ITEM(lists, (Py_ssize_t)(pairs[i] >> 32)), id) < 0) Py_CLEAR(lists);
+        Py_XDECREF(id);
+    }
+    return lists;
+}
+
+static PyObject *find(PyObject *self, PyObject *args) {
+    Py_buffer packed;
+    PyObject *values, *made = NULL;
+    Py_ssize_t documents, bound;
+    unsigned buckets;
+    int looking;
+    Text found = {0}, odd = {0};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "y*O!nInp", &packed, &PyList_Type, &values, &documents, &buckets, &bound, &looking))
+        return NULL;
+    const Step *steps = packed.buf;
+    size_t count = (size_t)packed.len / sizeof *steps;
+    Py_ssize_t group = 0;
+    int state = 0;
+    for (size_t from = 0, to; state >= 0 && from < count && group < PyList_GET_SIZE(values); from = to, group++) {
+        PyObject *value = PyList_GET_ITEM(values, group);
+        char *bytes = "";
+        Py_ssize_t size = 0;
+        to = group_end(steps, from, count);
+        if (value != Py_None && PyBytes_AsStringAndSize(value, &bytes, &size) < 0) break;
+        for (size_t i = from; state >= 0 && i < to; i++) {
+            state = 1;
+            if (bucket_of(steps[i].key, buckets) == steps[i].bucket)
+                state = read_bucket((uint8_t *)bytes, (size_t)size, steps + i, (size_t)bound, looking, &found);
+            if (!reserve(&odd, sizeof *steps)) state = -1;
+            else if (state > 0) add(&odd, steps + i, sizeof *steps);
+        }
+    }
+    if (state < 0) PyErr_NoMemory();
+    if (!PyErr_Occurred()) {
+        PyObject *lists = lists_of(&found, documents);
+        if (lists) made = Py_BuildValue("(Ny#)", lists, odd.bytes ? odd.bytes : "", (Py_ssize_t)odd.size);
+    }
+    PyMem_Free(found.bytes);
+    PyMem_Free(odd.bytes);
+    PyBuffer_Release(&packed);
+    return made;
+}
+
 static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS, "pack(values, bits, flags, prefix, modulus, profile) -> (stored, keys)"},
     {"judge", judge, METH_VARARGS, "judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b)]"},
+    {"plan", plan, METH_VARARGS, "plan(prefix, last, documents, buckets, shard, shards) -> (appends, groups, reads, steps)"},
+    {"find", find, METH_VARARGS, "find(steps, values, documents, buckets, bound, looking) -> (lists, odd)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -164,8 +164,8 @@ def test_a_page_that_changes_while_it_is_posted_leaves_no_posting(redis_url: str
 def entries(url: str, prefix: str) -> tuple[int, int]:
     """Return how many postings and contents a store holds."""
     with connect(url) as client:
-        postings, contents = client.hmget(f"{prefix}{{0}}:m", "pn", "contents")
-    return int(postings), int(contents)
+        postings, contents = client.get(f"{prefix}{{0}}:pn"), client.hget(f"{prefix}{{0}}:m", "contents")
+    return int(postings or 0), int(contents)
 
 
 def entries_of(url: str, prefix: str, sketches: Sequence[Any]) -> tuple[int, int]:

@@ -45,7 +45,7 @@ from clusterd.clusters.redis_settling import PATIENCE, Settler
 VERSION: Final = struct.Struct("<8s8s8sQQ6s3s3s3s3sHB")
 #: register.lua's answer begins with: URL id, node, content, flags.
 ANSWER: Final = struct.Struct("<4I")
-NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE = 1, 2, 4, 8, 16, 32, 64, 128
+NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
 #: Size and name of a cluster.
 PLACE: Final = struct.Struct("<II")
 #: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
@@ -171,7 +171,8 @@ class RedisIndex:
         for place, (sketch, known) in enumerate(zip(sketches, registered, strict=True)):
             if known.flags & (POST | STORE) and known.content not in postings:
                 stored, keys = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
-                posting = Posting(known.content, stored, keys if known.flags & POST else keys[:0])
+                chosen = keys if known.flags & POST else keys[:0]
+                posting = Posting(known.content, stored, chosen, fresh=bool(known.flags & MADE))
                 postings[known.content] = (posting, place)
         if not postings:
             return {}
@@ -334,6 +335,7 @@ class RedisIndex:
 
     def close(self) -> None:
         """Free connections."""
+        self._calls.close()
         with translated():
             self._client.close()
 

@@ -1,12 +1,12 @@
 """Postings and stored sketches on Redis: on one, or spread over the shards of a Redis Cluster.
 
-A shard is a hash slot: ``PREFIX{n}``. A posting lies in the shard of its key, a sketch in that of its document's id. On
-one shard a batch is a call that stores, posts and looks up, and one that reads the candidates' sketches. On several it
-is three rounds of one call a shard: store the sketches everywhere, then post and look up everywhere, then read the
-candidates' sketches: write first, then look up, so that of two documents that are posted at once at least one sees the
-other, with its sketch. Sketches are read as the blocks that they lie in: Lua would hash every byte that passes it.
+A shard is a hash slot: ``PREFIX{n}``. A posting lies in the shard of its key, a sketch in that of its block. A batch is
+one round trip that stores, posts and reads the buckets by native commands, one for what is odd, where anything is, and
+one that reads the candidates' sketches; where there are several shards, the sketches are stored by a round trip of
+their own, before anything is posted. So of two documents that are posted at once at least one sees the other, with its
+sketch: each is written in its place, and only then looks. Every step may be repeated.
 
-Layout and cost: `lua/table.lua`, `lua/lists.lua`. About 2 µs of the server's time for a posting.
+Layout: `buckets`, `lua/buckets.lua`, `lua/blocks.lua`. Cost: about 1.3 µs of the server's time for a posting.
 """
 
 from __future__ import annotations
@@ -15,45 +15,81 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import groupby
 from typing import Any, Final
 
+import hiredis
 import numpy as np
 
+from clusterd_consumer.postings.buckets import FIRST, STEP, Posted, bucket_of, find, plan
 from clusterd_consumer.postings.posted import Keys
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.redis_scripts import Calls, Library, Script
+from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
 
 LUA: Final = files("clusterd_consumer.postings") / "lua"
+#: Records of other rooms lie in this table; postings have their own.
 TABLE: Final = (LUA / "table.lua").read_text()
 
-#: Sketches of a block (`lua/table.lua`).
+#: Sketches of a block (`lua/blocks.lua`).
 PACK: Final = 12
 #: What stands before each: its number modulo `PACK`, its length.
 ENTRY: Final = struct.Struct("<BI")
+#: Entries of a bucket (`lua/buckets.lua`); buckets by which a table may lag behind, so that a call splits many.
+LOAD: Final = 80
+LAG: Final = 16
+#: What `mend.lua` is given of an odd key: key, document, bucket.
+ODD: Final = struct.Struct("<3I")
 
-Call = tuple[Script, str, Sequence[Any]]
-
-
-FUNCTIONS: Final = ("post", "look_up", "sketches", "withdraw", "discard")
+FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim")
 LIBRARY: Final = Library(
     "postings",
-    [TABLE, (LUA / "lists.lua").read_text()],
+    [(LUA / f"{name}.lua").read_text() for name in ("buckets", "blocks")],
     {name: (LUA / f"{name}.lua").read_text() for name in FUNCTIONS},
 )
-POST: Final = Script(LIBRARY, "post")
-LOOK_UP: Final = Script(LIBRARY, "look_up")
-SKETCHES: Final = Script(LIBRARY, "sketches")
+GROW: Final = Script(LIBRARY, "grow")
+MEND: Final = Script(LIBRARY, "mend")
 WITHDRAW: Final = Script(LIBRARY, "withdraw")
+KEEP: Final = Script(LIBRARY, "keep")
 DISCARD: Final = Script(LIBRARY, "discard")
+TRIM: Final = Script(LIBRARY, "trim")
 
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """A document to be posted: its number, its stored sketch ("" where that is in its place), its keys."""
+    """A document to be posted: its number, its stored sketch ("" where that is in its place), its keys.
+
+    ``fresh``: nobody has stored its sketch, for nobody had its number before this very delivery.
+    """
 
     number: int
     stored: bytes
     keys: Keys
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a batch is posted in a shard: what appends and counts, what reads, and the steps (`buckets`)."""
+
+    shard: int
+    steps: bytes
+    appends: Request
+    reads: Request
+
+    @property
+    def requests(self) -> tuple[Request, Request]:
+        """What is asked, in order."""
+        return self.appends, self.reads
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What was appended to a block: which request, which block, how many bytes; whether nothing is left to come."""
+
+    place: int
+    block: int
+    size: int
+    full: bool
 
 
 class RedisLists:
@@ -63,95 +99,196 @@ class RedisLists:
         self._calls = calls
         self._bases = [f"{prefix}{{{number}}}" for number in range(shards)]
         self._scheme = scheme
+        #: Buckets of each shard, as far as is known; 0: not yet.
+        self._buckets = [0] * shards
+        self._prefixes = [f"{base}:p:".encode() for base in self._bases]
+        self._lasts = [f"{base}:pb".encode() for base in self._bases]
+
+    # -- writing ---------------------------------------------------------------------------------------------------
 
     def propose(self, postings: Sequence[Posting]) -> tuple[list[list[int]], dict[int, bytes]]:
         """Store and post documents; return whom each is proposed, and the sketches of those."""
-        if len(self._bases) > 1:
-            return self._propose_spread(postings)
-        arguments: list[Any] = [self._scheme.bound, self._scheme.latest]
-        for posting in postings:
-            arguments += (posting.number.to_bytes(4, "little"), posting.stored, posting.keys.astype("<u4").tobytes())
-        reply = self._calls.run(POST, self._bases[0], arguments)
-        found = [np.frombuffer(ids, "<u4").tolist() if ids else [] for ids in reply]
-        return found, self.sketches({number for one in found for number in one})
+        self._open()
+        requests, appended = self._stores([posting for posting in postings if posting.stored])
+        if len(self._bases) > 1 and requests:
+            spoiled = _spoiled(appended, self._calls.ask(requests))
+            requests, appended = [], []
+        else:
+            spoiled = []
+        plans = self._plans([(posting.number, posting.keys.tobytes()) for posting in postings])
+        requests += (request for planned in plans for request in planned.requests)
+        replies = self._calls.ask(requests)
+        spoiled += _spoiled(appended, replies)
+        found: list[list[int]] = [[] for _ in postings]
+        upkeep = self._trims(spoiled) + self._found(plans, replies[len(replies) - 2 * len(plans) :], found)
+        numbers = {number for one in found for number in one}
+        return found, self._read(numbers, upkeep)
 
-    def _propose_spread(self, postings: Sequence[Posting]) -> tuple[list[list[int]], dict[int, bytes]]:
-        empty = np.zeros(0, np.uint32)
-        self._calls.run_all(
-            self._post(shard, [p for p in postings if p.stored and p.number % len(self._bases) == shard], empty)
-            for shard in range(len(self._bases))
-        )
-        bare = [Posting(posting.number, b"", posting.keys) for posting in postings]
-        replies = self._calls.run_all(self._post(shard, bare) for shard in range(len(self._bases)))
-        found: list[dict[int, None]] = [{} for _ in postings]
-        for reply in replies:
-            for number, ids in enumerate(reply):
-                found[number].update(dict.fromkeys(np.frombuffer(ids, "<u4").tolist()))
-        return [list(one) for one in found], self.sketches({number for one in found for number in one})
+    def withdraw(self, keys_of: Mapping[int, Keys]) -> None:
+        """Take documents out of their lists."""
+        for_all = [
+            (base, [(number.to_bytes(4, "little"), self._of(shard, keys)) for number, keys in keys_of.items()])
+            for shard, base in enumerate(self._bases)
+        ]
+        self._calls.run_all((WITHDRAW, base, [word for pair in pairs for word in pair]) for base, pairs in for_all)
 
-    def _post(self, shard: int, postings: Sequence[Posting], keys: Keys | None = None) -> Call:
-        arguments: list[Any] = [self._scheme.bound, self._scheme.latest]
-        for posting in postings:
-            mine = self._of(shard, posting.keys if keys is None else keys)
-            arguments += (posting.number.to_bytes(4, "little"), posting.stored, mine)
-        return POST, self._bases[shard], arguments
+    def discard(self, numbers: Sequence[int]) -> None:
+        """Free the stored sketches of documents."""
+        groups = self._by_shard(numbers)
+        self._calls.run_all((DISCARD, self._bases[shard], [_packed(group)]) for shard, group in groups.items())
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def look_up(self, keys: Keys) -> list[int]:
+        """Return the documents that the lists of these keys propose."""
+        self._open()
+        found: set[int] = set()
+        wanted = keys.tobytes()
+        while wanted:
+            plans = self._plans([(0, wanted)])
+            wanted = b""
+            for planned, values in zip(plans, self._calls.ask([planned.reads for planned in plans]), strict=True):
+                (listed,), odd, _ = self._look(planned, values, 1, looking=True)
+                found.update(listed)
+                commons = [key for bucket, key, _, _ in odd if bucket == bucket_of(key, self._buckets[planned.shard])]
+                found.update(self._common(planned.shard, commons))
+                wanted += _packed([key for _, key, _, _ in odd if key not in commons])
+        return sorted(found)
+
+    def sketches(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        """Return the stored sketches of documents; b"" where there is none."""
+        return self._read(numbers, [])
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """Learn how many buckets each shard has (and teach its server the functions)."""
+        if not all(self._buckets):
+            self._buckets = self._calls.run_all((GROW, base, ()) for base in self._bases)
+
+    def _stores(self, postings: Sequence[Posting]) -> tuple[list[Request], list[Append]]:
+        """Return what stores sketches: appending to the blocks of the fresh, a function for the others."""
+        requests: list[Request] = []
+        appended: list[Append] = []
+        fresh = sorted((posting for posting in postings if posting.fresh), key=lambda posting: posting.number)
+        for block, group in groupby(fresh, key=lambda posting: posting.number // PACK):
+            entries = [(posting.number % PACK, posting.stored) for posting in group]
+            data = b"".join([ENTRY.pack(place, len(stored)) + stored for place, stored in entries])
+            base = self._bases[block % len(self._bases)]
+            full = entries[-1][0] == PACK - 1 or block != fresh[-1].number // PACK
+            appended.append(Append(len(requests), block, len(data), full))
+            requests.append(command("APPEND", f"{base}:k:{block}", data))
+        others = {posting.number: posting for posting in postings if not posting.fresh}
+        for shard, numbers in self._by_shard(others).items():
+            words = [word for n in numbers for word in (n.to_bytes(4, "little"), others[n].stored)]
+            requests.append(function(KEEP, self._bases[shard], words))
+        return requests, appended
+
+    def _plans(self, documents: list[Posted]) -> list[Plan]:
+        """Return for each shard that has a key of theirs how documents are posted there and their buckets read."""
+        plans = []
+        for shard, base in enumerate(self._bases):
+            arguments = self._prefixes[shard], self._lasts[shard], documents, self._buckets[shard]
+            appends, groups, reads, steps = plan(*arguments, shard, len(self._bases))
+            if groups:
+                data = appends + command("INCRBY", f"{base}:pn", len(steps) // STEP.size).data
+                plans.append(Plan(shard, steps, Request("post", base, data, groups + 1), Request("look", base, reads)))
+        return plans
+
+    def _found(self, plans: Sequence[Plan], replies: Sequence[Any], found: list[list[int]]) -> list[Request]:
+        """Add whom the buckets propose, mend what is odd; return which tables have to grow."""
+        upkeep: list[Request] = []
+        mends: list[Request] = []
+        places: list[int] = []
+        numbers: list[int] = []
+        for planned, counted, values in zip(plans, replies[::2], replies[1::2], strict=True):
+            listed, odd, buckets = self._look(planned, values, len(found), looking=False)
+            for place, one in enumerate(listed):
+                if one:
+                    found[place] += one
+            base = self._bases[planned.shard]
+            if odd:
+                words = b"".join([ODD.pack(key, number, bucket) for bucket, key, number, _ in odd])
+                mends.append(function(MEND, base, (self._scheme.bound, self._scheme.latest, words)))
+                places += [place for _, _, _, place in odd]
+                numbers += [number for _, _, number, _ in odd]
+            if counted[-1] > (buckets + LAG) * LOAD:
+                upkeep.append(function(GROW, base))
+        if mends:
+            proposed = [ids for reply in self._calls.ask(mends) for ids in reply]
+            for place, number, ids in zip(places, numbers, proposed, strict=True):
+                found[place] += (other for (other,) in struct.iter_unpack("<I", ids) if other != number)
+        if len(plans) > 1 or mends:
+            found[:] = [sorted(set(one)) for one in found]
+        return upkeep
+
+    def _look(
+        self, planned: Plan, values: list[bytes | None], documents: int, *, looking: bool
+    ) -> tuple[list[list[int]], list[tuple[int, int, int, int]], int]:
+        """Return what the buckets of a shard say, what is odd, and how many buckets there are now."""
+        buckets = int(values.pop() or FIRST)
+        self._buckets[planned.shard] = buckets
+        listed, odd = find(planned.steps, values, documents, buckets, self._scheme.bound, looking)
+        return listed, list(STEP.iter_unpack(odd)), buckets
+
+    def _common(self, shard: int, keys: Sequence[int]) -> list[int]:
+        """Return the latest documents of common lists."""
+        if not keys:
+            return []
+        base = self._bases[shard]
+        names: list[Any] = [b"%s:f:%s" % (base.encode(), key.to_bytes(4, "little")) for key in keys]
+        (lists,) = self._calls.ask([Request("MGET", base, hiredis.pack_command(("MGET", *names)))])
+        size = 4 * (self._scheme.latest + 1)
+        return [number for one in lists if one for (number,) in struct.iter_unpack("<I", one[-size:])]
+
+    def _read(self, numbers: Iterable[int], upkeep: Sequence[Request]) -> dict[int, bytes]:
+        """Return stored sketches; ``upkeep`` goes with the question, behind it."""
+        wanted = sorted(numbers)
+        blocks = list(dict.fromkeys(number // PACK for number in wanted))
+        shards = len(self._bases)
+        groups = [[block for block in blocks if block % shards == shard] for shard in range(shards)]
+        requests = [
+            command("MGET", *(f"{base}:k:{block}" for block in group))
+            for base, group in zip(self._bases, groups, strict=True)
+            if group
+        ]
+        if not requests and not upkeep:
+            return {}
+        replies = self._calls.ask([*requests, *upkeep])[: len(requests)]
+        ordered = (block for group in groups for block in group)
+        known = {block: _unpacked(value) for block, value in zip(ordered, (v for r in replies for v in r), strict=True)}
+        return {number: known[number // PACK].get(number % PACK, b"") for number in wanted}
+
+    def _trims(self, blocks: Sequence[int]) -> list[Request]:
+        groups: dict[int, list[int]] = {}
+        for block in blocks:
+            groups.setdefault(block % len(self._bases), []).append(block)
+        return [function(TRIM, self._bases[shard], group) for shard, group in groups.items()]
+
+    def _by_shard(self, numbers: Iterable[int]) -> dict[int, list[int]]:
+        """Return documents by the shard of their sketches."""
+        groups: dict[int, list[int]] = {}
+        for number in numbers:
+            groups.setdefault(number // PACK % len(self._bases), []).append(number)
+        return groups
 
     def _of(self, shard: int, keys: Keys) -> bytes:
         """Return the keys of a shard, packed."""
         spread = keys if len(self._bases) == 1 else keys[(keys >> np.uint32(16)) % np.uint32(len(self._bases)) == shard]
         return spread.astype("<u4").tobytes()
 
-    def look_up(self, keys: Keys) -> list[int]:
-        """Return the documents that the lists of these keys propose."""
-        replies = self._calls.run_all(
-            (LOOK_UP, base, [self._scheme.latest, self._of(shard, keys)]) for shard, base in enumerate(self._bases)
-        )
-        return [int(number) for number in np.unique(np.frombuffer(b"".join(replies), "<u4"))]
 
-    def sketches(self, numbers: Iterable[int]) -> dict[int, bytes]:
-        """Return the stored sketches of documents; b"" where there is none."""
-        wanted = sorted(numbers)
-        if len(self._bases) == 1:
-            return self._read(wanted)
-        groups = [[n for n in wanted if n % len(self._bases) == shard] for shard in range(len(self._bases))]
-        replies = self._calls.run_all(
-            (SKETCHES, base, [_packed(group)]) for base, group in zip(self._bases, groups, strict=True) if group
-        )
-        found: dict[int, bytes] = {}
-        for group, reply in zip(filter(None, groups), replies, strict=True):
-            found.update(zip(group, reply, strict=True))
-        return found
-
-    def _read(self, wanted: Sequence[int]) -> dict[int, bytes]:
-        blocks = list(dict.fromkeys(number // PACK for number in wanted))
-        if not blocks:
-            return {}
-        keys = [f"{self._bases[0]}:k:{block}" for block in blocks]
-        known = dict(zip(blocks, map(_unpacked, self._calls.command("MGET", *keys)), strict=True))
-        return {number: known[number // PACK].get(number % PACK, b"") for number in wanted}
-
-    def withdraw(self, keys_of: Mapping[int, Keys]) -> None:
-        """Take documents out of their lists."""
-        for_all = [
-            (shard, base, [(number.to_bytes(4, "little"), self._of(shard, keys)) for number, keys in keys_of.items()])
-            for shard, base in enumerate(self._bases)
-        ]
-        self._calls.run_all((WITHDRAW, base, [word for pair in pairs for word in pair]) for _, base, pairs in for_all)
-
-    def discard(self, numbers: Sequence[int]) -> None:
-        """Free the stored sketches of documents."""
-        groups = [[n for n in numbers if n % len(self._bases) == shard] for shard in range(len(self._bases))]
-        self._calls.run_all(
-            (DISCARD, base, [_packed(group)]) for base, group in zip(self._bases, groups, strict=True) if group
-        )
+def _spoiled(appended: Sequence[Append], replies: Sequence[Any]) -> list[int]:
+    """Return the blocks that are full and had been begun before: Redis has given them twice their size."""
+    return [one.block for one in appended if one.full and replies[one.place] != one.size]
 
 
 def _packed(numbers: Sequence[int]) -> bytes:
-    return np.array(numbers, "<u4").tobytes()
+    return struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 def _unpacked(block: bytes | None) -> dict[int, bytes]:
-    """Return the values of a block (`lua/table.lua`) by their place."""
+    """Return the sketches of a block by their place."""
     found, at = {}, 0
     while block and at < len(block):
         place, length = ENTRY.unpack_from(block, at)

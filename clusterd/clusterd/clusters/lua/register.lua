@@ -5,7 +5,8 @@
 --         for each version: packed VERSION; its URL; its host
 -- returns number of graded policies, alone where it is not the caller's (nothing was done then); else for each version,
 --         packed: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
---         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy: no places follow); if current, its places (forest.lua); if changed, those that it
+--         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy: no places follow, 256 its
+--         content was made by this very call); if current, its places (forest.lua); if changed, those that it
 --         left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
@@ -48,6 +49,7 @@ local function new_content(v, live, head)
   local id = next_id('n')
   local flags = v.late and DEPARTED + DISMISSED or 0
   fresh(NODES, id, {id, live, live, head, 0, 0, v.text, v.shingles, v.tokens, live, live, v.sketch, v.profile, flags})
+  v.made = true
   put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
   contents = contents + 1
   pending[id], to_post[#to_post + 1] = true, id
@@ -142,7 +144,7 @@ local function first_of_both(v, url, host)
   local id = new_content(v, 1, u)
   get(PAGES, u)[NODE] = id
   versions = versions + 1
-  return pack('<I4I4I4I4', u, id, id, 1 + 2 + 8 + 128)
+  return pack('<I4I4I4I4', u, id, id, 1 + 2 + 8 + 128 + 256)
 end
 
 local function answer(u, node, flags, now, before, twin)
@@ -187,7 +189,7 @@ local function make_current(u, v)
   local node = node_of(v)
   local content = get(NODES, node)[REP]
   local equal, twin = twin_of(u, old, node)
-  local flags, before = 3 + equal, ''
+  local flags, before = 3 + equal + (v.made and 256 or 0), ''
   if old ~= 0 then
     supersede(u, pack(OLD, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
     if old ~= node then flags, before = flags + 4, places(old) end

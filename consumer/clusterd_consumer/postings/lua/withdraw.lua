@@ -1,12 +1,37 @@
--- withdraw(BASE; (id, hashes)*) → how many documents; takes each out of the lists of its hashes (4 bytes each)
+-- withdraw(BASE; (document, keys)*) → how many documents; takes each out of the lists of its keys (4 bytes each)
 --
--- KEYS[1] BASE   names the shard (see post.lua)
-define('withdraw', function(ARGV)
-  local t = open('p')
-  for i = 1, #ARGV, 2 do
-    prefetch(t, ARGV[i + 1])
-    for at = 1, #ARGV[i + 1], 4 do withdraw(t, sub(ARGV[i + 1], at, at + 3), ARGV[i]) end
+-- KEYS[1] BASE   names the shard (buckets.lua)
+
+-- Take the document out of a common list; an empty one is common no more.
+local function withdraw_common(key, id)
+  local list = call('GET', common_key(key)) or ''
+  local at = place_of(list, id)
+  if at then list = sub(list, 1, at - 1) .. sub(list, at + 4) end
+  if list == '' then
+    call('DEL', common_key(key))
+    cut(place(key), key, COMMON)
+  elseif at then
+    call('SET', common_key(key), list)
   end
-  close(t)
+end
+
+define('withdraw', function(ARGV)
+  open()
+  for i = 1, #ARGV, 2 do
+    local numbers = {}
+    for at = 1, #ARGV[i + 1], 4 do
+      local bucket = place(sub(ARGV[i + 1], at, at + 3))
+      if not cache[bucket] then numbers[#numbers + 1] = bucket end
+    end
+    read(numbers)
+    for at = 1, #ARGV[i + 1], 4 do
+      local key = sub(ARGV[i + 1], at, at + 3)
+      local bucket = place(key)
+      cut(bucket, key, ARGV[i])
+      if entry_at(bytes_of(bucket), sub(key, 2, 4) .. COMMON, 1) then withdraw_common(key, ARGV[i]) end
+    end
+  end
+  fit()
+  write()
   return #ARGV / 2
 end)

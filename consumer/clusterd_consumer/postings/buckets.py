@@ -1,0 +1,105 @@
+"""Posting lists as bytes: which bucket a key lies in, how an entry is added to it, and what a bucket says.
+
+The multimap from keys (32 bits) to documents (32 bits) lies in string buckets that grow one at a time (linear hashing,
+Litwin 1980). Buckets are written and read by native commands, and never pass through Lua:
+
+    plan    keys → the appending of their entries, and the reading of their buckets with the number of buckets
+    find    what was read → who else is there, and which keys are **odd**: `lua/mend.lua` looks at those
+
+    bucket   entries of 7 bytes, oldest first: upper 3 bytes of the key, document (little-endian)
+    step     16 bytes: bucket, key, document, place of the document in its batch; ascending
+
+With b buckets and L the power of two at most b, a key lies in bucket key mod 2L, or key mod L where there is no such
+bucket yet. There are never fewer than 256 buckets, so the number of a bucket tells the lowest byte of its keys.
+
+The number of buckets that a client knows may be old. It is read again in the one command that reads the buckets, so a
+key that now belongs elsewhere is seen to be odd. Odd is, too, a key whose list is common (an entry with the document
+`COMMON`), is longer than its bound, or does not hold the document once.
+
+Cost: O(entries of the buckets), compiled (`_verify.c`) .1 µs for a key, 10 µs here; both give the same bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from clusterd_consumer.postings.compiled import CORE
+
+#: Fewest buckets of a table.
+FIRST: Final = 256
+#: In place of a document: the list of this key is common.
+COMMON: Final = 0xFFFFFFFF
+ENTRY: Final = struct.Struct("<3sI")
+STEP: Final = struct.Struct("<4I")
+
+#: (document, its keys, 4 bytes each)
+Posted = tuple[int, bytes]
+#: (bucket, key, document, place)
+Step = tuple[int, int, int, int]
+
+
+def bucket_of(key: int, buckets: int) -> int:
+    """Return the bucket of a key among so many."""
+    level = 1 << (buckets.bit_length() - 1)
+    bucket = key % (2 * level)
+    return bucket if bucket < buckets else bucket - level
+
+
+def plan(
+    prefix: bytes, last: bytes, documents: list[Posted], buckets: int, shard: int, shards: int
+) -> tuple[bytes, int, bytes, bytes]:
+    """Return the APPENDs of these documents' entries and their number, the MGET of their buckets, and the steps.
+
+    ``last`` is the key that is read after the buckets: of their number. Keys of other shards are left out.
+    """
+    if CORE is not None:
+        planned: tuple[bytes, int, bytes, bytes] = CORE.plan(prefix, last, documents, buckets, shard, shards)
+        return planned
+    steps = sorted(_steps(documents, buckets, shard, shards), key=lambda step: (step[0], step[3], step[1]))
+    appends, reads = [], [b"MGET"]
+    for bucket, group in groupby(steps, key=lambda step: step[0]):
+        key = b"%s%d" % (prefix, bucket)
+        entries = b"".join(ENTRY.pack(key_of.to_bytes(4, "little")[1:], number) for _, key_of, number, _ in group)
+        appends.append(_packed([b"APPEND", key, entries]))
+        reads.append(key)
+    return b"".join(appends), len(appends), _packed([*reads, last]), b"".join(STEP.pack(*step) for step in steps)
+
+
+def find(
+    steps: bytes, values: list[bytes | None], documents: int, buckets: int, bound: int, looking: bool
+) -> tuple[list[list[int]], bytes]:
+    """Return for each document the others in its lists, ascending, and the odd steps.
+
+    ``values``: the buckets as read, in the order of the steps; ``looking``: the documents are not in their lists.
+    """
+    if CORE is not None:
+        found: tuple[list[list[int]], bytes] = CORE.find(steps, values, documents, buckets, bound, looking)
+        return found
+    others: list[set[int]] = [set() for _ in range(documents)]
+    odd: list[bytes] = []
+    groups = groupby(STEP.iter_unpack(steps), key=lambda step: step[0])
+    for (bucket, group), value in zip(groups, values, strict=False):
+        for _, key, number, place in group:
+            tag = key.to_bytes(4, "little")[1:]
+            listed = [one for head, one in ENTRY.iter_unpack(value or b"") if head == tag]
+            good = COMMON not in listed and (looking or (listed.count(number) == 1 and len(listed) <= bound))
+            if bucket_of(key, buckets) == bucket and good:
+                others[place].update(one for one in listed if one != number)
+            else:
+                odd.append(STEP.pack(bucket, key, number, place))
+    return [sorted(one) for one in others], b"".join(odd)
+
+
+def _steps(documents: Sequence[Posted], buckets: int, shard: int, shards: int) -> Iterator[Step]:
+    for place, (number, keys) in enumerate(documents):
+        for (key,) in struct.iter_unpack("<I", keys):
+            if (key >> 16) % shards == shard:
+                yield bucket_of(key, buckets), key, number, place
+
+
+def _packed(words: Sequence[bytes]) -> bytes:
+    """Return a command as Redis reads it."""
+    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)

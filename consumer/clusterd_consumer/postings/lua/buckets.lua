@@ -1,0 +1,171 @@
+-- The buckets of `buckets.py`, for what is rare: splitting, mending, withdrawing.
+--
+--   BASE:p:<bucket>   string of 7-byte entries, oldest first: upper 3 bytes of the key, document (little-endian)
+--   BASE:pb, BASE:pn  number of buckets, number of entries
+--   BASE:f:<key>      a common list, latest last, 4 bytes a document; its bucket has one entry for it, document COMMON
+--
+-- Splitting bucket b - L makes bucket b, so growing costs each entry about one move, and no page waits. Buckets pass
+-- through a cache that lives for one call. They are SET, never appended to, so a split also brings a string back to its
+-- size: APPEND doubles what it outgrows.
+
+local pack, unpack4, rep = struct.pack, struct.unpack, string.rep
+local floor, find, sub, byte = math.floor, string.find, string.sub, string.byte
+local FIRST, ENTRY, COMMON = 256, 7, '\255\255\255\255'
+-- Entries a bucket: fewer cost more memory for keys, more cost more bytes a look.
+local LOAD = 80
+-- Arguments of one call at most: Lua unpacks no more than 8,000.
+local MOST = 4000
+
+local buckets, level, entries, changed_buckets, cache, dirty
+
+local function u4(s, at)
+  local a, b, c, d = byte(s, at, at + 3)
+  return a + b * 256 + c * 65536 + d * 16777216
+end
+
+local function name_of(i)
+  return BASE .. ':p:' .. i
+end
+
+local function open()
+  local known = call('MGET', BASE .. ':pb', BASE .. ':pn')
+  buckets, entries = tonumber(known[1] or FIRST), tonumber(known[2] or 0)
+  changed_buckets, cache, dirty, level = false, {}, {}, FIRST
+  while level * 2 <= buckets do level = level * 2 end
+end
+
+-- Read the buckets of these numbers.
+local function read(numbers)
+  for start = 1, #numbers, MOST do
+    local keys, most = {}, math.min(#numbers - start + 1, MOST)
+    for at = 1, most do keys[at] = name_of(numbers[start + at - 1]) end
+    local found = call('MGET', unpack(keys))
+    for at = 1, most do cache[numbers[start + at - 1]] = found[at] or '' end
+  end
+end
+
+local function bytes_of(i)
+  if not cache[i] then cache[i] = call('GET', name_of(i)) or '' end
+  return cache[i]
+end
+
+local function change(i, bytes)
+  entries = entries + (#bytes - #bytes_of(i)) / ENTRY
+  cache[i], dirty[i] = bytes, true
+end
+
+-- The bucket of a key (4 bytes).
+local function place(key)
+  local i = u4(key, 1) % (2 * level)
+  return i < buckets and i or i - level
+end
+
+-- Where the next entry of a key stands in a bucket, nil where there is none.
+local function entry_at(bytes, head, from)
+  local at = find(bytes, head, from, true)
+  while at and at % ENTRY ~= 1 do at = find(bytes, head, at + 1, true) end
+  return at
+end
+
+-- Take an entry out of a bucket, if it is there.
+local function cut(i, key, id)
+  local bytes = bytes_of(i)
+  local at = entry_at(bytes, sub(key, 2, 4) .. id, 1)
+  if at then change(i, sub(bytes, 1, at - 1) .. sub(bytes, at + ENTRY)) end
+end
+
+-- The documents under a key, in order, each once; which they are; the bucket without them; whether one was repeated.
+local function taken(key)
+  local bytes, head = bytes_of(place(key)), sub(key, 2, 4)
+  local ids, known, rest, from, repeated = {}, {}, {}, 1, false
+  local at = entry_at(bytes, head, 1)
+  while at do
+    local id = sub(bytes, at + 3, at + 6)
+    if known[id] then
+      repeated = true
+    else
+      known[id] = true
+      ids[#ids + 1] = id
+    end
+    rest[#rest + 1] = sub(bytes, from, at - 1)
+    from = at + ENTRY
+    at = entry_at(bytes, head, from)
+  end
+  rest[#rest + 1] = sub(bytes, from)
+  return ids, known, table.concat(rest), repeated
+end
+
+-- Split bucket b - L. An entry that was written here when the bucket was another is dropped: its writer will see.
+local function grow()
+  local source, low, high, lows, highs = buckets - level, {}, {}, 0, 0
+  local bytes, part, own = bytes_of(source), level / 256, floor(source / 256)
+  for at = 1, #bytes, ENTRY do
+    local x, y, z = byte(bytes, at, at + 2)
+    local upper = x + y * 256 + z * 65536
+    if upper % part == own then
+      if floor(upper / part) % 2 == 1 then
+        highs = highs + 1
+        high[highs] = sub(bytes, at, at + ENTRY - 1)
+      else
+        lows = lows + 1
+        low[lows] = sub(bytes, at, at + ENTRY - 1)
+      end
+    end
+  end
+  cache[buckets] = ''
+  change(source, table.concat(low))
+  change(buckets, table.concat(high))
+  buckets, changed_buckets = buckets + 1, true
+  if buckets == 2 * level then level = buckets end
+end
+
+local function shrink()
+  if buckets == level then level = level / 2 end
+  buckets, changed_buckets = buckets - 1, true
+  local target, last = buckets - level, bytes_of(buckets)
+  change(buckets, '')
+  change(target, bytes_of(target) .. last)
+end
+
+-- Bring the number of buckets nearer to what the entries need.
+local function fit()
+  local steps = math.min(math.ceil(entries / LOAD) - buckets, 1024)
+  local ahead = {}
+  for i = buckets - level, math.min(buckets - level + steps, level) - 1 do
+    if not cache[i] then ahead[#ahead + 1] = i end
+  end
+  read(ahead)
+  for _ = 1, steps do grow() end
+  steps = 0
+  while entries * 4 < buckets * LOAD and buckets > FIRST and steps < 64 do
+    shrink()
+    steps = steps + 1
+  end
+end
+
+local function write()
+  local pairs_, count, gone = {}, 0, {}
+  for i in pairs(dirty) do
+    if cache[i] == '' then
+      gone[#gone + 1] = name_of(i)
+    else
+      pairs_[count + 1], pairs_[count + 2] = name_of(i), cache[i]
+      count = count + 2
+    end
+  end
+  for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end
+  for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
+  if next(dirty) then call('SET', BASE .. ':pn', string.format('%d', entries)) end
+  if changed_buckets then call('SET', BASE .. ':pb', buckets) end
+end
+
+-- Where a document stands in packed ids, nil where it does not.
+local function place_of(ids, id)
+  local at = find(ids, id, 1, true)
+  while at and at % 4 ~= 1 do at = find(ids, id, at + 1, true) end
+  return at
+end
+
+local function common_key(key)
+  return BASE .. ':f:' .. key
+end

@@ -1,4 +1,4 @@
-"""What follows an applied batch: verdicts, alerts, evidence for rules, skips.
+"""What follows an applied batch: verdicts, alerts, evidence for rules, failed fetches, skips.
 
 A fault in one of them (a rule learner that trips over one host, say) is logged and counted, and the partition goes on;
 an outage is passed on to the worker, which tries again.
@@ -43,6 +43,8 @@ class Handing:
         self._contained(self._alert, batch, outcomes)
         if batch.sketches:
             self._contained(self._services.rulebook.observe, batch.sketches, outcomes)
+        if batch.failures:
+            self._contained(self._services.rulebook.note_failures, batch.failures)
         if batch.skips:
             self._contained(self._services.rulebook.record_skips, batch.skips)
 

@@ -1,4 +1,5 @@
-"""What other crawlers have fetched, as it is published on `topics.KNOWN`: pages that may stand for others of their key.
+"""What other crawlers have fetched, as it is published on `topics.KNOWN`: pages that may stand for others of their key,
+and fetches that brought none, after which the page stands for no other.
 
 A record's key is ``HOST CRAWL`` (a host holds no space), so that one that is of no use is told without being read. Its
 value is a block of pages of one host and one crawl, read in any language:
@@ -6,7 +7,8 @@ value is a block of pages of one host and one crawl, read in any language:
     offset  bytes  field
     0       1      version, 1; a higher one is refused
     1       8      the latest fetch among them, Unix milliseconds, little-endian
-    9       …      zlib stream of a JSON list of pages: [url, fetched_at, content, [[kind of name, hash], …]]
+    9       …      zlib stream of a JSON list of fetches: [url, fetched_at, content, [[kind of name, hash], …]],
+                   and a fifth ``false`` where it was no good page (an error, a soft error, no answer)
 
 URLs of a host repeat each other: a block of a thousand pages packs to about 40 bytes a page.
 """
@@ -34,7 +36,7 @@ _KINDS: Final = frozenset({"canonical", "shortlink", "og", "anchor"})
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A good page that a crawl has fetched."""
+    """What a crawl has fetched."""
 
     url: str
     #: Unix milliseconds.
@@ -42,6 +44,8 @@ class Fetch:
     #: Identity of the main text.
     content: int = 0
     names: tuple[Name, ...] = ()
+    #: Whether it may justify a skip. One that failed justifies none, nor does any earlier fetch of its URL.
+    good: bool = True
 
 
 def key(host: str, crawl: str) -> bytes:
@@ -61,8 +65,9 @@ def host_and_crawl(key: bytes) -> tuple[str, str]:
 
 def pack(pages: Sequence[Fetch]) -> bytes:
     """Return the block of pages of one host and crawl."""
-    rows = [[page.url, page.at, page.content, [[name.kind, name.hash] for name in page.names]] for page in pages]
-    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    text = json.dumps([_row(page) for page in pages], ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
     return _HEAD.pack(VERSION, max(page.at for page in pages)) + zlib.compress(text, 1)
 
 
@@ -86,7 +91,13 @@ def unpack(block: bytes) -> list[Fetch]:
         raise MessageError(f"a damaged block of known pages: {error}", block) from None
 
 
-def _page(url: Any, at: Any, content: Any, names: Iterable[Any]) -> Fetch:
+def _row(page: Fetch) -> list[Any]:
+    row: list[Any] = [page.url, page.at, page.content, [[name.kind, name.hash] for name in page.names]]
+    return row if page.good else [*row, False]
+
+
+def _page(url: Any, at: Any, content: Any, names: Iterable[Any], good: Any = True) -> Fetch:
     if not (isinstance(url, str) and isinstance(at, int) and isinstance(content, int)):
         raise TypeError("a page is a URL, a time and an identity")
-    return Fetch(url, at, content, tuple(Name(kind, int(value)) for kind, value in names if kind in _KINDS))
+    named = tuple(Name(kind, int(value)) for kind, value in names if kind in _KINDS)
+    return Fetch(url, at, content, named, bool(good))

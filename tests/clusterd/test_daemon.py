@@ -25,7 +25,7 @@ from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.message import SkipReport, decode_verdict, encode
+from clusterd_crawler.message import Failure, SkipReport, decode_verdict, encode
 from clusterd_crawler.sketch import Sketch
 
 from clusterd import health
@@ -111,12 +111,14 @@ def test_a_fault_in_the_rule_book_does_not_stop_the_stream(
         handing(batch_of(skips=[SkipReport("u", "r", "k", "v", 1)]), [])
 
 
-def test_skips_and_pages_reach_the_rule_book(services: Services) -> None:
+def test_skips_failures_and_pages_reach_the_rule_book(services: Services) -> None:
     services.publisher.publish(topics.SKETCHES, b"u", encode(SkipReport("http://h/a?s=1", "r1", "k", "http://h/a", 3)))
+    services.publisher.publish(topics.SKETCHES, b"b", encode(Failure("http://h/b", 5, 503, crawl="one")))
     publish_sketches(services, [page("http://h/a", 1, range(50))])
     process_pending(services)
     assert [skip.url for skip in services.rulebook.book.skips()] == ["http://h/a?s=1"]
-    assert [one.url for one in services.rulebook.book.evidence("h").pages] == ["http://h/a"]
+    noted = {one.url: one.state for one in services.rulebook.book.evidence("h").pages}
+    assert noted == {"http://h/a": "good", "http://h/b": "failed"}
 
 
 def test_a_daemon_that_died_is_not_alive_for_long(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,8 @@ pages = st.builds(
     fetched_at=st.integers(-(2**63), 2**63 - 1),
     explored=text,
     instead_of=text,
+    crawl=text,
+    state=st.sampled_from(["good", "soft", "failed"]),
 )
 
 
@@ -55,7 +57,7 @@ def test_pages_of_one_host_pack_to_few_bytes() -> None:
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(MessageError, match="version"):
-        unpack(b"\x03" + pack([])[1:])
+        unpack(b"\x04" + pack([])[1:])
     with pytest.raises(MessageError):
         unpack(b"")
 

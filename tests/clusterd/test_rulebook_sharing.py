@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.memory import MemoryRuleBook
-from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.rulebook.sharing import LATE_MS
-from clusterd_consumer.redis_connection import connect
 from clusterd_crawler import fetches, topics
+from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
+from clusterd_crawler.message import Failure
+from clusterd_crawler.skips import KnownPages
 
-from tests.clusterd.test_rulebook import HOST, SidLearner, duplicates, sid_rule, sketch
+from tests.clusterd.made_up_rules import HOST, SidLearner, duplicates, sid_rule, sketch
 
 
 class Shared:
@@ -33,16 +30,6 @@ class Shared:
         found = [page.url.removeprefix(f"http://{HOST}/") for _, page in self.pages]
         self.pages.clear()
         return found
-
-
-@pytest.fixture(params=["memory", "redis"])
-def book(request: pytest.FixtureRequest, prefix: str) -> Iterator[RuleBook]:
-    if request.param == "memory":
-        yield MemoryRuleBook()
-        return
-    client = connect(request.getfixturevalue("redis_url"))
-    yield RedisRuleBook(client, prefix)
-    client.close()
 
 
 def page(number: int, at: int, **changes: object) -> object:
@@ -68,12 +55,45 @@ def test_pages_are_shared_from_the_first_rule_on(book: RuleBook) -> None:
 
 
 def test_what_stands_for_nothing_is_not_shared(book: RuleBook) -> None:
-    """Pages of no crawl, error pages, and pages that say that there is no page."""
+    """Pages of no crawl and error pages; a page that says that there is no page is shared as such."""
     shared = Shared()
     service = RuleService(book, shared.publish, make_learner=SidLearner)
     service.observe([*duplicates(), page(1, 2, soft_error=True), page(2, 2, status=404), page(3, 2)])  # type: ignore[list-item]
+    service.note_failures([Failure(f"http://{HOST}/new/4", 2, 500), Failure("no url", 2, 500, crawl="one")])
     service.learn_due(now=10)
-    assert shared.urls() == ["new/3"]
+    assert [(fetch.url[-1], fetch.good, fetch.content) for _, fetch in shared.pages] == [
+        ("1", False, 0),
+        ("3", True, 1003),
+    ]
+    service.close()
+
+
+def test_what_failed_for_one_crawler_is_known_by_none(book: RuleBook) -> None:
+    shared = Shared()
+    service = RuleService(book, shared.publish, make_learner=SidLearner)
+    one, two = (f"http://{HOST}/{number}" for number in (1, 2))
+    service.observe(duplicates())
+    service.observe([sketch(url, 10 + n, 5, crawl="one") for n, url in ((1, one), (2, two))])
+    service.note_failures([Failure(one, 6, 500, crawl="one"), Failure(two, 4, 500, crawl="one")])
+    service.learn_due(now=10)
+    offered = book.offered(HOST)
+    assert offered is not None
+    other = Decisions(KnownPages(explore=0), 100)
+    other.load(offered)
+    other.learn_of([(fetch, False) for _, fetch in shared.pages])
+    assert other.decide(f"{one}?sid=9", 11) is None
+    assert other.decide(f"{two}?sid=9", 11) is not None
+    assert {page.url for page in service.pages(HOST)} == {page.url for page in duplicates()} - {one}
+
+    shared.pages.clear()  # what fails later, or is found to say that there is no page, is told too
+    service.note_failures([Failure(two, 12, 0, "no answer", crawl="one")])
+    service.observe([sketch(one, 11, 13, crawl="one")])
+    service.learn_due(now=20)
+    other.learn_of([(fetch, False) for _, fetch in shared.pages])
+    assert other.decide(f"{two}?sid=9", 21) is None
+    assert other.decide(f"{one}?sid=9", 21) is not None
+    other.learn_of([(Fetch(two, 11, 12), False)])  # an older good fetch that arrives late does not stand for it
+    assert other.decide(f"{two}?sid=9", 21) is None
     service.close()
 
 

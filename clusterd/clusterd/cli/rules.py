@@ -235,7 +235,7 @@ def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]
         known.load(book.book.load(host).rules)
         for page in book.pages(host):
             if page.url != asked:
-                known.fetched(page.url, page.fetched_at, page.names, content=page.content)
+                known.fetched(page.url, page.fetched_at, page.names, page.state == "good", page.content)
     key, applied = known.key(asked)
     skip = known.decide(asked, now_ms())
     named = [skip.rule] if skip and skip.rule not in applied else []

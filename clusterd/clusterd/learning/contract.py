@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
@@ -26,6 +26,8 @@ class Page:
     instead_of: str = ""
     #: The crawl that fetched it, of whose crawlers it may justify skips; "" where it justifies none.
     crawl: str = ""
+    #: What came: a page; one that says it is none, which justifies no skip; or nothing, which no learner is shown.
+    state: Literal["good", "soft", "failed"] = "good"
 
 
 class HostLearner(Protocol):

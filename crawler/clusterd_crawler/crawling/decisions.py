@@ -50,6 +50,11 @@ class Decisions:
         mode = known.traps.mode
         self._notes, self._decides = mode != "off", mode in {"sample", "cut"}
 
+    @property
+    def decides(self) -> bool:
+        """Whether `decide` may answer with a skip: there are rules, or traps are left."""
+        return self._decides
+
     def load(self, rules: RuleSet) -> None:
         """Take a host's rule set. Blocks until it is in use."""
         with self._lock:
@@ -66,23 +71,28 @@ class Decisions:
             with self._lock:
                 self._note()
                 for page, earlier in some:
-                    if self._failed.get(page.url, -1) < page.at:
-                        self._known.fetched(page.url, page.at, page.names, content=page.content, earlier=earlier)
+                    if not page.good:
+                        self._note_failure(page.url, page.at)
+                    if not page.good or self._failed.get(page.url, -1) < page.at:
+                        self._known.fetched(page.url, page.at, page.names, page.good, page.content, earlier)
 
     def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = 0) -> None:
         """Note a page that was fetched, at once or after the loading that is going on."""
         if not good:
             with suppress(WrongInput):
                 url = canonical(url)
-            self._failed[url] = at
-            if len(self._failed) > FAILED:
-                self._failed.popitem(last=False)
+            self._note_failure(url, at)
         self._noted.append(_Noted(url, at, tuple(names), good, content))
         if self._notes and self._lock.acquire(blocking=False):
             try:
                 self._note()
             finally:
                 self._lock.release()
+
+    def _note_failure(self, url: str, at: int) -> None:
+        self._failed[url] = max(at, self._failed.pop(url, at))
+        if len(self._failed) > FAILED:
+            self._failed.popitem(last=False)
 
     def decide(self, url: str, at: int) -> Skip | None:
         """Return the skip that the rules or traps ask for; None while rules are being loaded."""

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.memory import MemoryRuleBook
-from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
-from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch, StreamSketch
 from clusterd_crawler.skips import KnownPages
@@ -26,16 +20,6 @@ def sketch(url: str, content: int, at: int, explored: str = "", instead_of: str 
 
 def pages(*sites: str, count: int = 60, query: str = "") -> list[Sketch]:
     return [sketch(f"{site}/docs/page{n}{query}", n, 1 + at) for at, site in enumerate(sites) for n in range(count)]
-
-
-@pytest.fixture(params=["memory", "redis"])
-def book(request: pytest.FixtureRequest, prefix: str) -> Iterator[RuleBook]:
-    if request.param == "memory":
-        yield MemoryRuleBook()
-        return
-    client = connect(request.getfixturevalue("redis_url"))
-    yield RedisRuleBook(client, prefix)
-    client.close()
 
 
 def spanning(service: RuleService) -> list[str]:

@@ -4,11 +4,11 @@ A block is one or more pages. Integers are little-endian, a ``varint`` is LEB128
 bytes, then UTF-8:
 
     offset  bytes  field
-    0       1      version, 2 (1, without the crawl, is read too)
+    0       1      version, 3 (2, without the state, and 1, without the crawl, are read too)
     1       …      zlib stream of the pages, each:
                    text url, u64 content, i64 fetched_at (Unix ms), varint words,
                    varint n, n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash),
-                   text explored, text instead_of, text crawl
+                   text explored, text instead_of, text crawl, u8 state: 0 good, 1 soft error, 2 failed
 
 URLs of a host repeat each other, so a block of a thousand pages packs to 30–60 bytes a page.
 
@@ -21,7 +21,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import mmh3
 from clusterd_crawler.errors import MessageError
@@ -29,7 +29,7 @@ from clusterd_crawler.sketch import Name
 
 from clusterd.learning.contract import Page
 
-VERSION: Final = 2
+VERSION: Final = 3
 #: Pages of one block when a log is rewritten.
 BLOCK_PAGES: Final = 1_000
 #: Fast, and within a tenth of the size that the best level reaches on URLs.
@@ -42,6 +42,7 @@ EXPLORED_SHARE: Final = 0.1
 
 _KINDS: Final = ("canonical", "shortlink", "og", "anchor")
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS, start=1)}
+_STATES: Final[tuple[Literal["good", "soft", "failed"], ...]] = ("good", "soft", "failed")
 _HEAD: Final = struct.Struct("<Qq")
 _NAME: Final = struct.Struct("<BQ")
 
@@ -59,12 +60,13 @@ def pack(pages: Iterable[Page]) -> bytes:
         _put_text(out, page.explored)
         _put_text(out, page.instead_of)
         _put_text(out, page.crawl)
+        out.append(_STATES.index(page.state))
     return bytes((VERSION,)) + zlib.compress(out, ZLIB_LEVEL)
 
 
 def unpack(block: bytes) -> list[Page]:
     """Return the pages of a block; `MessageError` where it is not one of ours or was cut short."""
-    if not block or block[0] not in {1, VERSION}:
+    if not block or not 1 <= block[0] <= VERSION:
         raise MessageError(f"not a block of evidence of version {VERSION}", block)
     try:
         return list(_pages(zlib.decompress(block[1:]), block[0]))
@@ -129,7 +131,9 @@ def _pages(data: bytes, version: int) -> Iterator[Page]:
         explored, at = _text(data, at)
         instead_of, at = _text(data, at)
         crawl, at = _text(data, at) if version > 1 else ("", at)
-        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl)
+        state = _STATES[data[at]] if version > 2 else "good"
+        at += version > 2
+        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state)
 
 
 def _put_varint(out: bytearray, value: int) -> None:

@@ -52,9 +52,9 @@ class Recall:
     failed: set[str] = field(default_factory=set)
 
     def show(self, pages: Iterable[Page]) -> None:
-        """Let the learner see the pages that are new to it."""
+        """Let the learner see the pages that are new to it; of fetches that failed only other crawlers are told."""
         fresh = list(self._fresh(pages))
-        self.learner.observe(fresh)
+        self.learner.observe(page for page in fresh if page.state != "failed")
         if self.live:
             self.fresh += fresh
 
@@ -65,7 +65,9 @@ class Recall:
             if known is not None and known[0] >= page.fetched_at:
                 continue
             self.shown[url] = (page.fetched_at, page.content)
-            if page.explored:
+            if page.state == "failed":
+                pass
+            elif page.explored:
                 self._count_trial(page)
             else:
                 self.contents.add(page.content)

@@ -24,11 +24,12 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from clusterd_crawler import topics, urls
 from clusterd_crawler.errors import ClusterdError, NotFound, Unreachable, WrongInput
-from clusterd_crawler.message import SkipReport
+from clusterd_crawler.message import Failure, SkipReport
 from clusterd_crawler.rules import Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
 
@@ -97,6 +98,17 @@ class RuleService:
             self._groups.note(added)
         self.book.add_pages(pages)
 
+    def note_failures(self, failures: Iterable[Failure]) -> None:
+        """Note fetches of crawls that brought no page. May be repeated."""
+        pages: dict[str, list[Page]] = {}
+        for failure in failures:
+            with suppress(WrongInput):
+                url = urls.canonical(failure.url)
+                if failure.crawl:
+                    page = Page(url, 0, fetched_at=failure.at, crawl=failure.crawl, state="failed")
+                    pages.setdefault(urls.host_of(url), []).append(page)
+        self.book.add_pages(pages)
+
     def record_skips(self, reports: Sequence[SkipReport]) -> int:
         """Log and count skips; return how many were new. May be repeated."""
         return self.book.add_skips(reports)
@@ -146,8 +158,8 @@ class RuleService:
                     yield entry.rule
 
     def pages(self, host: str) -> list[Page]:
-        """Return a host's evidence: the latest fetch of each page, in the order of the fetches."""
-        return latest(self.book.evidence(host).pages)
+        """Return a host's evidence: each page as it was fetched last, in the order of the fetches, but for failures."""
+        return [page for page in latest(self.book.evidence(host).pages) if page.state != "failed"]
 
     def entry(self, rule: str) -> Entry:
         """Return a rule with its history; `NotFound` where there is none of that id."""
@@ -324,9 +336,17 @@ def _page(sketch: Sketch) -> Page | None:
         instead_of = urls.canonical(sketch.instead_of) if sketch.instead_of else ""
     except WrongInput:
         return None
-    main = sketch.main
-    crawl = "" if sketch.soft_error else sketch.crawl
-    return Page(url, main.text, main.tokens, sketch.names, sketch.fetched_at, sketch.explored, instead_of, crawl)
+    return Page(
+        url,
+        sketch.main.text,
+        sketch.main.tokens,
+        sketch.names,
+        sketch.fetched_at,
+        sketch.explored,
+        instead_of,
+        sketch.crawl,
+        "soft" if sketch.soft_error else "good",
+    )
 
 
 def _strikes(state: HostRules, failing: Mapping[str, str]) -> dict[str, tuple[State, By, str]]:

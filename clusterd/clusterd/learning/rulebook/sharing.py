@@ -2,7 +2,8 @@
 
 Done by the worker that holds the host's lease, so that a page is published once, in blocks, a second or so after it was
 applied: the whole evidence when the host's first rule goes live, from then on what is new. Up to where is noted in the
-book, so that another worker goes on from there (and repeats the last minute, for pages that came late).
+book, so that another worker goes on from there (and repeats the last minute, for pages that came late). Fetches that
+failed are shared like pages: what failed for one crawler justifies no skip for any.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def _blocks(host: str, pages: Iterable[Page]) -> Iterable[tuple[bytes, list[Fetc
     by_crawl: dict[str, list[Fetch]] = {}
     for page in pages:
         if page.crawl:
-            fetch = Fetch(page.url, page.fetched_at, page.content, page.names)
+            good = page.state == "good"
+            fetch = Fetch(page.url, page.fetched_at, page.content if good else 0, page.names if good else (), good)
             by_crawl.setdefault(page.crawl, []).append(fetch)
     for crawl, fetches in by_crawl.items():
         for start in range(0, len(fetches), BLOCK):

@@ -1,0 +1,145 @@
+"""Rule files read: ours, and duplicate-url-discarder's; an error refuses the file whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd.learning.interchange import read_rules, write_rules
+from clusterd_crawler.errors import RuleError
+
+from tests.clusterd.learning.discarding import HOST, drop, make, ours, theirs, urls
+
+pytestmark = pytest.mark.usefixtures("suffixes_from_the_package")
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {
+        "order": 100,
+        "processor": "queryRemoval",
+        "args": ["sid"],
+        "urlPattern": {"include": ["example.com/view"], "exclude": [], "priority": 500},
+        **changes,
+    }
+
+
+def test_the_example_of_its_documentation_is_read() -> None:
+    done = read_rules(json.dumps([entry()]), "dud")
+    assert {rule.host for rule in done.rules} == {"example.com", "www.example.com"}
+    process = ours(done.rules)
+    assert process("http://example.com/viewtopic?sid=1&t=2") == "http://example.com/viewtopic?t=2"
+    assert process("http://www.example.com/view/x?sid=1") == "http://www.example.com/view/x"
+    assert process("http://example.com/other?sid=1") == "http://example.com/other?sid=1"
+    assert done.refused == []
+
+
+PATHS = ["/a", "/a/", "/a|", "/a*", "/|", "/*/", "/a/*/", "/*/b|", "/a/*/b|", "/*/*/b|", "/*.php|", "/a/b|?mode=m*"]
+INCLUDES = [f"{HOST}{path}" for path in (*PATHS, "/?mode=m", "/a?mode=m&mode=n", "/?sid=*", ":8080/a")]
+INCLUDES += [f"http://{HOST}/", "example.com"]
+
+
+@pytest.mark.parametrize("include", INCLUDES)
+@pytest.mark.parametrize(
+    ("processor", "args"), [("queryRemoval", ["sid", "x"]), ("queryRemovalExcept", ["id"]), ("queryRemovalExcept", [])]
+)
+def test_an_imported_entry_does_here_what_it_does_there(
+    include: str, processor: str, args: list[str], tmp_path: Path
+) -> None:
+    # Given every URL whose case is that of the pattern, and no port where all subdomains are meant
+    text = json.dumps([entry(processor=processor, args=args, urlPattern={"include": [include], "exclude": []})])
+    done = read_rules(text, "dud")
+    assert done.refused == []
+    mine, its = ours(done.rules), theirs(text, tmp_path)
+    for url in urls():
+        other_case = "SID" in url and "?sid" in include
+        if not other_case and (include != "example.com" or ":8080" not in url):
+            assert mine(url) == its(url), url
+
+
+def test_the_shortest_of_a_component_is_dropped_once(tmp_path: Path) -> None:
+    text = json.dumps([entry(processor="subpathRemoval", args=[0], urlPattern={"include": ["example.com/en/"]})])
+    done = read_rules(text, "dud")
+    process = ours(done.rules)
+    assert process("http://example.com/en/x/y") == "http://example.com/x/y"
+    assert theirs(text, tmp_path)("http://example.com/en/x/y") == "http://example.com/x/y"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (entry(urlPattern={"include": []}), "every domain"),
+        (entry(urlPattern={"include": [""]}), "every domain"),
+        (entry(urlPattern={"include": ["a.example.com"]}), "subdomains"),
+        (entry(urlPattern={"include": ["example.com/a*b"]}), "several components"),
+        (entry(urlPattern={"include": ["example.com/"], "exclude": ["example.com/a"]}), "excluded"),
+        (entry(processor="subpathRemoval", args=[0], urlPattern={"include": ["example.com/"]}), "again"),
+        (entry(processor="normalizer", args=[], urlPattern={"include": ["example.com"]}), "www"),
+        (entry(args=[]), "nothing"),
+        (entry(urlPattern={"include": ["example.com/#top"]}), "fragment"),
+    ],
+)
+def test_an_entry_without_counterpart_is_named(given: dict[str, Any], reason: str) -> None:
+    done = read_rules(json.dumps([given]), "dud")
+    assert done.rules == []
+    [(named, why)] = done.refused
+    assert named.startswith("entry 0 (")
+    assert reason in why
+
+
+def test_a_normalizer_is_read_where_www_has_no_part() -> None:
+    given = entry(processor="normalizer", args=None, urlPattern={"include": ["example.com/a"], "exclude": []})
+    done = read_rules(json.dumps([given]), "dud")
+    assert [rule.host for rule in done.rules] == ["example.com"]
+    assert "www" in done.refused[0][1]
+    assert ours(done.rules)("http://example.com/a/") == "http://example.com/a"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "list of entries"),
+        ([entry(), entry(order="1")], "entry 1: order"),
+        ([entry(processor="lower")], "entry 0: processor"),
+        ([entry(args="sid")], "entry 0: args"),
+        ([entry(args=[1])], "entry 0: args"),
+        ([entry(processor="subpathRemoval", args=["0"])], "entry 0: args"),
+        ([entry(processor="subpathRemoval", args=[True])], "entry 0: args"),
+        ([entry(processor="normalizer", args=["x"])], "normalizer"),
+        ([entry(urlPattern={"includes": []})], "includes"),
+        ([entry(urlPattern={"include": ["/path"]})], "no domain"),
+        ([entry(urlPattern={"include": "example.com"})], "include"),
+        ([entry(urlPattern={"include": ["http://[x/"]})], "no pattern"),
+        ([entry(more=1)], "more"),
+        ([{"order": 1}], "processor is missing"),
+        ([None], "entry 0"),
+    ],
+)
+def test_a_file_with_an_error_is_refused_whole(given: Any, message: str) -> None:
+    with pytest.raises(RuleError, match=message):
+        read_rules(json.dumps(given), "dud")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not JSON"),
+        ("[]", "--format dud"),
+        ("{}", "clusterd-rules"),
+        ('{"clusterd-rules": 2, "rules": []}', "version 2"),
+        ('{"clusterd-rules": 1}', "a list"),
+        ('{"clusterd-rules": 1, "rules": [{"id": "x"}]}', "entry 0"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_our_own_file_with_an_error_is_refused_whole(text: str, message: str) -> None:
+    with pytest.raises(RuleError, match=message):
+        read_rules(text, "clusterd")
+
+
+def test_a_rule_that_stands_twice_is_refused() -> None:
+    rule = make([], drop("?sid"))
+    text, _ = write_rules([rule, rule], "clusterd")
+    with pytest.raises(RuleError, match="entry 1"):
+        read_rules(text, "clusterd")

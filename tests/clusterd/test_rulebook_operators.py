@@ -1,0 +1,143 @@
+"""What operators do to rules: retire, pin, import, exempt; all of it at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from clusterd.learning.rulebook.contract import UNSKIP_LIMIT
+from clusterd.learning.rulebook.redis import RedisRuleBook
+from clusterd.learning.rulebook.service import RuleService
+from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.message import SkipReport
+from clusterd_crawler.rules import Key, Rule
+
+from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
+
+
+def test_retired_by_hand_it_is_published_at_once_and_does_not_come_back(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.observe(duplicates())
+    service.learn_due(now=1)
+    gone = service.retire(sid_rule().id, at=2)
+    assert gone.state == "retired"
+    assert log.sets[-1].retired == ((sid_rule().id, "by hand"),)
+    service.observe(duplicates(6))
+    service.learn_due(now=3)
+    service.close()
+    again = serve()
+    again.observe(duplicates(9))
+    again.learn_due(now=4)
+    assert list(again.rules()) == []
+    assert [rule.state for rule in again.rules(every=True)] == ["retired"]
+    assert len(log.sets) == 2
+
+
+def test_a_pinned_rule_stays_whatever_the_watch_says(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.observe(duplicates())
+    service.learn_due(now=1)
+    assert service.pin(sid_rule().id, at=2).state == "pinned"
+    service.observe([contradiction()])
+    service.learn_due(now=3)
+    assert [rule.state for rule in log.sets[-1].rules] == ["pinned"]
+    service.retire(sid_rule().id, at=4)
+    assert log.sets[-1].rules == ()
+
+
+def test_what_is_not_there_is_not_found(serve: Serve) -> None:
+    service = serve()
+    for change in (lambda: service.retire("none", 1), lambda: service.pin("none", 1), lambda: service.entry("none")):
+        with pytest.raises(NotFound, match="none"):
+            change()
+    with pytest.raises(NotFound):
+        service.unskip(rule="none")
+
+
+def test_an_imported_rule_stays_though_the_learner_does_not_know_it(serve: Serve, log: Log) -> None:
+    service, ref = serve(), sid_rule(key=Key("ref"))
+    service.import_rules([ref, sid_rule("other.org")], at=1)
+    service.observe(duplicates())
+    service.learn_due(now=2)
+    assert {rule.id for rule in service.rules(HOST)} == {ref.id, sid_rule().id}
+    assert [rule.host for rule in service.rules("other.org")] == ["other.org"]
+
+
+def test_an_imported_rule_is_retired_by_three_pages_that_differ(serve: Serve, log: Log) -> None:
+    service, ref = serve(), sid_rule(key=Key("ref"))
+    service.import_rules([ref], at=1)
+    service.observe([sketch(f"http://{HOST}/{n}", n + 1) for n in range(3)])
+    for number in range(3):
+        assert [rule.state for rule in service.rules()] == ["live"]
+        known = f"http://{HOST}/{number}"
+        service.observe([sketch(f"{known}?ref=1", 900 + number, 5, explored=ref.id, instead_of=known)])
+        service.learn_due(now=10 + number)
+    assert service.entry(ref.id).last.by == "watch"
+    assert "3 of 3" in log.sets[-1].retired[0][1]
+
+
+def test_a_url_is_exempted_whether_it_was_skipped_or_not(serve: Serve, log: Log) -> None:
+    service, url = serve(), f"http://{HOST}/a?sid=1"
+    report = SkipReport(url, "r", f"http://{HOST}/a", f"http://{HOST}/a", 5)
+    assert service.record_skips([report, report]) == 1
+    assert service.unskip(url) == [report]
+    assert log.sets[-1].unskip == (url,)
+    assert service.unskip("HTTP://Example.com/b")[0].url == f"http://{HOST}/b"
+    assert log.sets[-1].unskip == (url, f"http://{HOST}/b")
+    service.unskip(url)
+    assert len(log.sets) == 2
+    with pytest.raises(WrongInput):
+        service.unskip("nonsense")
+
+
+def test_all_skips_of_a_rule_are_undone(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.observe(duplicates())
+    service.learn_due(now=1)
+    reports = [SkipReport(f"http://{HOST}/{n}?sid=9", sid_rule().id, f"http://{HOST}/{n}", "k", n) for n in range(4)]
+    service.record_skips([*reports, replace(reports[0], rule="another", url=f"http://{HOST}/z")])
+    assert service.unskip(rule=sid_rule().id) == reports
+    assert log.sets[-1].unskip == tuple(report.url for report in reports)
+    assert [rule.id for rule in log.sets[-1].rules] == [sid_rule().id]
+
+
+def test_more_exemptions_than_fit_are_refused(serve: Serve) -> None:
+    service = serve()
+    service.import_rules([sid_rule()], at=1)
+    many = [SkipReport(f"http://{HOST}/{n}", sid_rule().id, "k", "k", n) for n in range(UNSKIP_LIMIT + 1)]
+    service.record_skips(many)
+    with pytest.raises(WrongInput, match="rules retire"):
+        service.unskip(rule=sid_rule().id)
+
+
+def test_changes_at_the_same_time_are_all_kept(prefix: str, redis_url: str) -> None:
+    rules = [sid_rule(key=Key(f"k{n}")) for n in range(8)]
+    log = Log()
+
+    @contextmanager
+    def worker() -> Iterator[RuleService]:
+        client = connect(redis_url)
+        yield RuleService(RedisRuleBook(client, prefix), log.publish, make_learner=SidLearner)
+        client.close()
+
+    def pin(rule: Rule) -> None:
+        with worker() as service:
+            service.pin(rule.id, at=2)
+
+    with worker() as service:
+        service.import_rules(rules, at=1)
+        threads = [threading.Thread(target=pin, args=(rule,)) for rule in rules]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {rule.state for rule in service.rules()} == {"pinned"}
+        assert service.book.version(HOST) == 1 + len(rules)
+        offered = service.book.offered(HOST)
+    assert offered is not None
+    assert offered.version == 1 + len(rules)
+    assert sorted(rules.version for rules in log.sets) == list(range(1, 2 + len(rules)))

@@ -1,0 +1,186 @@
+"""Workers over one rule book: that share, die, repeat, run out of memory, room or time."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.memory import MemoryRuleBook
+from clusterd.learning.rulebook.service import RuleService
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.rules import RuleSet
+
+from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
+
+
+def test_a_host_is_learned_by_one_worker_and_taken_over_from_one_that_leaves(serve: Serve) -> None:
+    one, two = serve(), serve()
+    one.observe(duplicates(2))
+    one.learn_due(now=1)
+    two.observe(duplicates(3))
+    assert two.learn_due(now=2) == []
+    one.close()
+    assert [rules.version for rules in two.learn_due(now=3)] == [3]
+
+
+def test_a_restart_rebuilds_the_learner_and_says_nothing_new(serve: Serve, log: Log) -> None:
+    one = serve()
+    one.observe(duplicates())
+    one.learn_due(now=1)
+    one.close()
+    two = serve()
+    two.observe([sketch(f"http://{HOST}/new", 55)])
+    assert two.learn_due(now=2) == []
+    assert len(log.sets) == 1
+    assert [(rule.support, rule.since) for rule in two.rules()] == [(3, 1)]
+
+
+def test_a_set_that_was_saved_but_not_announced_is_announced_by_the_next(serve: Serve, book: RuleBook) -> None:
+    # Given a worker that dies between saving and publishing
+    def die(topic: str, key: bytes, value: bytes) -> None:
+        raise Unreachable("the log is gone")
+
+    dying = RuleService(book, die, make_learner=SidLearner)
+    offer, book.offer = book.offer, lambda rules: None  # type: ignore[method-assign]
+    dying.observe(duplicates())
+    with pytest.raises(Unreachable):
+        dying.learn_due(now=1)
+    book.offer = offer  # type: ignore[method-assign]
+    dying.close()
+    # When another goes on, then what was saved is published
+    log = Log()
+    RuleService(book, log.publish, make_learner=SidLearner).learn_due(now=2)
+    assert [rules.version for rules in log.sets] == [1]
+    offered = book.offered(HOST)
+    assert offered is not None
+    assert offered.version == 1
+
+
+def test_a_set_that_did_not_arrive_is_published_again(book: RuleBook, log: Log) -> None:
+    # Given a worker that dies after it has published a set, before that has arrived
+    def die() -> None:
+        raise Unreachable("the log has not taken it")
+
+    dying = RuleService(book, lambda topic, key, value: None, flush=die, make_learner=SidLearner)
+    dying.observe(duplicates())
+    with pytest.raises(Unreachable):
+        dying.learn_due(now=1)
+    dying.close()
+    # When another goes on, then it is published again, once
+    following = RuleService(book, log.publish, make_learner=SidLearner)
+    following.learn_due(now=2)
+    following.observe([sketch(f"http://{HOST}/new", 55)])
+    following.learn_due(now=3)
+    assert [rules.version for rules in log.sets] == [1]
+
+
+def test_what_could_not_be_saved_is_learned_again(serve: Serve, book: RuleBook, log: Log) -> None:
+    service = serve()
+    service.observe(duplicates())
+    save, calls = book.save, []
+
+    def unreachable(state: object, before: object) -> bool:
+        calls.append(state)
+        raise Unreachable("the store is away")
+
+    book.save = unreachable  # type: ignore[method-assign]
+    with pytest.raises(Unreachable):
+        service.learn_due(now=1)
+    book.save = save  # type: ignore[method-assign]
+    assert [rules.version for rules in service.learn_due(now=2)] == [2]
+    assert len(calls) == 1
+
+
+def test_versions_rise_over_a_store_that_was_lost(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.import_rules([sid_rule()], at=5)
+    service.pin(sid_rule().id, at=5)
+    assert [rules.version for rules in log.sets] == [5, 6]
+    fresh = RuleService(MemoryRuleBook(), log.publish, make_learner=SidLearner)
+    fresh.import_rules([sid_rule()], at=9)
+    assert log.sets[-1].version == 9
+
+
+def test_a_host_that_floods_its_log_keeps_its_counter_evidence_and_harms_no_other(serve: Serve, book: RuleBook) -> None:
+    limit = 500
+    service = serve(limit=limit)
+    service.observe(duplicates(3, host="quiet.org"))
+    differing = [sketch(f"http://{HOST}/p{n}?sid=1", 5_000 + n) for n in range(50)]
+    service.observe([*differing, contradiction()])
+    for start in range(0, 5_000, 100):
+        service.observe([sketch(f"http://{HOST}/f?sid={start + n}", 7, at=3) for n in range(100)])
+        service.learn_due(now=start)
+        assert book.evidence(HOST).total <= limit * 1.25 + 100
+    kept = {page.url for page in book.evidence(HOST).pages}
+    assert {page.url for page in differing} <= kept
+    assert contradiction().url in kept
+    assert len(book.evidence("quiet.org").pages) == 6
+    assert [rule.host for rule in service.rules()] == ["quiet.org"]
+
+
+def test_a_slow_crawl_does_not_leave_a_block_a_page(
+    serve: Serve, book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusterd.learning.rulebook.service.LOOSE_BLOCKS", 20)
+    learners: list[SidLearner] = []
+
+    def make(host: str) -> SidLearner:
+        learners.append(SidLearner(host))
+        return learners[-1]
+
+    service = serve(make)
+    for number in range(100):
+        service.observe([sketch(f"http://{HOST}/{number}", number)])
+        service.learn_due(now=number)
+    assert book.evidence(HOST).blocks <= 22
+    assert len(book.evidence(HOST).pages) == 100
+    assert len(learners) == 1
+    assert len(learners[0].pages) == 100
+
+
+def test_one_host_that_cannot_be_learned_does_not_keep_the_others(
+    serve: Serve, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Tripping(SidLearner):
+        def learn(self, at: int) -> RuleSet | None:
+            if self.host == HOST:
+                raise ZeroDivisionError
+            return super().learn(at)
+
+    service = serve(Tripping)
+    service.observe(duplicates() + duplicates(host="other.org"))
+    service.learn_due(now=1)
+    assert [rules.host for rules in log.sets] == ["other.org"]
+    assert HOST in caplog.text
+
+
+def test_what_does_not_fit_into_the_time_given_waits_for_the_next_call(serve: Serve) -> None:
+    service = serve()
+    hosts = [f"h{n}.org" for n in range(4)]
+    service.observe([page for host in hosts for page in duplicates(host=host)])
+    seen = []
+    for _ in hosts:
+        seen += [rules.host for rules in service.learn_due(now=1, seconds=0)]
+        service.observe(duplicates(4, host=hosts[0]))  # a busy host does not keep the others waiting
+    assert sorted(seen) == hosts
+
+
+def test_learners_that_do_not_fit_make_room_and_come_back(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make(host: str) -> SidLearner:
+        made.append(host)
+        return SidLearner(host)
+
+    service = serve(make)
+    monkeypatch.setattr(service._recalls, "_limit", 100)
+    other = serve()
+    service.observe(duplicates(host="a.org") + duplicates(host="b.org") + duplicates(host="c.org"))
+    service.learn_due(now=1)
+    # The learner looked at longest ago went, and with it the lease; its rules are as they were.
+    service.observe(duplicates(4, host="a.org"))
+    assert other.learn_due(now=2) == []
+    assert [rule.support for rule in service.rules("a.org")] == [4]
+    service.observe(duplicates(5, host="c.org"))
+    service.learn_due(now=3)
+    assert [rule.support for rule in service.rules("c.org")] == [5]
+    assert made == ["a.org", "b.org", "c.org"]

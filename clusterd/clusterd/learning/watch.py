@@ -23,6 +23,9 @@ AGREEMENTS: Final = 100
 #: A retired rule may come back when the evidence is this many times as large.
 AGAIN: Final = 2.0
 
+#: Why a rule went that no page contradicted.
+NO_LONGER: Final = "its evidence no longer holds"
+
 Signature = tuple[str, ...]
 
 
@@ -82,4 +85,4 @@ class Watch:
         record = self.records.get(self.signatures.get(rule, ()))
         if record is not None and self.signatures[rule] in self.barred:
             return f"{record[1]} of {sum(record)} explored pages contradicted it"
-        return "its evidence no longer holds"
+        return NO_LONGER

@@ -23,6 +23,8 @@ from clusterd.learning.rulebook.contract import (
     HostRules,
     Turn,
 )
+from clusterd.learning.rulebook.succession import successors
+from clusterd.learning.watch import NO_LONGER
 
 #: States in which a rule is published.
 IN_FORCE: Final = frozenset({"live", "pinned"})
@@ -33,22 +35,29 @@ NOT_LEARNED: Final = frozenset({"import", "hand"})
 def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = False) -> HostRules:
     """Return the state after learning; of the learner of mirrors (``spans``) and of the host's own, each its rules.
 
-    1. What the learner has retired, or no longer says, is retired until it says it again. Pinned rules stay, and
-       imported ones, which the learner does not know.
+    1. What the learner has retired, or no longer says, is retired until it says it again; the reason names the rule
+       that has taken its place, where one has. Pinned rules stay, and imported ones, which the learner does not know.
     2. Its other rules are entered, with their new figures, unless they are barred. They come first and in the
        learner's order, which is the order in which they are applied.
     """
     entries = dict(before.entries)
     said = {rule.id: rule for rule in learned.rules if rule.state in IN_FORCE}
     failed = {rule: reason for rule, reason in learned.retired if rule not in said}
-    for entry in before.entries.values():
-        rule = entry.rule
-        if rule.state != "live" or rule.id in said or rule.spans != spans:
+    gone = [
+        entry
+        for known, entry in before.entries.items()
+        if entry.rule.state == "live" and entry.rule.spans == spans and known not in said
+    ]
+    taking = [rule for known, rule in said.items() if known not in before.entries or not barred(before.entries[known])]
+    replaced = successors((entry.rule for entry in gone), taking)
+    for entry in gone:
+        went = entry.rule.id
+        if went not in failed and entry.last.by in NOT_LEARNED:
             continue
-        if rule.id in failed:
-            entries[rule.id] = _turned(entry, at, "retired", "learner", failed[rule.id])
-        elif entry.last.by not in NOT_LEARNED:
-            entries[rule.id] = _turned(entry, at, "retired", "relearned", "the evidence no longer says so")
+        reason = failed.get(went, NO_LONGER)
+        if reason == NO_LONGER and went in replaced:
+            reason = f"replaced by {replaced[went]}"
+        entries[went] = _turned(entry, at, "retired", "learner" if went in failed else "relearned", reason)
     for rule in said.values():
         entries[rule.id] = _entered(entries.get(rule.id), rule, at)
     return _settled(before, {rule: entries[rule] for rule in (*said, *entries)}, at)

@@ -1,0 +1,64 @@
+"""Rules that went because another took their place say so, and only those."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clusterd.learning.rulebook.contract import HostRules
+from clusterd.learning.rulebook.turns import relearned, turned
+from clusterd.learning.watch import NO_LONGER
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+
+from tests.clusterd.made_up_rules import HOST
+
+SID = Key(name="sid")
+
+
+def on_path(*paths: str) -> Rule:
+    """Return the rule that drops ``sid`` on these paths, with a pair of pages of each as evidence."""
+    context, edits = (Condition(Key(), "in", paths), Condition(SID, "any")), (Edit(SID, "delete"),)
+    pairs = tuple((f"http://{HOST}/{path}?sid=1", f"http://{HOST}/{path}?sid=2", True) for path in paths)
+    return Rule(rule_id(HOST, context, edits), HOST, context, edits, evidence=pairs)
+
+
+def learned(*rules: Rule, gone: tuple[tuple[str, str], ...] = ()) -> RuleSet:
+    return RuleSet(HOST, 1, rules, gone)
+
+
+def reasons(state: HostRules) -> dict[str, str]:
+    return {rule: entry.last.reason for rule, entry in state.entries.items() if entry.rule.state == "retired"}
+
+
+def test_a_rule_names_the_one_that_covers_its_evidence() -> None:
+    a, b, both, other = on_path("a"), on_path("b"), on_path("a", "b"), on_path("c")
+    first = relearned(HostRules.empty(HOST), learned(a, b, other), 1)
+    after = relearned(first, learned(both, gone=((a.id, NO_LONGER),)), 2)
+    assert reasons(after) == {
+        a.id: f"replaced by {both.id}",
+        b.id: f"replaced by {both.id}",
+        other.id: NO_LONGER,
+    }
+    assert dict(after.rules.retired) == reasons(after)
+
+
+def test_a_rule_that_pages_contradicted_says_that() -> None:
+    a, both = on_path("a"), on_path("a", "b")
+    first = relearned(HostRules.empty(HOST), learned(a), 1)
+    after = relearned(first, learned(both, gone=((a.id, "3 of 3 explored pages contradicted it"),)), 2)
+    assert reasons(after) == {a.id: "3 of 3 explored pages contradicted it"}
+
+
+def test_what_covers_only_part_or_is_retired_itself_takes_no_place() -> None:
+    a, both = on_path("a"), on_path("a", "b")
+    first = relearned(HostRules.empty(HOST), learned(both), 1)
+    assert reasons(relearned(first, learned(a), 2)) == {both.id: NO_LONGER}
+
+    by_hand = turned(relearned(first, learned(both, a), 2), {both.id: ("retired", "hand", "by hand")}, 3)
+    after = relearned(by_hand, learned(both), 4)
+    assert reasons(after) == {both.id: "by hand", a.id: NO_LONGER}
+
+
+def test_rules_without_evidence_are_succeeded_by_none() -> None:
+    bare = replace(on_path("a"), evidence=())
+    first = relearned(HostRules.empty(HOST), learned(bare), 1)
+    assert reasons(relearned(first, learned(on_path("a", "b")), 2)) == {bare.id: NO_LONGER}

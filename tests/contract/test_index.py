@@ -281,6 +281,14 @@ def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefi
         RedisIndex(redis_url, prefix, scheme=Scheme(prefix=5))
 
 
+def test_a_store_of_another_layout_is_refused_in_words(redis_url: str, prefix: str) -> None:
+    RedisIndex(redis_url, prefix).close()
+    with connect(redis_url) as client:
+        client.hset(f"{prefix}{{0}}:m", "layout", 1)
+    with pytest.raises(WrongInput, match="layout 1"):
+        RedisIndex(redis_url, prefix)
+
+
 @pytest.mark.parametrize("scheme", [Scheme(), Scheme(candidates="super"), Scheme(prefix=3, small_prefix=3, modulus=0)])
 def test_the_partition_is_the_batch_s_under_every_scheme(opened: Opened, scheme: Scheme) -> None:
     crawl = World(11, urls=30, length=600).crawl(90)

@@ -41,13 +41,16 @@ from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Hom
 from clusterd.clusters.redis_questions import Questions
 from clusterd.clusters.redis_settling import PATIENCE, Settler
 
-#: register.lua, VERSION: text, sketch, URL hash, bytes, words, time, shingles, tokens, crawl, sweep, status, profile.
-VERSION: Final = struct.Struct("<8s8s8sQQ6s3s3s3s3sHB")
+#: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles, tokens,
+#: profile.
+VERSION: Final = struct.Struct("<4s6s4sQQ3s3sH8s8s3s3sB")
 #: register.lua's answer begins with: URL id, node, content, flags.
 ANSWER: Final = struct.Struct("<4I")
 NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
 #: Size and name of a cluster.
 PLACE: Final = struct.Struct("<II")
+#: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
+LAYOUT: Final = 2
 #: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
 LATEST: Final = 2**48 - 1
 MOST: Final = 2**24 - 1
@@ -55,8 +58,9 @@ MOST: Final = 2**24 - 1
 SHARDS: Final = 16
 #: Sketches that are applied in one call of each script: the server answers others meanwhile.
 PART: Final = 64
-#: URLs whose superseded versions are looked through in one call.
+#: URLs whose superseded versions are looked through in one call, and versions at most.
 CHUNK: Final = 256
+LOOKS: Final = 512
 
 
 @dataclass(slots=True)
@@ -101,10 +105,17 @@ class RedisIndex:
         self._settler = Settler(self._home, self._lists, scheme, patience)
 
     def _founded(self, shards: int) -> int:
-        """Agree with whoever opened this index first on its shards and its scheme; return the number of shards."""
+        """Agree with whoever opened this index first on layout, shards and scheme; return the number of shards."""
         scheme = json.dumps(asdict(self._scheme), sort_keys=True)
-        self._home.command("HSETNX", "m", "shards", shards)
-        self._home.command("HSETNX", "m", "scheme", scheme)
+        known, layout = self._home.command("HMGET", "m", "scheme", "layout")
+        if known is None:
+            for name, value in (("layout", LAYOUT), ("shards", shards), ("scheme", scheme)):
+                self._home.command("HSETNX", "m", name, value)
+        elif int(layout or 1) != LAYOUT:
+            raise WrongInput(
+                f"this store has the layout {int(layout or 1)}, this version of clusterd reads {LAYOUT}: "
+                "use the version that made it, or read the log again into a store of another prefix"
+            )
         known, founded = self._home.command("HMGET", "m", "scheme", "shards")
         if known.decode() != scheme:
             raise WrongInput(f"this store was made with the scheme {known.decode()}; open it with that one")
@@ -138,9 +149,10 @@ class RedisIndex:
         return [self._outcome(sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
-        arguments: list[Any] = []
-        for sketch in sketches:
-            arguments += (self._version(sketch), sketch.url, host_of(sketch.url))
+        versions = [self._version(sketch) for sketch in sketches]
+        arguments: list[Any] = [b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])]
+        for sketch, version in zip(sketches, versions, strict=True):
+            arguments += (version, sketch.url, host_of(sketch.url))
         while True:
             graded = self._graded()
             reply = self._home.run(REGISTER, len(graded), *arguments)
@@ -149,19 +161,20 @@ class RedisIndex:
             self._reload()
 
     def _version(self, sketch: Sketch) -> bytes:
-        main = sketch.main
+        main, url = sketch.main, mmh3.hash_bytes(sketch.url)
         return VERSION.pack(
-            main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
-            sketch_key(sketch),
-            mmh3.hash_bytes(sketch.url)[:8],
+            url[:4],
+            min(max(sketch.fetched_at, 0), LATEST).to_bytes(6, "big"),
+            url[4:8],
             sketch.content,
             sketch.bag,
-            min(max(sketch.fetched_at, 0), LATEST).to_bytes(6, "big"),
-            min(main.shingles, MOST).to_bytes(3, "little"),
-            min(main.tokens, MOST).to_bytes(3, "little"),
             self._home.label(sketch.crawl).to_bytes(3, "little"),
             self._home.label(sketch.sweep).to_bytes(3, "little"),
             min(max(sketch.status, 0), 0xFFFF),
+            sketch_key(sketch),
+            main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
+            min(main.shingles, MOST).to_bytes(3, "little"),
+            min(main.tokens, MOST).to_bytes(3, "little"),
             sketch.profile,
         )
 
@@ -262,10 +275,11 @@ class RedisIndex:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
         numbers = sorted(int(number) for number in self._home.command("SMEMBERS", "x"))
         limit = min(max(before, 0), LATEST).to_bytes(6, "big")
-        gone = 0
-        for start in range(0, len(numbers), CHUNK):
+        gone = start = offset = 0
+        while start < len(numbers):
             chunk = numbers[start : start + CHUNK]
-            gone += self._home.run(FORGET, limit, struct.pack(f"<{len(chunk)}I", *chunk))
+            some, done, offset = self._home.run(FORGET, limit, LOOKS, offset, struct.pack(f"<{len(chunk)}I", *chunk))
+            gone, start = gone + some, start + done
         self._settler.discard()
         return gone
 

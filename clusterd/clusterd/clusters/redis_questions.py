@@ -26,6 +26,8 @@ from clusterd.clusters.redis_home import MEMBERS, SHOWN, STANDINGS, URLS, VERSIO
 VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
 #: URLs, or contents, that one call looks at.
 CHUNK: Final = 1000
+#: URLs of one content that are put in order, at least; of more, any are answered.
+EQUALS: Final = 64
 
 
 class Questions:
@@ -94,7 +96,7 @@ class Questions:
         hits: list[Hit] = []
         for start in range(0, len(ranked), CHUNK):
             chunk = ranked[start : start + CHUNK]
-            shown = self._home.run(SHOWN, struct.pack(f"<{len(chunk)}I", *(n for n, _ in chunk)), limit)
+            shown = self._home.run(SHOWN, struct.pack(f"<{len(chunk)}I", *(n for n, _ in chunk)), max(limit, EQUALS))
             for (_, verdict), standing, pages in zip(chunk, shown[::2], shown[1::2], strict=True):
                 size, name = struct.unpack("<II", standing) if standing else (0, 0)
                 cluster = f"{named}-{name}" if size > 1 else None

@@ -116,7 +116,7 @@ class Settler:
     def _part(self, task: bytes, search: Search) -> None:
         """Let the sides that lie apart move, one after the other."""
         for side in search.apart:
-            part = struct.pack(f"<BI{len(side)}I", task[0], 0, *sorted(side))
+            part = struct.pack(f"<B{len(side)}I", task[0], *sorted(side))
             self._held(self._home.run(PART, self._token, task, part, b""))
             while self._move():
                 pass
@@ -130,8 +130,9 @@ class Settler:
         waits = self._home.command("SMISMEMBER", "w", *(entry >> 8 for entry in entries))
         ready = [entry for entry, pending in zip(entries, waits, strict=True) if not pending]
         awaited = [entry for entry, pending in zip(entries, waits, strict=True) if pending]
-        stored = self._lists.sketches({entry >> 8 for entry in ready})
-        keys = {e >> 8: keys_of(stored[e >> 8], e & 255, self._scheme) for e in ready if stored[e >> 8]}
+        posted = [entry for entry in ready if entry & 255]
+        stored = self._lists.sketches({entry >> 8 for entry in posted})
+        keys = {e >> 8: keys_of(stored[e >> 8], e & 255, self._scheme) for e in posted if stored[e >> 8]}
         if keys:
             self._lists.withdraw(keys)
         packed = struct.pack(f"<{len(entries)}Q", *ready, *awaited)

@@ -13,8 +13,7 @@
 
 define('dismiss', function(ARGV)
   if not held(ARGV[1]) then return -1 end
-  local graded = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
-  policies(graded)
+  begin()
   local texts, sketches = open('t'), open('c')
   local done, leaving, groups, stay = 0, {}, {}, {}
 
@@ -43,7 +42,7 @@ define('dismiss', function(ARGV)
     for at = 1, #mine, 6 do
       local other, bits = unpack4('<I4I2', mine, at)
       for p = 0, graded - 1 do
-        if leaving[other] and floor(bits / 2 ^ p) % 2 == 1 then
+        if leaving[other] and joins(bits, p) then
           local a, b = group(p, ghost), group(p, other)
           if a ~= b then groups[p][a] = b end
         end
@@ -72,7 +71,7 @@ define('dismiss', function(ARGV)
       if not leaving[other] then
         set_edges(other, cut_edge(edges(other), ghost))
         for p = 0, graded - 1 do
-          if floor(bits / 2 ^ p) % 2 == 1 then note(p, ghost, other) end
+          if joins(bits, p) then note(p, ghost, other) end
         end
       end
     end

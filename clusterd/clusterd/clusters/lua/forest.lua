@@ -1,105 +1,196 @@
 -- The clusters of each policy: union-find whose trees are never cut, and a ring of members for each.
 --
---   BASE:c<p>:<id / 128>   hash: id mod 128 → its element under policy p, neighbours in the ring of its cluster; only of
---                          contents that are not alone
---   BASE:e<p>:<id / 128>   element: parent (0: a root), URLs in the cluster, contents and elements that point here, name
---   BASE:ef<p>, BASE:m     elements that are free again; counter e<p>
---   BASE:a:<id / 16>       hash: id mod 16 → neighbours of a content: 6 bytes each, content and bits of the policies
+--   BASE:r:<id / 128>   hash: id mod 128 → for each graded policy 12 bytes: element of the content, its neighbours in the
+--                       ring of its cluster; only of contents that are not alone
+--   BASE:e:<id / 128>   element: parent (0: a root), URLs in the cluster, contents and elements that point here, name. One
+--                       that is free: the next free one
+--   BASE:a:<id / 16>    hash: id mod 16 → neighbours of a content: 6 bytes each, content and bits of the policies
 --
 -- A content points at an element, so that a part of a cluster can leave by pointing at a fresh one, at its own cost. A
 -- newcomer points at the root itself; elements are made only where two that stood alone meet, and go when nothing points
 -- at them. The smaller cluster is linked under the larger, so paths are logarithmic; every look shortens its own.
 -- A cluster is called by its first content's number, after a split by a fresh number: names are never used twice.
+-- Up to five graded policies a content's place stays within the 64 bytes that Redis packs; beyond, it costs 60 more.
 
-local CONTENTS, ELEMENTS, graded_count = {}, {}, 0
-local ELEMENT, AFTER, BEFORE = 1, 2, 3
+local ELEMENTS = store('e', '<I4I4I4I4', 4)
 local PARENT, SIZE, POINTERS, NAME = 1, 2, 3, 4
+-- In a content's places, from the third of its policy on.
+local ELEMENT, AFTER, BEFORE = 1, 2, 3
 
-local function policies(count)
-  graded_count = count
-  for p = 0, count - 1 do
-    if not CONTENTS[p] then
-      CONTENTS[p], ELEMENTS[p] = store('c' .. p, '<I4I4I4'), store('e' .. p, '<I4I4I4I4')
-      CONTENTS[p].sparse = true
-      begin_store(CONTENTS[p])
-      begin_store(ELEMENTS[p])
-    end
-  end
+local graded, place_layout, place_zeros = 0, '<', ''
+local places, places_dirty, edges_of, edges_dirty
+
+-- Begin a call that looks at clusters. Returns the number of graded policies.
+local function begin()
+  read_counters()
+  graded = counters[GRADED]
+  place_layout, place_zeros = '<' .. rep('I4I4I4', graded), rep('\0', 12 * graded)
+  places, places_dirty, edges_of, edges_dirty = {}, {}, {}, {}
+  return graded
 end
 
-local function new_element(p, name)
-  local id = tonumber(call('RPOP', BASE .. ':ef' .. p))
-  local e = id and edit(ELEMENTS[p], id)
-  if not e then
-    id = next_id('e' .. p)
-    e = fresh(ELEMENTS[p], id, {0, 0, 0, 0})
+local function places_key(content)
+  return BASE .. ':r:' .. format('%d', floor(content / PER))
+end
+
+local function place_of(content)
+  local c = places[content]
+  if c then return c end
+  local bytes = has(get(NODES, content), JOINED) and call('HGET', places_key(content), content % PER) or ''
+  if #bytes < #place_zeros then bytes = bytes .. sub(place_zeros, #bytes + 1) end
+  c = {unpack4(place_layout, bytes)}
+  places[content] = c
+  return c
+end
+
+local function edit_place(content)
+  places_dirty[content] = true
+  return place_of(content)
+end
+
+local function edges_key(content)
+  return BASE .. ':a:' .. format('%d', floor(content / 16))
+end
+
+local function edges(content)
+  local bytes = edges_of[content]
+  if not bytes then
+    bytes = has(get(NODES, content), JOINED) and call('HGET', edges_key(content), content % 16) or ''
+    edges_of[content] = bytes
   end
-  e[PARENT], e[SIZE], e[POINTERS], e[NAME] = 0, 0, 0, name
+  return bytes
+end
+
+local function set_edges(content, bytes)
+  edges_of[content], edges_dirty[content] = bytes, true
+end
+
+-- Write what changed of hashes of strings; a value that says nothing is taken out.
+local function write_hashes(dirty, key, per, value)
+  local changed = {}
+  for content in pairs(dirty) do
+    local name, bytes = key(content), value(content)
+    if bytes == '' then
+      call('HDEL', name, content % per)
+    else
+      local of = changed[name]
+      if not of then
+        of = {}
+        changed[name] = of
+      end
+      of[#of + 1] = content % per
+      of[#of + 1] = bytes
+    end
+  end
+  for name, of in pairs(changed) do call('HSET', name, unpack(of)) end
+end
+
+local function packed_place(content)
+  local bytes = pack(place_layout, unpack(places[content], 1, 3 * graded))
+  return bytes == place_zeros and '' or bytes
+end
+
+local function packed_edges(content)
+  return edges_of[content]
+end
+
+-- Write all that the call has changed.
+local function flush()
+  for at = 1, #stores do write_store(stores[at]) end
+  if next(places_dirty) then write_hashes(places_dirty, places_key, PER, packed_place) end
+  if next(edges_dirty) then write_hashes(edges_dirty, edges_key, 16, packed_edges) end
+  write_urls()
+  write_counters()
+end
+
+local function new_element(name)
+  local id = counters[FREE]
+  if id ~= 0 then
+    local e = edit(ELEMENTS, id)
+    count(FREE, e[PARENT] - id)
+    e[PARENT], e[SIZE], e[POINTERS], e[NAME] = 0, 0, 0, name
+  else
+    id = count(E, 1)
+    make(ELEMENTS, id, pack('<I4I4I4I4', 0, 0, 0, name))
+  end
   return id
 end
 
-local function unpoint(p, id)
+local function unpoint(id)
   while id ~= 0 do
-    local e = edit(ELEMENTS[p], id)
+    local e = edit(ELEMENTS, id)
     e[POINTERS] = e[POINTERS] - 1
     if e[POINTERS] > 0 then return end
-    call('RPUSH', BASE .. ':ef' .. p, id)
-    id = e[PARENT]
+    local parent = e[PARENT]
+    e[PARENT] = counters[FREE]
+    count(FREE, id - counters[FREE])
+    id = parent
   end
 end
 
 local function point(p, content, id)
-  local c = edit(CONTENTS[p], content)
-  local before = c[ELEMENT]
-  c[ELEMENT] = id
-  local e = edit(ELEMENTS[p], id)
+  local c = edit_place(content)
+  local before = c[3 * p + ELEMENT]
+  c[3 * p + ELEMENT] = id
+  local e = edit(ELEMENTS, id)
   e[POINTERS] = e[POINTERS] + 1
-  if before ~= 0 then unpoint(p, before) end
+  if before ~= 0 then unpoint(before) end
 end
 
 -- The root element of a content's cluster, 0 where it is alone.
 local function root(p, content)
   if not has(get(NODES, content), JOINED) then return 0 end
-  local first = get(CONTENTS[p], content)[ELEMENT]
-  local id = first
-  if id == 0 then return 0 end
-  while get(ELEMENTS[p], id)[PARENT] ~= 0 do id = get(ELEMENTS[p], id)[PARENT] end
+  local first = place_of(content)[3 * p + ELEMENT]
+  if first == 0 then return 0 end
+  local id, parent = first, get(ELEMENTS, first)[PARENT]
+  while parent ~= 0 do id, parent = parent, get(ELEMENTS, parent)[PARENT] end
   if id ~= first then point(p, content, id) end
   return id
 end
 
-local function resize(p, content, by)
-  local id = root(p, content)
-  if id ~= 0 then
-    local e = edit(ELEMENTS[p], id)
-    e[SIZE] = e[SIZE] + by
-  end
+local function resize(p, id, by)
+  local e = edit(ELEMENTS, id)
+  recount(p + 3, e[SIZE], e[SIZE] + by)
+  e[SIZE] = e[SIZE] + by
 end
 
 -- Size and name of a content's cluster.
 local function standing(p, content)
   local id = root(p, content)
   if id == 0 then return get(NODES, content)[CLIVE], content end
-  local e = get(ELEMENTS[p], id)
+  local e = get(ELEMENTS, id)
   return e[SIZE], e[NAME]
+end
+
+-- Note that a content is shown by one URL more, or less.
+local function weigh(content, by)
+  local c = edit(NODES, content)
+  local before = c[CLIVE]
+  c[CLIVE] = before + by
+  recount(2, before, before + by)
+  for p = 0, graded - 1 do
+    local id = root(p, content)
+    if id == 0 then recount(p + 3, before, before + by) else resize(p, id, by) end
+  end
 end
 
 -- Make one ring of the rings of two contents.
 local function splice(p, a, b)
-  local ca, cb = edit(CONTENTS[p], a), edit(CONTENTS[p], b)
-  local an, bn = ca[AFTER], cb[AFTER]
-  ca[AFTER], cb[AFTER] = bn, an
-  edit(CONTENTS[p], bn)[BEFORE] = a
-  edit(CONTENTS[p], an)[BEFORE] = b
+  local at = 3 * p
+  local ca, cb = edit_place(a), edit_place(b)
+  local an, bn = ca[at + AFTER], cb[at + AFTER]
+  ca[at + AFTER], cb[at + AFTER] = bn, an
+  edit_place(bn)[at + BEFORE] = a
+  edit_place(an)[at + BEFORE] = b
 end
 
--- Give a content that stands alone an element, and a ring of its own.
+-- Give a content an element, and a ring of its own.
 local function settle_alone(p, content, id)
-  set(edit(NODES, content), JOINED, true)
+  local c = edit_place(content)
+  if not has(get(NODES, content), JOINED) then set(edit(NODES, content), JOINED, true) end
   point(p, content, id)
-  local c = edit(CONTENTS[p], content)
-  c[AFTER], c[BEFORE] = content, content
-  local e = edit(ELEMENTS[p], id)
+  c[3 * p + AFTER], c[3 * p + BEFORE] = content, content
+  local e = edit(ELEMENTS, id)
   e[SIZE] = e[SIZE] + get(NODES, content)[CLIVE]
 end
 
@@ -107,54 +198,43 @@ end
 local function join(p, a, b)
   local ra, rb = root(p, a), root(p, b)
   if ra ~= 0 and ra == rb then return false end
-  local both = standing(p, a) > 1 and standing(p, b) > 1
+  local sa, sb = standing(p, a), standing(p, b)
   if ra == 0 and rb ~= 0 then a, b, ra, rb = b, a, rb, ra end
   if ra == 0 then
-    ra = new_element(p, rb == 0 and math.min(a, b) or a)
+    ra = new_element(rb == 0 and math.min(a, b) or a)
     settle_alone(p, a, ra)
   end
   if rb == 0 then
     settle_alone(p, b, ra)
   else
-    local ea, eb = edit(ELEMENTS[p], ra), edit(ELEMENTS[p], rb)
+    local ea, eb = edit(ELEMENTS, ra), edit(ELEMENTS, rb)
     if eb[SIZE] > ea[SIZE] then ra, rb, ea, eb = rb, ra, eb, ea end
     eb[PARENT], ea[POINTERS], ea[SIZE] = ra, ea[POINTERS] + 1, ea[SIZE] + eb[SIZE]
   end
   splice(p, a, b)
-  return both
+  recount(p + 3, sa, 0)
+  recount(p + 3, sb, 0)
+  recount(p + 3, 0, sa + sb)
+  return sa > 1 and sb > 1
 end
 
 -- Take a content out of its ring; its element is left to the caller.
 local function unring(p, content)
-  local c = edit(CONTENTS[p], content)
-  edit(CONTENTS[p], c[BEFORE])[AFTER] = c[AFTER]
-  edit(CONTENTS[p], c[AFTER])[BEFORE] = c[BEFORE]
+  local at, c = 3 * p, edit_place(content)
+  local before, after = c[at + BEFORE], c[at + AFTER]
+  edit_place(before)[at + AFTER] = after
+  edit_place(after)[at + BEFORE] = before
 end
 
 -- Take a content out of its cluster for good.
 local function leave(p, content)
-  if not has(get(NODES, content), JOINED) then return end
-  local c = edit(CONTENTS[p], content)
-  if c[ELEMENT] == 0 then return end
-  resize(p, content, -get(NODES, content)[CLIVE])
+  local id = root(p, content)
+  if id == 0 then return end
+  local at, c = 3 * p, edit_place(content)
+  resize(p, id, -get(NODES, content)[CLIVE])
   unring(p, content)
-  local id = c[ELEMENT]
-  c[ELEMENT], c[AFTER], c[BEFORE] = 0, 0, 0
-  unpoint(p, id)
-end
-
-local function edges_key(content)
-  return BASE .. ':a:' .. floor(content / 16), content % 16
-end
-
-local function edges(content)
-  local key, field = edges_key(content)
-  return call('HGET', key, field) or ''
-end
-
-local function set_edges(content, bytes)
-  local key, field = edges_key(content)
-  if bytes == '' then call('HDEL', key, field) else call('HSET', key, field, bytes) end
+  c[at + ELEMENT], c[at + AFTER], c[at + BEFORE] = 0, 0, 0
+  unpoint(id)
 end
 
 -- Where a neighbour stands in packed edges, nil where it does not.
@@ -166,20 +246,19 @@ local function edge_at(bytes, content)
 end
 
 -- Sizes and names of the clusters of a page, under identical text and under each graded policy: 8 bytes each.
-local function places(node)
+local function places_of_page(node)
   local n = get(NODES, node)
   local c = get(NODES, n[REP])
   if not has(c, JOINED) then
-    local alone = pack('<I4I4', c[CLIVE], n[REP])
-    return pack('<I4I4', n[LIVE], node) .. string.rep(alone, graded_count)
+    return pack('<I4I4', n[LIVE], node) .. rep(pack('<I4I4', c[CLIVE], n[REP]), graded)
   end
   local bytes = {pack('<I4I4', n[LIVE], node)}
-  for p = 0, graded_count - 1 do bytes[p + 2] = pack('<I4I4', standing(p, n[REP])) end
-  return table.concat(bytes)
+  for p = 0, graded - 1 do bytes[p + 2] = pack('<I4I4', standing(p, n[REP])) end
+  return concat(bytes)
 end
 
 local function add_edge(bytes, content, bits)
-  local at = edge_at(bytes, content)
+  local at = bytes ~= '' and edge_at(bytes, content)
   if not at then return bytes .. pack('<I4I2', content, bits) end
   bits = bit.bor(bits, (unpack4('<I2', bytes, at + 4)))
   return sub(bytes, 1, at + 3) .. pack('<I2', bits) .. sub(bytes, at + 6)
@@ -191,21 +270,25 @@ local function cut_edge(bytes, content)
   return sub(bytes, 1, at - 1) .. sub(bytes, at + 6)
 end
 
+-- Whether edges hold a policy's bit.
+local function joins(bits, p)
+  return floor(bits / 2 ^ p) % 2 == 1
+end
+
 -- Add a content's verified edges, and join what they join; notes in `merged` under which policies two clusters became one.
 -- An edge to a content that departed in the meantime is dropped: it never comes back.
 local function link(content, bytes, merged)
-  local mine = edges(content)
-  local before = mine
   for at = 1, #bytes, 6 do
     local other, bits = unpack4('<I4I2', bytes, at)
     local n = get(NODES, other)
     if n[REP] == other and not has(n, DEPARTED) and other ~= content then
-      mine = add_edge(mine, other, bits)
-      set_edges(other, add_edge(edges(other), content, bits))
-      for p = 0, graded_count - 1 do
-        if floor(bits / 2 ^ p) % 2 == 1 and join(p, content, other) then merged[p] = true end
+      -- Edges first: they are read only of contents that have been joined, and `join` says that these have.
+      local mine, its = add_edge(edges(content), other, bits), add_edge(edges(other), content, bits)
+      for p = 0, graded - 1 do
+        if joins(bits, p) and join(p, content, other) then merged[p] = true end
       end
+      set_edges(content, mine)
+      set_edges(other, its)
     end
   end
-  if mine ~= before then set_edges(content, mine) end
 end

@@ -1,9 +1,12 @@
--- forget(BASE; before, URL ids) → how many superseded versions, fetched before a time (6 bytes, big-endian), were forgotten
+-- forget(BASE; before, looks, offset, URL ids) → {forgotten, URLs done, offset in the next}
 --
 -- KEYS[1] BASE   the home shard (records.lua, settling.lua)
+-- ARGV    before: superseded versions that were fetched before this time (6 bytes, big-endian) are forgotten
+--         looks: how many versions are looked at in this call; offset: bytes of the first URL's that were looked at before
 define('forget', function(ARGV)
+  begin()
   local texts, sketches = open('t'), open('c')
-  local gone = 0
+  local gone, looks, offset = 0, tonumber(ARGV[2]), tonumber(ARGV[3])
 
   local function release(node)
     local n = edit(NODES, node)
@@ -15,10 +18,10 @@ define('forget', function(ARGV)
     free_content(sketches, content)
   end
 
-  for at = 1, #ARGV[2], 4 do
-    local u = u4(ARGV[2], at)
-    local key = BASE .. ':o:' .. u
-    local bytes, kept = call('GET', key) or '', {}
+  -- Look at the next versions of a URL; returns the offset of those that are left, nil where there are none.
+  local function look(u)
+    local key, kept = BASE .. ':o:' .. u, {}
+    local bytes = call('GETRANGE', key, offset, offset + looks * OLD_SIZE - 1)
     for place = 1, #bytes, OLD_SIZE do
       if sub(bytes, place + 4, place + 9) < ARGV[1] then
         release(u4(bytes, place))
@@ -27,16 +30,29 @@ define('forget', function(ARGV)
         kept[#kept + 1] = sub(bytes, place, place + OLD_SIZE - 1)
       end
     end
-    if #kept == 0 then
-      call('DEL', key)
-      call('SREM', BASE .. ':x', u)
-    elseif #kept * OLD_SIZE < #bytes then
-      call('SET', key, table.concat(kept))
+    looks = looks - #bytes / OLD_SIZE
+    if #kept * OLD_SIZE < #bytes then
+      local before = offset > 0 and call('GETRANGE', key, 0, offset - 1) or ''
+      local left = before .. concat(kept) .. call('GETRANGE', key, offset + #bytes, -1)
+      if left == '' then
+        call('DEL', key)
+        call('SREM', BASE .. ':x', u)
+      else
+        call('SET', key, left)
+      end
     end
+    if looks == 0 then return offset + #kept * OLD_SIZE end
   end
+
+  local done, rest = 0, 0
+  for at = 1, #ARGV[4], 4 do
+    rest = look(u4(ARGV[4], at))
+    if rest then break end
+    done, offset, rest = done + 1, 0, 0
+  end
+  count(VERSIONS, -gone)
   flush()
   close(texts)
   close(sketches)
-  if gone > 0 then call('HINCRBY', BASE .. ':m', 'versions', -gone) end
-  return gone
+  return {gone, done, rest}
 end)

@@ -11,34 +11,35 @@
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
 define('link', function(ARGV)
-  local known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
-  if tonumber(ARGV[1]) ~= known_policies then return {known_policies} end
-  policies(known_policies)
+  if begin() ~= tonumber(ARGV[1]) then return {graded} end
   local first = 4 + 2 * tonumber(ARGV[2])
   local posted = ARGV[first - 1]
 
   local merged = {}
   for i = first, #ARGV, 2 do
     local _, _, content = unpack4('<I4I4I4', ARGV[i])
-    local n = get(NODES, content)
     merged[i] = {}
-    if ARGV[i + 1] ~= '' and n[REP] == content and not has(n, DEPARTED) then link(content, ARGV[i + 1], merged[i]) end
+    if ARGV[i + 1] ~= '' then
+      local n = get(NODES, content)
+      if n[REP] == content and not has(n, DEPARTED) then link(content, ARGV[i + 1], merged[i]) end
+    end
   end
 
-  local reply = {known_policies}
+  local reply = {graded}
   for i = first, #ARGV, 2 do
     local u, node, _, match = unpack4('<I4I4I4I4', ARGV[i])
     if match ~= 0 then match = shown_by(match, u) end
     local both = {}
-    for p = 0, known_policies - 1 do both[p + 1] = merged[i][p] and '\1' or '\0' end
+    for p = 0, graded - 1 do both[p + 1] = merged[i][p] and '\1' or '\0' end
     reply[#reply + 1] = match ~= 0 and url_of(match) or ''
-    reply[#reply + 1] = get(PAGES, u)[NODE] == node and places(node) or ''
-    reply[#reply + 1] = table.concat(both)
+    reply[#reply + 1] = get(PAGES, u)[NODE] == node and places_of_page(node) or ''
+    reply[#reply + 1] = concat(both)
   end
   flush()
-  local done = {}
-  for at = 1, #posted, 4 do done[#done + 1] = u4(posted, at) end
-  if #done > 0 then call('SREM', BASE .. ':w', unpack(done)) end
+  if posted ~= '' then
+    local done = {unpack4('<' .. rep('I4', #posted / 4), posted)}
+    call('SREM', BASE .. ':w', unpack(done, 1, #done - 1))
+  end
   for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
   return reply
 end)

@@ -4,10 +4,10 @@
 -- ARGV    slot: of a graded policy, or -1 for identical text; hash of the URL; where to go on (0, 0, 0 to begin); how many
 -- returns name, content, text, page: where to go on (page 0: that was all); URL ids, packed. Empty for an unknown URL.
 --
--- Walks the ring of the cluster's contents, of each the chain of texts, of each the ring of URLs.
+-- Walks the ring of the cluster's contents, of each the chain of texts, of each the chain of URLs.
 define('members', function(ARGV)
   local p, limit = tonumber(ARGV[1]), tonumber(ARGV[6])
-  policies(p + 1)
+  begin()
   local URLS = open('u')
   local asked = page_by_hash(URLS, ARGV[2])
   if not asked then return {} end
@@ -23,15 +23,14 @@ define('members', function(ARGV)
   local content, text, page = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
   local steps = 0
 
-  -- The URLs of one text, from `page` on; returns where it stopped, 0 at the end of the ring.
+  -- The URLs of one text, from `page` on; returns where it stopped, 0 at the end of the chain.
   local function walk(head)
     local u = page ~= 0 and page or head
-    if u == 0 then return 0 end
-    repeat
+    while u ~= 0 and #out < limit do
       out[#out + 1] = pack('<I4', u)
       u = get(PAGES, u)[NEXT]
-    until u == head or #out >= limit
-    return u ~= head and u or 0
+    end
+    return u
   end
 
   if content == 0 then content, text = home, p < 0 and own or home end
@@ -45,7 +44,7 @@ define('members', function(ARGV)
       else
         text = get(NODES, text)[TNEXT]
         if text == 0 then
-          local after = get(CONTENTS[p], content)[AFTER]
+          local after = place_of(content)[3 * p + AFTER]
           content = after ~= 0 and after or home
           text = content
           finished = content == home
@@ -54,5 +53,5 @@ define('members', function(ARGV)
     end
   end
   flush()
-  return {name, finished and 0 or content, text, page, table.concat(out)}
+  return {name, finished and 0 or content, text, page, concat(out)}
 end)

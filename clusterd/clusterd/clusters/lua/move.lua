@@ -8,37 +8,42 @@
 define('move', function(ARGV)
   if not held(ARGV[1]) then return -1 end
   local limit = tonumber(ARGV[2])
-  local graded = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
-  policies(graded)
+  begin()
 
   local function move(p, element, content, first)
-    local c = get(CONTENTS[p], content)
-    if c[ELEMENT] == 0 or c[ELEMENT] == element then return end
-    resize(p, content, -get(NODES, content)[CLIVE])
+    local old, size = root(p, content), get(NODES, content)[CLIVE]
+    if old == 0 or old == element then return end
+    resize(p, old, -size)
     unring(p, content)
     settle_alone(p, content, element)
-    if first ~= content and get(CONTENTS[p], first)[ELEMENT] == element then splice(p, first, content) end
+    local now = get(ELEMENTS, element)[SIZE]
+    recount(p + 3, now - size, now)
+    if first ~= content then splice(p, first, content) end
   end
 
   local moving = call('GET', BASE .. ':mv')
   if moving then
-    local p, element = unpack4('<BI4', moving)
-    if element == 0 then
-      local name = next_id('n')
-      call('HINCRBY', BASE .. ':b', floor(name / PER), 1)
-      element = new_element(p, name)
-    end
+    local p = unpack4('<B', moving)
     local looked = call('GET', BASE .. ':rl') or pack('<B', p)
-    local first = #looked > 1 and u4(looked, 2) or u4(moving, 6)
-    local stop = math.min(#moving, 5 + 4 * limit)
-    for at = 6, stop, 4 do move(p, element, u4(moving, at), first) end
-    looked = looked .. sub(moving, 6, stop)
+    local first, element = u4(moving, 2), 0
+    if #looked > 1 then
+      -- The fresh element may have been linked under another by now.
+      first = u4(looked, 2)
+      element = root(p, first)
+    else
+      local name = count(N, 1)
+      call('HINCRBY', BASE .. ':b', floor(name / PER), 1)
+      element = new_element(name)
+    end
+    local stop = math.min(#moving, 1 + 4 * limit)
+    for at = 2, stop, 4 do move(p, element, u4(moving, at), first) end
+    looked = looked .. sub(moving, 2, stop)
     flush()
     call('SET', BASE .. ':rl', looked)
     if stop >= #moving then
       call('DEL', BASE .. ':mv')
     else
-      call('SET', BASE .. ':mv', pack('<BI4', p, element) .. sub(moving, stop + 1))
+      call('SET', BASE .. ':mv', pack('<B', p) .. sub(moving, stop + 1))
     end
     return #looked + #moving
   end
@@ -52,7 +57,7 @@ define('move', function(ARGV)
     local mine = edges(content)
     for place = 1, #mine, 6 do
       local other, bits = unpack4('<I4I2', mine, place)
-      if floor(bits / 2 ^ p) % 2 == 1 then join(p, content, other) end
+      if joins(bits, p) then join(p, content, other) end
     end
   end
   flush()

@@ -3,6 +3,9 @@
 -- KEYS[1] BASE   the home shard (forest.lua)
 define('near', function(ARGV)
   local reply = {}
-  for at = 1, #ARGV[1], 4 do reply[#reply + 1] = edges(u4(ARGV[1], at)) end
+  for at = 1, #ARGV[1], 4 do
+    local content = u4(ARGV[1], at)
+    reply[#reply + 1] = call('HGET', edges_key(content), content % 16) or ''
+  end
   return reply
 end)

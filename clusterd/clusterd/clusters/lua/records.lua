@@ -6,7 +6,8 @@
 --   BASE:s:<id / 12>    URLs, packed (table.lua)
 --   BASE:c, BASE:u, BASE:t   tables (table.lua): sketch identity → content, URL hash → URL id, and text → node for those
 --                            texts that are not the first of their content
---   BASE:m              hash of counters: n nodes, v URLs, versions, contents; and of the tables' sizes
+--   BASE:m              hash of counters: those named below; k: clusters of two URLs and more, packed, 4 bytes each: by
+--                       identical text, by equal sketch, under each graded policy; and what the tables count
 --   BASE:w              set of pending contents: registered, not linked yet
 --   BASE:wt             hash: pending content that departed → when (seconds) it was first to be dismissed
 --   BASE:x              set of URL ids with superseded versions
@@ -19,34 +20,31 @@
 -- block: Redis then allocates it once and exactly.
 
 local PER = 128
+local rep, concat = string.rep, table.concat
+local ZERO = rep('\0', 8)
 local stores = {}
 
-local function store(name, format)
-  local s = {name = name, format = format, size = struct.size(format)}
-  s.zeros = string.rep('\0', s.size)
+local function store(name, layout, fields)
+  local s = {name = name, layout = layout, size = struct.size(layout), fields = fields}
+  s.zeros = rep('\0', s.size)
   stores[#stores + 1] = s
   return s
 end
 
-local function begin_store(s)
-  s.key, s.cache, s.dirty = BASE .. ':' .. s.name .. ':', {}, {}
-end
-
-local function decoded(s, bytes)
-  local record = {unpack4(s.format, bytes == '' and s.zeros or bytes)}
-  record[#record] = nil
-  return record
+local function key_of(s, id)
+  return format(s.format, floor(id / PER))
 end
 
 local function get(s, id)
   local record = s.cache[id]
   if record then return record end
-  if s.sparse then
-    record = decoded(s, call('HGET', s.key .. floor(id / PER), id % PER) or '')
-  else
-    local from = (id % PER) * s.size
-    record = decoded(s, call('GETRANGE', s.key .. floor(id / PER), from, from + s.size - 1))
+  local bytes = s.made[id]
+  if not bytes then
+    local from = id % PER * s.size
+    bytes = call('GETRANGE', key_of(s, id), from, from + s.size - 1)
+    if bytes == '' then bytes = s.zeros end
   end
+  record = {unpack4(s.layout, bytes)}
   s.cache[id] = record
   return record
 end
@@ -56,96 +54,134 @@ local function edit(s, id)
   return get(s, id)
 end
 
--- A record that was never written: nothing is read.
-local function fresh(s, id, record)
-  s.cache[id], s.dirty[id] = record, true
-  return record
+-- A record that was never there, packed, with the next id: nothing is read.
+local function make(s, id, bytes)
+  s.made[id] = bytes
+  s.first, s.last = s.first or id, id
 end
 
-local function flush_sparse(s)
-  for id in pairs(s.dirty) do
-    local bytes = pack(s.format, unpack(s.cache[id]))
-    if bytes == s.zeros then
-      call('HDEL', s.key .. floor(id / PER), id % PER)
-    else
-      call('HSET', s.key .. floor(id / PER), id % PER, bytes)
-    end
+-- Write one number of a record; where it was not read, nothing else.
+local function set_field(s, id, field, value)
+  if s.cache[id] or s.made[id] then
+    edit(s, id)[field] = value
+  else
+    call('SETRANGE', key_of(s, id), id % PER * s.size + 4 * (field - 1), pack('<I4', value))
   end
 end
 
--- Write one run of neighbouring records of a block.
-local function write_run(s, from, run)
-  local block, bytes = floor(from / PER), table.concat(run)
-  if from % PER == 0 or from == 1 then
-    local known = call('STRLEN', s.key .. block)
-    if known == 0 then
+local function write_made(s)
+  local from, made = s.first, s.made
+  while from and from <= s.last do
+    local stop, parts, count = math.min(s.last, from - from % PER + PER - 1), {}, 0
+    for id = from, stop do
+      count = count + 1
+      parts[count] = made[id] or s.zeros
+    end
+    if from % PER == 0 or from == 1 then
       local before = from == 1 and s.zeros or ''
-      call('SET', s.key .. block, before .. bytes .. string.rep('\0', PER * s.size - #before - #bytes))
-      return
+      call('SET', key_of(s, from), before .. concat(parts) .. rep(s.zeros, PER - 1 - stop % PER))
+    else
+      call('SETRANGE', key_of(s, from), from % PER * s.size, concat(parts))
+    end
+    from = stop + 1
+  end
+end
+
+local function write_store(s)
+  for id in pairs(s.dirty) do
+    local bytes = pack(s.layout, unpack(s.cache[id], 1, s.fields))
+    if s.made[id] then
+      s.made[id] = bytes
+    else
+      call('SETRANGE', key_of(s, id), id % PER * s.size, bytes)
     end
   end
-  call('SETRANGE', s.key .. block, (from % PER) * s.size, bytes)
+  write_made(s)
 end
 
-local function flush_dense(s)
-  local ids = {}
-  for id in pairs(s.dirty) do ids[#ids + 1] = id end
-  table.sort(ids)
-  local from, run = nil, {}
-  for _, id in ipairs(ids) do
-    if from and (id ~= from + #run or id % PER == 0) then
-      write_run(s, from, run)
-      from, run = nil, {}
-    end
-    from = from or id
-    run[#run + 1] = pack(s.format, unpack(s.cache[id]))
+-- Counters of BASE:m: graded policies; nodes, URLs and elements (the last ids given); the first free element; how many
+-- versions and contents there are. Read once a call and written with the records.
+local COUNTERS = {'graded', 'n', 'v', 'e', 'ef', 'versions', 'contents'}
+local GRADED, N, V, E, FREE, VERSIONS, CONTENTS = 1, 2, 3, 4, 5, 6, 7
+local counters, counted, clusters, clustered
+
+local function read_counters()
+  local m = call('HMGET', BASE .. ':m', 'graded', 'n', 'v', 'e', 'ef', 'versions', 'contents', 'k')
+  counters, counted, clustered = {}, {}, false
+  for at = 1, #COUNTERS do counters[at] = tonumber(m[at]) or 0 end
+  local packed = m[8] or ''
+  clusters = {unpack4('<' .. rep('I4', #packed / 4), packed)}
+  for at = 1, counters[GRADED] + 2 do clusters[at] = at <= #packed / 4 and clusters[at] or 0 end
+end
+
+local function count(name, by)
+  counters[name], counted[name] = counters[name] + by, true
+  return counters[name]
+end
+
+-- Note that something of so many URLs has another number of them now: 1 identical texts, 2 contents, 3 … policies.
+local function recount(kind, before, after)
+  if (before > 1) ~= (after > 1) then
+    clusters[kind], clustered = clusters[kind] + (after > 1 and 1 or -1), true
   end
-  if from then write_run(s, from, run) end
 end
 
--- Counters of BASE:m that hand out ids, read once and written with the records.
-local counters = {}
-
-local function next_id(name)
-  local value = (counters[name] or tonumber(call('HGET', BASE .. ':m', name) or 0)) + 1
-  counters[name] = value
-  return value
-end
-
-local function flush()
-  for _, s in ipairs(stores) do
-    if next(s.dirty) then
-      if s.sparse then flush_sparse(s) else flush_dense(s) end
-      s.dirty = {}
-    end
+local function write_counters()
+  local changed = {}
+  for name in pairs(counted) do
+    changed[#changed + 1] = COUNTERS[name]
+    changed[#changed + 1] = counters[name]
   end
-  for name, value in pairs(counters) do call('HSET', BASE .. ':m', name, value) end
-  counters = {}
+  if clustered then
+    changed[#changed + 1] = 'k'
+    changed[#changed + 1] = pack('<' .. rep('I4', counters[GRADED] + 2), unpack(clusters, 1, counters[GRADED] + 2))
+  end
+  if #changed > 0 then call('HSET', BASE .. ':m', unpack(changed)) end
 end
 
--- NODES. A text: its content (a node id), URLs that show it now, versions that refer to it, first URL of its ring, its
--- neighbours in the chain of the content's texts, its identity, its numbers of shingles and tokens. In the content's
--- own node also: URLs that show the content, versions that refer to it, sketch identity. Then profile and flags.
-local NODES = store('n', '<I4I4I4I4I4I4c8I3I3I4I4c8BB')
-local REP, LIVE, REFS, HEAD, TNEXT, TPREV, TEXT, SHINGLES, TOKENS, CLIVE, CREFS, SKEY, PROFILE, FLAGS =
+-- NODES. A text: its content (a node id), the first of the URLs that show it, how many do, versions that refer to it. In
+-- the content's own node also: URLs that show the content, versions that refer to it. Neighbours in the chain of the
+-- content's texts. Sketch identity (of the content's own node), text identity, numbers of shingles and tokens, profile;
+-- flags.
+local NODES = store('n', '<I4I4I4I4I4I4I4I4c8c8I3I3BB', 14)
+local REP, HEAD, LIVE, REFS, CLIVE, CREFS, TNEXT, TPREV, SKEY, TEXT, SHINGLES, TOKENS, PROFILE, FLAGS =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 -- Flags of a content: shown by no URL any more; out of the graph; has been in a cluster with others.
 local DEPARTED, DISMISSED, JOINED = 2, 4, 8
 
--- PAGES. Node, neighbours in the ring of URLs that show it, fetch time (big-endian), second half of the URL hash,
+-- PAGES. Node, neighbours in the chain of URLs that show it, fetch time (big-endian), second half of the URL hash,
 -- identity of the bytes and of the words, crawl, sweep, status.
-local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2')
+local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2', 10)
 local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 -- OLD. Node, fetch time, bytes, words, crawl, sweep, status.
 local OLD = '<I4c6c8c8I3I3I2'
 local OLD_SIZE = struct.size(OLD)
 
-local ZERO = string.rep('\0', 8)
-local strings
+-- URLs that this call adds: id → URL; the rest as they are stored.
+local strings, new_urls, first_url, last_url
 
-resets[#resets + 1] = function()
-  for at = 1, #stores do begin_store(stores[at]) end
-  counters, strings = {}, packs('s')
+local function keep_url(id, url)
+  new_urls[id] = url
+  first_url, last_url = first_url or id, id
+end
+
+local function write_urls()
+  local id = first_url
+  while id and id <= last_url do
+    local block = floor(id / PACK)
+    local parts = {id % PACK > 0 and block_bytes(strings, block) or ''}
+    for one = id, math.min(last_url, block * PACK + PACK - 1) do
+      local url = new_urls[one]
+      parts[#parts + 1] = pack('<BI4', one % PACK, #url)
+      parts[#parts + 1] = url
+    end
+    call('SET', strings.key .. block, concat(parts))
+    id = (block + 1) * PACK
+  end
+end
+
+local function url_of(id)
+  return new_urls[id] or value_of(strings, id)
 end
 
 local function has(record, flag)
@@ -162,10 +198,6 @@ local function order(at, node)
   return at .. (n[SHINGLES] == 0 and ZERO or n[TEXT])
 end
 
-local function url_of(id)
-  return value_of(strings, id)
-end
-
 local function page_by_hash(t, uhash)
   local tail = sub(uhash, 5, 8)
   for _, id in ipairs(under(t, sub(uhash, 1, 4))) do
@@ -180,8 +212,16 @@ local function shown_by(content, except)
   repeat
     local n = get(NODES, node)
     if n[HEAD] ~= 0 and n[HEAD] ~= except then return n[HEAD] end
-    if n[HEAD] ~= 0 and get(PAGES, n[HEAD])[NEXT] ~= except then return get(PAGES, n[HEAD])[NEXT] end
+    if n[HEAD] ~= 0 and get(PAGES, n[HEAD])[NEXT] ~= 0 then return get(PAGES, n[HEAD])[NEXT] end
     node, steps = n[TNEXT], steps + 1
   until node == 0 or steps == 64
   return 0
+end
+
+resets[#resets + 1] = function()
+  for at = 1, #stores do
+    local s = stores[at]
+    s.format, s.cache, s.dirty, s.made, s.first = string.gsub(BASE, '%%', '%%%%') .. ':' .. s.name .. ':%d', {}, {}, {}, nil
+  end
+  strings, new_urls, first_url = packs('s'), {}, nil
 end

@@ -1,104 +1,113 @@
--- register(BASE; policies, (version, url, host)*) → for each version: what became of it
+-- register(BASE; policies, URL hashes, sketch hashes, (version, url, host)*) → for each version: what became of it
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies: number of graded policies that the caller knows
---         for each version: packed VERSION; its URL; its host
+--         the first four bytes of each version's URL hash, and of each sketch identity, one after the other
+--         for each version: packed as below; its URL; its host
 -- returns number of graded policies, alone where it is not the caller's (nothing was done then); else for each version,
 --         packed: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
 --         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy: no places follow, 256 its
---         content was made by this very call); if current, its places (forest.lua); if changed, those that it
---         left; the URL of a page that is equal to it
+--         content was made by this very call); if current, its places (forest.lua); if changed, those that it left; the URL
+--         of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
 -- content. 4. Let the URL leave what it showed and enter what it shows. A content that nothing shows any more waits to be
--- dismissed. What has to be posted is pending until `link`; a pending content is posted again by whoever meets it.
+-- dismissed. What has to be posted is pending until `link`; a pending content is posted again by whoever meets it. One that
+-- departs in the call that makes it is never posted: a URL that changes all the time costs no more than others.
+--
+-- A version is packed so that most of it goes into the records as it is (bytes from 1):
+--   1 URL hash, first half; 5 what PAGES keeps from the time on; 39 what NODES keeps from the sketch identity to the profile
+-- Most pages are new, or show a content that is known: these two take short ways.
 
-local VERSION = '<c8c8c8c8c8c6I3I3I3I3I2B'
+local ONES = pack('<I4I4I4I4', 1, 1, 1, 1)
+local DETAILS = '<c6c4c8c8I3I3I2c8c8I3I3B'
 -- Of one call.
-local known_policies, TEXTS, SKETCHES, URLS, versions, contents, hosts, pending, to_post
+local TEXTS, SKETCHES, URLS, hosts, to_post, posts
+
+local function texts()
+  TEXTS = TEXTS or open('t')
+  return TEXTS
+end
+
+local function parse(packed)
+  local at, _, content, bag, crawl, sweep, status, sketch, text, shingles, _, profile = unpack4(DETAILS, packed, 5)
+  return {
+    node = sub(packed, 39, 61), at = at, content = content, bag = bag, crawl = crawl, sweep = sweep, status = status,
+    sketch = sketch, text = text, profile = profile, order = at .. (shingles == 0 and ZERO or text), late = false, made = 0,
+  }
+end
+
+local function pending(content)
+  return to_post[content] or call('SISMEMBER', BASE .. ':w', content) == 1
+end
 
 -- The content of a sketch, nil where it is not known; one that departed serves late versions only.
-local function find_content(v)
-  for _, id in ipairs(under(SKETCHES, sub(v.sketch, 1, 4))) do
+local function find_content(sketch, profile, late)
+  for _, id in ipairs(under(SKETCHES, sub(sketch, 1, 4))) do
     local node = u4(id, 1)
     local n = get(NODES, node)
-    if n[SKEY] == v.sketch and n[PROFILE] == v.profile and (v.late or not has(n, DEPARTED)) then return node end
+    if n[SKEY] == sketch and n[PROFILE] == profile and (late or not has(n, DEPARTED)) then return node end
   end
 end
 
 -- The node of a text of a content: its own, or another (only those are in the table of texts).
-local function find_text(v, content)
-  if get(NODES, content)[TEXT] == v.text then return content end
-  for _, id in ipairs(under(TEXTS, sub(v.text, 1, 4))) do
+local function find_text(text, content)
+  if get(NODES, content)[TEXT] == text then return content end
+  for _, id in ipairs(under(texts(), sub(text, 1, 4))) do
     local n = get(NODES, u4(id, 1))
-    if n[TEXT] == v.text and n[REP] == content then return u4(id, 1) end
+    if n[TEXT] == text and n[REP] == content then return u4(id, 1) end
   end
 end
 
 local function new_text(v, content)
-  local id, c = next_id('n'), edit(NODES, content)
-  fresh(NODES, id, {content, 0, 0, 0, c[TNEXT], content, v.text, v.shingles, v.tokens, 0, 0, ZERO, v.profile, 0})
-  put(TEXTS, sub(v.text, 1, 4), pack('<I4', id))
-  if c[TNEXT] ~= 0 then edit(NODES, c[TNEXT])[TPREV] = id end
+  local id, c = count(N, 1), edit(NODES, content)
+  make(NODES, id, pack('<I4I4I4I4I4I4I4I4', content, 0, 0, 0, 0, 0, c[TNEXT], content) .. v.node .. '\0')
+  put(texts(), sub(v.text, 1, 4), pack('<I4', id))
+  if c[TNEXT] ~= 0 then set_field(NODES, c[TNEXT], TPREV, id) end
   c[TNEXT] = id
   return id
 end
 
--- A content shown by so many URLs (0 or 1) so far, the first of them `head`.
-local function new_content(v, live, head)
-  local id = next_id('n')
+-- A content that no URL shows yet.
+local function new_content(v)
+  local id = count(N, 1)
   local flags = v.late and DEPARTED + DISMISSED or 0
-  fresh(NODES, id, {id, live, live, head, 0, 0, v.text, v.shingles, v.tokens, live, live, v.sketch, v.profile, flags})
-  v.made = true
+  make(NODES, id, pack('<I4I4I4I4I4I4I4I4', id, 0, 0, 0, 0, 0, 0, 0) .. v.node .. pack('<B', flags))
   put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
-  contents = contents + 1
-  pending[id], to_post[#to_post + 1] = true, id
+  count(CONTENTS, 1)
+  to_post[id], v.made = true, 256
   return id
 end
 
 local function node_of(v)
-  local content = find_content(v)
-  if not content then return new_content(v, 0, 0) end
-  return find_text(v, content) or new_text(v, content)
+  local content = find_content(v.sketch, v.profile, v.late)
+  if not content then return new_content(v) end
+  return find_text(v.text, content) or new_text(v, content)
 end
 
+-- Put a URL before those that show a node; returns the one that follows.
 local function enter(u, node)
-  local n, page = edit(NODES, node), edit(PAGES, u)
-  if n[HEAD] == 0 then
-    n[HEAD], page[NEXT], page[PREV] = u, u, u
-  else
-    local head = edit(PAGES, n[HEAD])
-    page[NEXT], page[PREV] = head[NEXT], n[HEAD]
-    edit(PAGES, head[NEXT])[PREV] = u
-    head[NEXT] = u
-  end
-  n[LIVE] = n[LIVE] + 1
-  local c = edit(NODES, n[REP])
-  c[CLIVE] = c[CLIVE] + 1
-  if has(c, JOINED) then
-    for p = 0, known_policies - 1 do resize(p, n[REP], 1) end
-  end
+  local n = edit(NODES, node)
+  local following = n[HEAD]
+  if following ~= 0 then set_field(PAGES, following, PREV, u) end
+  n[HEAD], n[LIVE] = u, n[LIVE] + 1
+  recount(1, n[LIVE] - 1, n[LIVE])
+  weigh(n[REP], 1)
+  return following
 end
 
 -- Let a URL leave what it showed; `staying` is the content that it goes on to show.
 local function depart(u, node, staying)
   local n, page = edit(NODES, node), edit(PAGES, u)
-  if page[NEXT] == u then
-    n[HEAD] = 0
-  else
-    edit(PAGES, page[PREV])[NEXT] = page[NEXT]
-    edit(PAGES, page[NEXT])[PREV] = page[PREV]
-    if n[HEAD] == u then n[HEAD] = page[NEXT] end
-  end
+  if page[PREV] ~= 0 then set_field(PAGES, page[PREV], NEXT, page[NEXT]) else n[HEAD] = page[NEXT] end
+  if page[NEXT] ~= 0 then set_field(PAGES, page[NEXT], PREV, page[PREV]) end
   n[LIVE] = n[LIVE] - 1
+  recount(1, n[LIVE] + 1, n[LIVE])
+  weigh(n[REP], -1)
   local c = edit(NODES, n[REP])
-  if has(c, JOINED) then
-    for p = 0, known_policies - 1 do resize(p, n[REP], -1) end
-  end
-  c[CLIVE] = c[CLIVE] - 1
   if c[CLIVE] == 0 and n[REP] ~= staying then
     set(c, DEPARTED, true)
-    call('RPUSH', BASE .. ':g', n[REP] * 256 + c[PROFILE])
+    call('RPUSH', BASE .. ':g', n[REP] * 256 + (to_post[n[REP]] and 0 or c[PROFILE]))
   end
 end
 
@@ -107,7 +116,7 @@ local function refer(node)
   n[REFS] = n[REFS] + 1
   local c = edit(NODES, n[REP])
   c[CREFS] = c[CREFS] + 1
-  versions = versions + 1
+  count(VERSIONS, 1)
 end
 
 local function supersede(u, record)
@@ -128,23 +137,18 @@ local function known_old(u, v)
   end
 end
 
--- A URL that shows nothing yet.
-local function new_page(v, url, host)
-  local u = next_id('v')
-  fresh(PAGES, u, {0, u, u, v.at, sub(v.url, 5, 8), v.content, v.bag, v.crawl, v.sweep, v.status})
-  put(URLS, sub(v.url, 1, 4), pack('<I4', u))
-  keep_value(strings, u, url)
-  hosts[host] = (hosts[host] or '') .. pack('<I4', u)
-  return u
-end
-
--- A URL and a content that nobody has seen, as of most pages: what `make_current` would come to.
-local function first_of_both(v, url, host)
-  local u = new_page(v, url, host)
-  local id = new_content(v, 1, u)
-  get(PAGES, u)[NODE] = id
-  versions = versions + 1
-  return pack('<I4I4I4I4', u, id, id, 1 + 2 + 8 + 128 + 256)
+-- A URL that nobody has seen: its id, and the same packed. Its record is made by the caller.
+local function new_url(packed, url, host)
+  local u = count(V, 1)
+  local id = pack('<I4', u)
+  keep_url(u, url)
+  local of = hosts[host]
+  if not of then
+    of = {}
+    hosts[host] = of
+  end
+  of[#of + 1] = id
+  return u, id
 end
 
 local function answer(u, node, flags, now, before, twin)
@@ -152,30 +156,33 @@ local function answer(u, node, flags, now, before, twin)
 end
 
 -- A delivery repeated: nothing changes; what a crash left pending is to be posted (a departed content: stored) again.
-local function again(u, node, current)
+local function again(i, u, node, current)
   local content = get(NODES, node)[REP]
   local flags = current and 2 or 0
-  if pending[content] then flags = flags + (has(get(NODES, content), DEPARTED) and 64 or 8) end
-  return answer(u, node, flags, current and places(node) or '', '', '')
+  if pending(content) then
+    flags = flags + 8
+    posts[i] = content
+  end
+  return answer(u, node, flags, current and places_of_page(node) or '', '', '')
 end
 
-local function keep_late(u, v)
+local function keep_late(i, u, v)
   local known = known_old(u, v)
-  if known then return again(u, known, false) end
+  if known then return again(i, u, known, false) end
   v.late = true
   local node = node_of(v)
   refer(node)
   supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
-  return answer(u, node, 1 + (pending[get(NODES, node)[REP]] and 64 or 0), '', '', '')
+  return answer(u, node, 1 + v.made + (pending(get(NODES, node)[REP]) and 64 or 0), '', '', '')
 end
 
 -- What is equal to a page that moves from one node (0: a new page) to another: flag, and the id of a page.
 local function twin_of(u, old, node)
   local n = get(NODES, node)
   if old == node then
-    local other = get(PAGES, u)[NEXT]
-    if other ~= u then return 16, other end
-    return 0, 0
+    local page = get(PAGES, u)
+    local other = page[NEXT] ~= 0 and page[NEXT] or page[PREV]
+    return other ~= 0 and 16 or 0, other
   end
   if n[LIVE] > 0 then return 16, n[HEAD] end
   if get(NODES, n[REP])[CLIVE] == 0 then return 0, 0 end
@@ -183,91 +190,116 @@ local function twin_of(u, old, node)
   return other ~= 0 and 32 or 0, other
 end
 
-local function make_current(u, v)
+local function flags_of(i, node, flags)
+  local content = get(NODES, node)[REP]
+  if not pending(content) then return flags end
+  posts[i] = content
+  return flags + 8
+end
+
+-- A URL that was known shows another version now.
+local function make_current(i, u, v)
   local page = edit(PAGES, u)
   local old = page[NODE]
   local node = node_of(v)
   local content = get(NODES, node)[REP]
   local equal, twin = twin_of(u, old, node)
-  local flags, before = 3 + equal + (v.made and 256 or 0), ''
-  if old ~= 0 then
-    supersede(u, pack(OLD, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
-    if old ~= node then flags, before = flags + 4, places(old) end
-  end
+  local flags, before = flags_of(i, node, 3 + equal + v.made), ''
+  supersede(u, pack(OLD, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
   refer(node)
   if old ~= node then
-    if old ~= 0 then depart(u, old, content) end
-    enter(u, node)
+    flags, before = flags + 4, places_of_page(old)
+    depart(u, old, content)
+    page[NEXT] = enter(u, node)
+    page[PREV] = 0
   end
   page[NODE], page[AT], page[CONTENT], page[BAG] = node, v.at, v.content, v.bag
   page[CRAWL], page[SWEEP], page[STATUS] = v.crawl, v.sweep, v.status
-  if pending[content] then flags = flags + 8 end
-  return answer(u, node, flags, places(node), before, twin ~= 0 and url_of(twin) or '')
+  return answer(u, node, flags, places_of_page(node), before, twin ~= 0 and url_of(twin) or '')
 end
 
--- The versions of a call; their buckets are read ahead.
-local function parse(ARGV)
-  local parsed, hashes, count = {}, {{}, {}}, 0
-  for i = 2, #ARGV, 3 do
-    local text, sketch, url, content, bag, at, shingles, tokens, crawl, sweep, status, profile = unpack4(VERSION, ARGV[i])
-    count = count + 1
-    parsed[count] = {
-      text = text, sketch = sketch, url = url, content = content, bag = bag, at = at, shingles = shingles, tokens = tokens,
-      crawl = crawl, sweep = sweep, status = status, profile = profile, order = at .. (shingles == 0 and ZERO or text),
-      late = false,
-    }
-    hashes[1][count], hashes[2][count] = sub(sketch, 1, 4), sub(url, 1, 4)
-  end
-  prefetch(SKETCHES, table.concat(hashes[1]))
-  prefetch(URLS, table.concat(hashes[2]))
-  return parsed, count
-end
-
-local function known_url(u, v)
+local function known_url(i, u, v)
   local page = get(PAGES, u)
-  local current = page[NODE] ~= 0 and order(page[AT], page[NODE]) or ''
-  if v.order == current then return again(u, page[NODE], true) end
-  if v.order < current then return keep_late(u, v) end
-  return make_current(u, v)
+  local current = order(page[AT], page[NODE])
+  if v.order == current then return again(i, u, page[NODE], true) end
+  if v.order < current then return keep_late(i, u, v) end
+  return make_current(i, u, v)
+end
+
+-- A new URL that shows a content that others show.
+local function one_more(i, u, packed, content)
+  local text = sub(packed, 47, 54)
+  local node = find_text(text, content) or new_text(parse(packed), content)
+  local equal, twin = twin_of(u, 0, node)
+  refer(node)
+  make(PAGES, u, pack('<I4I4I4', node, enter(u, node), 0) .. sub(packed, 5, 38))
+  local flags = flags_of(i, node, 3 + equal)
+  return answer(u, node, flags, places_of_page(node), '', twin ~= 0 and url_of(twin) or '')
+end
+
+-- What is posted has been made before; what departed meanwhile, by a later version of the call, is only stored.
+local function store_departed(reply)
+  for i, content in pairs(posts) do
+    if has(get(NODES, content), DEPARTED) then
+      local bytes = reply[i + 1]
+      reply[i + 1] = sub(bytes, 1, 12) .. pack('<I4', u4(bytes, 13) - 8 + 64) .. sub(bytes, 17)
+    end
+  end
 end
 
 local function write()
   flush()
-  close(TEXTS)
+  if TEXTS then close(TEXTS) end
   close(SKETCHES)
   close(URLS)
-  write_values(strings)
-  if #to_post > 0 then call('SADD', BASE .. ':w', unpack(to_post)) end
+  local made = {}
+  for content in pairs(to_post) do made[#made + 1] = content end
+  if #made > 0 then call('SADD', BASE .. ':w', unpack(made)) end
   for host, ids in pairs(hosts) do
-    call('APPEND', BASE .. ':h:' .. host, ids)
-    call('HINCRBY', BASE .. ':hosts', host, #ids / 4)
+    call('APPEND', BASE .. ':h:' .. host, concat(ids))
+    call('HINCRBY', BASE .. ':hosts', host, #ids)
   end
-  if versions > 0 then call('HINCRBY', BASE .. ':m', 'versions', versions) end
-  if contents > 0 then call('HINCRBY', BASE .. ':m', 'contents', contents) end
 end
 
 define('register', function(ARGV)
-  known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
-  if tonumber(ARGV[1]) ~= known_policies then return {known_policies} end
-  policies(known_policies)
-  TEXTS, SKETCHES, URLS = open('t'), open('c'), open('u')
-  versions, contents, hosts = 0, 0, {}
-  pending, to_post = {}, {}
-  for _, id in ipairs(call('SMEMBERS', BASE .. ':w')) do pending[tonumber(id)] = true end
-  local parsed, count = parse(ARGV)
-  local reply = {known_policies}
-  for i = 1, count do
-    local v, url, host = parsed[i], ARGV[3 * i], ARGV[3 * i + 1]
-    local u = page_by_hash(URLS, v.url)
-    if u then
-      reply[i + 1] = known_url(u, v)
-    elseif find_content(v) then
-      reply[i + 1] = make_current(new_page(v, url, host), v)
+  if begin() ~= tonumber(ARGV[1]) then return {graded} end
+  TEXTS, SKETCHES, URLS = nil, open('c'), open('u')
+  hosts, to_post, posts = {}, {}, {}
+  local sketch_bucket, url_bucket = prefetch(SKETCHES, ARGV[3]), prefetch(URLS, ARGV[2])
+  local sketch_cache, url_cache = SKETCHES.cache, URLS.cache
+  local reply, i, new = {graded}, 0, 0
+  for at = 4, #ARGV, 3 do
+    i = i + 1
+    local packed, known_page, known_content = ARGV[at], nil, nil
+    local url_head, sketch_head, ub, sb = sub(packed, 2, 4), sub(packed, 40, 42), url_bucket[i], sketch_bucket[i]
+    if find(url_cache[ub], url_head, 1, true) then
+      known_page = page_by_hash(URLS, sub(packed, 1, 4) .. sub(packed, 11, 14))
+    end
+    if known_page then
+      reply[i + 1] = known_url(i, known_page, parse(packed))
     else
-      reply[i + 1] = first_of_both(v, url, host)
+      if find(sketch_cache[sb], sketch_head, 1, true) then
+        known_content = find_content(sub(packed, 39, 46), byte(packed, 61), false)
+      end
+      local u, uid = new_url(packed, ARGV[at + 1], ARGV[at + 2])
+      url_cache[ub], URLS.dirty[ub], URLS.n = url_cache[ub] .. url_head .. uid, true, URLS.n + 1
+      if known_content then
+        reply[i + 1] = one_more(i, u, packed, known_content)
+      else
+        local id = count(N, 1)
+        local node = pack('<I4', id)
+        make(NODES, id, node .. uid .. ONES .. ZERO .. sub(packed, 39, 61) .. '\0')
+        make(PAGES, u, node .. ZERO .. sub(packed, 5, 38))
+        sketch_cache[sb], SKETCHES.dirty[sb] = sketch_cache[sb] .. sketch_head .. node, true
+        SKETCHES.n = SKETCHES.n + 1
+        to_post[id], posts[i], new = true, id, new + 1
+        reply[i + 1] = uid .. node .. node .. '\139\1\0\0'
+      end
     end
   end
-
+  count(VERSIONS, new)
+  count(CONTENTS, new)
+  store_departed(reply)
   write()
   return reply
 end)

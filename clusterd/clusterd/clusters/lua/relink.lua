@@ -3,9 +3,7 @@
 -- KEYS[1] BASE   the home shard (link.lua has the form of the edges)
 -- ARGV    policies; build: the node from which a new policy is built on from now
 define('relink', function(ARGV)
-  local known_policies = tonumber(call('HGET', BASE .. ':m', 'graded') or 0)
-  if tonumber(ARGV[1]) ~= known_policies then return known_policies end
-  policies(known_policies)
+  if begin() ~= tonumber(ARGV[1]) then return graded end
   local ignored = {}
   call('HSET', BASE .. ':m', 'build', ARGV[2])
   for i = 3, #ARGV, 2 do
@@ -13,5 +11,5 @@ define('relink', function(ARGV)
     if not has(get(NODES, content), DEPARTED) then link(content, ARGV[i + 1], ignored) end
   end
   flush()
-  return known_policies
+  return graded
 end)

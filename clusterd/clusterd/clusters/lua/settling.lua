@@ -1,9 +1,10 @@
 -- What waits for `settle`, and freeing. One settler at a time: the lease BASE:lock holds its token.
 --
---   BASE:g       list of ghosts: contents that departed and have not been dismissed, as id * 256 + profile (register.lua)
+--   BASE:g       list of ghosts: contents that departed and have not been dismissed, as id * 256 + profile, 0 for one that
+--                was never posted (register.lua)
 --   BASE:tasks   list of searches, all left by one call of dismiss.lua: policy (1 byte), element of the cluster at that
 --                time (4), former neighbours of dismissed contents (4 each)
---   BASE:mv      a part that moves: policy (1), element (4), contents still to move (4 each)
+--   BASE:mv      a part that moves: policy (1), contents still to move (4 each)
 --   BASE:rl      the same part, to be looked at once more for edges that came while it moved: policy (1), contents
 --   BASE:trash   list of contents whose stored sketches are to be discarded
 --   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted
@@ -11,12 +12,12 @@
 local function free(id)
   local block = floor(id / PER)
   NODES.dirty[id], NODES.cache[id] = nil, nil
-  if call('STRLEN', NODES.key .. block) > 0 then
-    call('SETRANGE', NODES.key .. block, (id % PER) * NODES.size, string.rep('\0', NODES.size))
+  if call('STRLEN', key_of(NODES, id)) > 0 then
+    call('SETRANGE', key_of(NODES, id), id % PER * NODES.size, NODES.zeros)
   end
   -- Ids begin with 1, so the first block is full with one record less.
   if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and PER - 1 or PER) then return end
-  call('DEL', NODES.key .. block)
+  call('DEL', key_of(NODES, id))
   call('HDEL', BASE .. ':b', block)
 end
 
@@ -28,8 +29,8 @@ end
 local function free_text(texts, id)
   local n = get(NODES, id)
   if n[REP] == id then return end
-  edit(NODES, n[TPREV])[TNEXT] = n[TNEXT]
-  if n[TNEXT] ~= 0 then edit(NODES, n[TNEXT])[TPREV] = n[TPREV] end
+  set_field(NODES, n[TPREV], TNEXT, n[TNEXT])
+  if n[TNEXT] ~= 0 then set_field(NODES, n[TNEXT], TPREV, n[TPREV]) end
   unlist(texts, sub(n[TEXT], 1, 4), id)
   free(id)
 end
@@ -41,7 +42,7 @@ local function free_content(sketches, id)
   unlist(sketches, sub(n[SKEY], 1, 4), id)
   free(id)
   call('RPUSH', BASE .. ':trash', id)
-  call('HINCRBY', BASE .. ':m', 'contents', -1)
+  count(CONTENTS, -1)
 end
 
 local function held(token)

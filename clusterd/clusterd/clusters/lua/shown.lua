@@ -3,8 +3,7 @@
 --
 -- KEYS[1] BASE   the home shard (records.lua, forest.lua)
 define('shown', function(ARGV)
-  local graded = math.min(1, tonumber(call('HGET', BASE .. ':m', 'graded') or 0))
-  policies(graded)
+  begin()
   local limit, reply = tonumber(ARGV[2]), {}
   for at = 1, #ARGV[1], 4 do
     local content = u4(ARGV[1], at)
@@ -15,12 +14,11 @@ define('shown', function(ARGV)
       while u ~= 0 and #out < limit do
         out[#out + 1] = pack('<I4', u)
         u = get(PAGES, u)[NEXT]
-        if u == n[HEAD] then u = 0 end
       end
       text = n[TNEXT]
     until text == 0 or #out >= limit
-    reply[#reply + 1] = graded == 1 and pack('<I4I4', standing(0, content)) or ''
-    reply[#reply + 1] = table.concat(out)
+    reply[#reply + 1] = graded > 0 and pack('<I4I4', standing(0, content)) or ''
+    reply[#reply + 1] = concat(out)
   end
   flush()
   return reply

@@ -4,7 +4,7 @@
 -- ARGV    slot: of a graded policy, or -1 for identical text; first and last URL id
 define('standings', function(ARGV)
   local p = tonumber(ARGV[1])
-  policies(p + 1)
+  begin()
   local reply = {}
   for u = tonumber(ARGV[2]), tonumber(ARGV[3]) do
     local name = get(PAGES, u)[NODE]
@@ -15,5 +15,5 @@ define('standings', function(ARGV)
     reply[#reply + 1] = pack('<I4', name)
   end
   flush()
-  return table.concat(reply)
+  return concat(reply)
 end)

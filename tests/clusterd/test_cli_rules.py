@@ -19,6 +19,8 @@ from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 
+from tests.services.redis_server import free_port
+
 HOST = "shop.example.com"
 URL = f"http://{HOST}/item?id=1&sid=7"
 
@@ -258,6 +260,19 @@ def test_status_counts_what_is_in_the_store(cli: Cli, rules: RuleService, tmp_pa
     assert (line["skips"], line["lag"], line["dead_letters"]) == (1, 0, 0)
     assert line["store_bytes"] >= 0
     assert "documents" in cli.text("status")
+
+
+def test_the_status_shows_what_it_can_where_kafka_does_not_answer(cli: Cli, rules: RuleService) -> None:
+    [line] = cli("status", "--kafka", f"127.0.0.1:{free_port()}", status=1)
+    assert line["rules"] == {"live": 3, "pinned": 0, "retired": 0}
+    assert line["lag"] is None
+    assert line["unreachable"]["kafka"].startswith("no Kafka at")
+    assert cli.err == f"clusterd: {line['unreachable']['kafka']}\n"
+
+
+def test_a_status_without_its_store_says_so_in_one_line(cli: Cli) -> None:
+    assert cli("status", "--redis", f"redis://127.0.0.1:{free_port()}/0", status=1) == []
+    assert cli.err.count("\n") == 1
 
 
 def test_pages_that_come_in_become_rules(cli: Cli, tmp_path: Path) -> None:

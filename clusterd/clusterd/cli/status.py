@@ -1,4 +1,8 @@
-"""``clusterd status``: what is in the store, and how far the work has come."""
+"""``clusterd status``: what is in the store, and how far the work has come.
+
+Where Kafka does not answer, what the store knows is shown all the same: ``lag`` is null, ``unreachable`` says why, and
+the status is 1.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
+from clusterd_crawler.errors import Unreachable
 
 from clusterd.cli.invocation import Invocation
 
@@ -15,10 +20,14 @@ if TYPE_CHECKING:
 
 @click.command("status")
 @click.pass_obj
-def status(invocation: Invocation) -> None:
+def status(invocation: Invocation) -> int:
     """Count what is in the store: pages, clusters by policy, rules by state, skips, what waits."""
     with invocation.services() as services:
-        invocation.emit(counted(services))
+        shown = counted(services)
+        invocation.emit(shown)
+    for reason in shown.get("unreachable", {}).values():
+        invocation.hint(f"clusterd: {reason}")
+    return 1 if "unreachable" in shown else 0
 
 
 def counted(services: Services) -> dict[str, Any]:
@@ -28,6 +37,7 @@ def counted(services: Services) -> dict[str, Any]:
     index, book = services.index, services.rulebook
     counts = index.counts()
     states = Counter(rule.state for rule in book.rules(every=True))
+    lag, why = lag_of(services)
     return {
         "documents": counts["documents"],
         "versions": counts["versions"],
@@ -36,8 +46,18 @@ def counted(services: Services) -> dict[str, Any]:
         "settling": counts["settling"],
         "rules": {state: states[state] for state in ("live", "pinned", "retired")},
         "skips": sum(book.book.skip_counts().values()),
-        "lag": services.lag(),
+        "lag": lag,
         "dead_letters": services.dead_letters(),
         "daemons": len(daemons(services.redis, services.config.redis_prefix)),
         "store_bytes": counts["store_bytes"],
-    }
+    } | ({"unreachable": {"kafka": why}} if why else {})
+
+
+def lag_of(services: Services) -> tuple[int | None, str]:
+    """Return how many messages no daemon has worked on yet, or None and why Kafka does not say."""
+    try:
+        return services.lag(), ""
+    except Unreachable as error:
+        if not services.config.uses_kafka():
+            raise
+        return None, str(error)

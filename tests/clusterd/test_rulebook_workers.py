@@ -73,6 +73,24 @@ def test_a_set_that_did_not_arrive_is_published_again(book: RuleBook, log: Log) 
     assert [rules.version for rules in log.sets] == [1]
 
 
+def test_the_log_ends_with_the_latest_version_whoever_is_slower(serve: Serve, book: RuleBook, log: Log) -> None:
+    # Given a worker whose set arrives only after an operator's later one
+    quick = serve()
+
+    def slow(topic: str, key: bytes, value: bytes) -> None:
+        if not log.sets:
+            quick.pin(sid_rule().id, at=2)
+        log.publish(topic, key, value)
+
+    worker = RuleService(book, slow, make_learner=SidLearner)
+    worker.observe(duplicates())
+    worker.learn_due(now=1)
+    # Then the later one is published once more behind it, and stays with those that read from the beginning
+    assert [rules.version for rules in log.sets] == [2, 1, 2]
+    assert (book.announced(HOST), book.version(HOST)) == (2, 2)
+    worker.close()
+
+
 def test_what_could_not_be_saved_is_learned_again(serve: Serve, book: RuleBook, log: Log) -> None:
     service = serve()
     service.observe(duplicates())

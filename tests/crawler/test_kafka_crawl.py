@@ -131,7 +131,8 @@ def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
         raw = json.dumps(RuleSet("a.test", version, ()).to_json()).encode()
         produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
 
-    publish(1)
+    publish(3)
+    publish(1)  # the slower of two writers: what a crawl uses is the later version
     verdict = Verdict("http://a.test/", 5, "c")
     produce(kafka_bootstrap, own + topics.VERDICTS, b"k", encode_verdict(verdict))
     subscriber = Subscriber(lambda: KafkaFeed(kafka_bootstrap, own), rules.append, verdicts.extend, "c")
@@ -139,10 +140,10 @@ def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
         assert subscriber.connected.wait(20)
         time.sleep(1)
         subscriber.meet("a.test")
-        wait_until(lambda: [found.version for found in rules] == [1])
-        publish(2)
+        wait_until(lambda: [found.version for found in rules] == [3])
+        publish(4)
         produce(kafka_bootstrap, own + topics.VERDICTS, b"k", encode_verdict(verdict))
-        wait_until(lambda: [found.version for found in rules] == [1, 2] and len(verdicts) == 1)
+        wait_until(lambda: [found.version for found in rules] == [3, 4] and len(verdicts) == 1)
     finally:
         subscriber.close(5)
 

@@ -7,6 +7,7 @@ next start.
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
 from typing import Any, Final
@@ -21,6 +22,14 @@ REQUEST_MS: Final = 5_000
 CLOSE_MS: Final = 2_000
 #: Topics that every crawl follows.
 FOLLOWED: Final = (topics.RULES, topics.VERDICTS)
+
+
+def version_of(rules: bytes) -> int:
+    """Return the version of a rule set as it was published, -1 where it cannot be read."""
+    try:
+        return int(json.loads(rules)["version"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return -1
 
 
 class KafkaFeed:
@@ -82,8 +91,14 @@ class KafkaFeed:
         ]
         for item in news:
             if item.topic == topics.RULES:
-                self._rules[item.key.decode("utf-8", "replace")] = zlib.compress(item.value, 1)
+                self._keep(item.key.decode("utf-8", "replace"), item.value)
         return news
+
+    def _keep(self, host: str, rules: bytes) -> None:
+        """Keep a host's rule set, unless a later version has been read: of two writers the slower may come last."""
+        known = self.known(host)
+        if not known or not rules or version_of(rules) >= version_of(known):
+            self._rules[host] = zlib.compress(rules, 1)
 
     def known(self, host: str) -> bytes | None:
         """See the contract; what has not been read yet comes by `poll`."""

@@ -311,11 +311,22 @@ class RuleService:
         raise ClusterdError(f"the rules of {host} changed {ATTEMPTS} times meanwhile; try again")
 
     def _announce(self, rules: RuleSet) -> None:
-        self.book.offer(rules)
-        if self._publish is not None:
+        """Tell the crawlers that start later, and those that run.
+
+        Another may have saved a later version meanwhile and have published it before ours arrived. Of a compacted
+        topic only the last record stays, so the later version is then published once more, behind ours.
+        """
+        later: RuleSet | None = rules
+        while later is not None:
+            rules = later
+            self.book.offer(rules)
+            if self._publish is None:
+                break
             self._publish(topics.RULES, rules.host.encode(), rules_to_bytes(rules))
             self._flush()
-            self.book.note_announced(rules.host, rules.version)
+            later = self.book.load(rules.host).rules if self.book.version(rules.host) > rules.version else None
+            if later is None:
+                self.book.note_announced(rules.host, rules.version)
         log.info("rules of %s: version %d, %d in force", rules.host, rules.version, len(rules.rules))
 
     def _announce_again(self, host: str) -> None:

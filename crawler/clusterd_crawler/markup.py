@@ -247,13 +247,13 @@ class Walk:
         if not top:
             return
         if (top.bits & chrome.CHOICE and not bits & chrome.IMPLIED) or (
-            top.odd and not (top.bits & chrome.IMPLIED or bits & chrome.INLINE)
+            top.odd and not (top.bits & (chrome.IMPLIED | chrome.NAMED) or bits & chrome.INLINE)
         ):
             self._irregular()
         if top.bits & chrome.TABLE:
             if bits & (chrome.CELL | chrome.ROW):
                 top.cell = bool(bits & chrome.CELL)
-            elif bits & chrome.CONTAINER and not top.cell:
+            elif bits & (chrome.CONTAINER | chrome.NAMED) and not top.cell:
                 self._irregular()
         elif top.bits & chrome.IMPLIED and (
             top.name == name
@@ -275,7 +275,7 @@ class Walk:
             or (bool(bits & chrome.NAMED) and _is_named_chrome(attributes))
         )
         telling = hidden or is_chrome or main
-        if not (bits & chrome.CONTAINER or telling or self.odd):
+        if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):
             return
         if len(self.stack) == MAX_DEPTH:
             self.flags |= EXTREME
@@ -293,6 +293,10 @@ class Walk:
         self.scopes += bool(bits & chrome.SCOPE)
         self.foreign += bool(bits & chrome.FOREIGN)
 
+    def _is_shape(self, bits: int) -> bool:
+        """Whether an element is part of a drawing: ``<path/>`` has no end tag there, and all of it is hidden."""
+        return not bits and self.foreign > 0
+
     def _end(self, name: bytes) -> None:
         bits = TAGS.get(name, 0)
         if not bits & chrome.INLINE:
@@ -307,7 +311,7 @@ class Walk:
             self.formatting -= 1
         if self.stack and self.stack[-1].bits & chrome.TABLE and bits & (chrome.CELL | chrome.ROW):
             self.stack[-1].cell = False
-        if bits & chrome.CONTAINER or self.odd:
+        if bits & chrome.CONTAINER or (self.odd and not self._is_shape(bits)):
             self._close(name)
         if bits & chrome.LINK and self.link_depth >= 0:
             if self.link_depth != len(self.stack):

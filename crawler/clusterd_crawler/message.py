@@ -120,6 +120,9 @@ class Verdict:
     size: int = 1
 
 
+_VERDICT_FIELDS: Final = tuple(f.name for f in fields(Verdict))
+
+
 def encode(message: Message) -> bytes:
     """Return the bytes of a message; `WrongInput` where a field cannot be carried."""
     out = bytearray((MAGIC, VERSION))
@@ -171,7 +174,7 @@ def decode_verdict(raw: bytes) -> Verdict:
     """Return the verdict in a JSON object; fields that we do not know are ignored, as later versions may add some."""
     try:
         given = json.loads(raw)
-        known = {f.name: given[f.name] for f in fields(Verdict) if f.name in given}
+        known = {name: given[name] for name in _VERDICT_FIELDS if name in given}
         _check_verdict(known)
         return Verdict(**known)
     except (ValueError, TypeError, RecursionError) as error:

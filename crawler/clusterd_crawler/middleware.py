@@ -1,8 +1,9 @@
 """The downloader middleware: a thin shell around `crawl.Crawl`.
 
-Requests are considered twice: by the ``request_scheduled`` signal, before any scheduler sees them, and when they are
-about to be sent, for those that were queued before a rule was learned. Responses pass after the HTTP cache, redirects,
-decompression and retries have done their part (order 540), so that only final pages are sketched.
+Requests are considered twice: by the ``request_scheduled`` signal, before any scheduler sees them, once the crawl has
+rules; and when they are about to be sent, for those that were queued before a rule was learned. Responses pass after
+the HTTP cache, redirects, decompression and retries have done their part (order 540), so that only final pages are
+sketched.
 """
 
 from __future__ import annotations
@@ -47,13 +48,16 @@ class ClusterdMiddleware:
         crawler.signals.connect(made.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(made.spider_closed, signal=signals.spider_closed)
-        crawler.signals.connect(made.request_scheduled, signal=signals.request_scheduled)
-        crawler.signals.connect(made.request_left_downloader, signal=signals.request_left_downloader)
         return made
+
+    def _attend(self) -> None:
+        """Consider links when they are scheduled, from now on: a signal costs 10 µs a link, most of which are known."""
+        self._crawler.signals.connect(self.request_scheduled, signal=signals.request_scheduled)
+        self._crawler.signals.connect(self.request_left_downloader, signal=signals.request_left_downloader)
 
     async def spider_opened(self, spider: Spider) -> None:
         """Begin."""
-        crawl = Crawl(self._crawler, self._settings, project_folder())
+        crawl = Crawl(self._crawler, self._settings, project_folder(), self._attend)
         try:
             await crawl.open()
         except BaseException:

@@ -1,7 +1,8 @@
 """One fetched page → its Sketch: the one function that the Scrapy middleware and ``clusterd ingest`` call.
 
 Never fails on any bytes: a page of no charset, a wrong one, 50 MB, a million nested tags, NULs, is sketched; what is no
-text at all raises `text.NotText`. Meant to run off the event loop's thread: the compiled core releases the lock.
+text at all raises `text.NotText`. A large page is meant to be sketched off the event loop's thread (the compiled core
+releases the lock), and one that needs a parser too; any other page of 64 kB takes less than a millisecond.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ def sketch_page(
     status: int = 200,
     crawl: str = "",
     sweep: str = "",
+    parse: bool = True,
 ) -> Sketch:
-    """Sketch a page from its bytes and the Content-Type header that came with them."""
+    """Sketch a page from its bytes and the Content-Type header that came with them.
+
+    Raises `text.NeedsParser` where ``parse`` is false and the page must be parsed to be read.
+    """
     is_markup = text.is_markup(content_type, body)
     shown = text.utf8(body, content_type)
     found: tuple[Name, ...] = ()
     if is_markup:
-        shown, declared = text.marked_text(shown)
+        shown, declared = text.marked_text(shown, parse=parse)
         found = names.declared_names(url, declared) if declared else ()
     return _sketch(url, shown, body, is_markup, profile, fetched_at, status, crawl, sweep, found)
 

@@ -50,6 +50,10 @@ class NotText(WrongInput):
     """The body is no text: a picture, an archive, or another kind of file."""
 
 
+class NeedsParser(Exception):
+    """Only a parser can tell what this markup shows; its time is not bounded by the page's size alone."""
+
+
 def is_markup(content_type: str | None, body: bytes) -> bool:
     """Tell markup from plain text; raises `NotText` for what is neither."""
     if body.startswith(_SIGNATURES):
@@ -100,11 +104,16 @@ def _decode_wrong(body: bytes, charset: str | None) -> str:
         return to_unicode(body, charset)
 
 
-def marked_text(html: str | bytes) -> tuple[bytes, list[Declared]]:
-    """Return the marked text of HTML (bytes are UTF-8), in UTF-8, and what the page declares (`markup`)."""
+def marked_text(html: str | bytes, *, parse: bool = True) -> tuple[bytes, list[Declared]]:
+    """Return the marked text of HTML (bytes are UTF-8), in UTF-8, and what the page declares (`markup`).
+
+    Raises `NeedsParser` where ``parse`` is false and the walk of the markup as it stands is not enough.
+    """
     data = html if isinstance(html, bytes) else _encoded(html)
     marked, flags, declared = _walk(data, well_nested=False)
     if flags & markup.IRREGULAR and not flags & markup.EXTREME:
+        if not parse:
+            raise NeedsParser
         marked, _, declared = _walk(_well_nested(data), well_nested=True)
     return marked, declared
 

@@ -270,6 +270,8 @@ PIECES = [
     "&bogus",
     "&", "\0", "\1", "\2", "é", "漢", "text ", "more words here ", "<x y='", "'", '"', "<dialog open>", "</dialog>",
     "<![CDATA[", "]]>", "<dl>", "<dt class=pager>", "<dd>", "</dl>", "\x0b", "\r\n", "\xa0", "<a name=q7>", "<form>",
+    "<form class=search-form>", "</form>", "<path d=x />", "<g>",
+    "<form class=search-form>", "</form>", "<path d=x />", "<g>",
 ]  # fmt: skip
 
 
@@ -297,7 +299,9 @@ def test_core_and_fallback_walk_random_bytes_alike(data: bytes) -> None:
 
 #: As above without what is repaired in ways that do not show in tags: the walk must then say what lexbor says.
 PLAIN_PIECES = [
-    piece for piece in PIECES if piece not in {"\0", "<x y='", "'", '"', "<![CDATA[", "<textarea>", "<title>"}
+    piece
+    for piece in PIECES
+    if piece not in {"\0", "<x y='", "'", '"', "<![CDATA[", "<textarea>", "<title>", "<form class=search-form>"}
 ]
 
 
@@ -314,6 +318,13 @@ def test_a_walk_without_findings_equals_the_walk_of_what_lexbor_writes(pieces: l
     # A stray end tag ends a word in the one, and is not there in the other.
     assert "".join(text.plain(marked).split()) == "".join(text.plain(repaired).split())
     assert "".join(text.main_part(marked).split()) == "".join(text.main_part(repaired).split())
+
+
+def test_a_search_form_with_a_drawing_needs_no_parser() -> None:
+    page = "<nav><form class='search-form'><svg><path d='M1'/><g><path/></g></svg><div>Go</div></form></nav><p>text"
+    assert text.plain(text.marked_text(page, parse=False)[0]).split() == ["Go", "text"]
+    with pytest.raises(text.NeedsParser):
+        text.marked_text("<table><form class='search-form'><div>Go</div></form></table>", parse=False)
 
 
 @settings(deadline=None, max_examples=200)

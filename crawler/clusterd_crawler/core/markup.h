@@ -14,6 +14,9 @@ static void judge_links(walk_t *w, const open_t *o, size_t letters) {
     add_span(w, &w->dense, o->start, w->length, letters);
 }
 
+/* Part of a drawing: <path/> has no end tag there, and all of it is hidden. */
+static int is_shape(const walk_t *w, uint32_t bits) { return !bits && w->foreign > 0; }
+
 static void pop(walk_t *w) {
     const open_t *o = &w->stack[--w->depth];
     w->odd -= o->odd;
@@ -78,7 +81,7 @@ static void end_element(walk_t *w, const tag_t *tag) {
     if (!(bits & (CONTAINER | IMPLIED)) && w->formatting) w->formatting--;
     open_t *t = top(w);
     if (t && t->bits & TABLE && bits & (CELL | ROW)) t->cell = 0;
-    if (bits & CONTAINER || w->odd) close_element(w, tag->name);
+    if (bits & CONTAINER || (w->odd && !is_shape(w, bits))) close_element(w, tag->name);
     if (bits & LINK && w->link_depth >= 0) {
         if (w->link_depth != w->depth) irregular(w);
         w->link_depth = -1;
@@ -114,11 +117,11 @@ static void check_nesting(walk_t *w, const tag_t *tag) {
     uint32_t bits = tag->bits;
     if (bits & (CELL | ROW) && !(t && t->bits & (TABLE | CELL | ROW))) irregular(w);
     if (!t) return;
-    if ((t->bits & CHOICE && !(bits & IMPLIED)) || (t->odd && !(t->bits & IMPLIED || bits & INLINE))) irregular(w);
+    if ((t->bits & CHOICE && !(bits & IMPLIED)) || (t->odd && !(t->bits & (IMPLIED | NAMED) || bits & INLINE))) irregular(w);
     if (t->bits & TABLE) {
         if (bits & (CELL | ROW))
             t->cell = (bits & CELL) != 0;
-        else if (bits & CONTAINER && !t->cell)
+        else if (bits & (CONTAINER | NAMED) && !t->cell)
             irregular(w);
     } else if (t->bits & IMPLIED) {
         if (same_name(t->name, tag->name) || (t->bits & PARAGRAPH && !(bits & INLINE)) ||
@@ -146,7 +149,7 @@ static void push(walk_t *w, const tag_t *tag) {
     slice_t role = stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
     int chrome = !main && is_chrome(w, tag, role);
-    if (!(tag->bits & CONTAINER || hidden || chrome || main || w->odd)) return;
+    if (!(tag->bits & CONTAINER || hidden || chrome || main || (w->odd && !is_shape(w, tag->bits)))) return;
     if (w->depth == MAX_DEPTH) {
         w->flags |= EXTREME;
         return;

@@ -1,7 +1,8 @@
 """One spider's crawl as clusterd sees it: decides about requests, notes pages, listens to the daemon.
 
 Everything that waits (network, disk, HTML, rule sets) happens in other threads; what is here runs in the crawl's loop
-and touches memory alone: one decision a request, one hop to a thread a page. The middleware is a thin shell around it.
+and touches memory alone: one decision a request, and of a page what `reporter` does at once. Until there is something
+to decide by, links are not looked at before they are sent. The middleware is a thin shell around it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +39,7 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, SkipReport, Verdict
 from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.publish.spool import Spool
+from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipped import SkippedDuplicate
 from clusterd_crawler.skips import KnownPages, Skip
@@ -75,7 +77,8 @@ COUNT_SECONDS: Final = 1.0
 class Crawl:
     """See the module. Made when the spider opens, in the loop's thread."""
 
-    def __init__(self, crawler: Crawler, settings: Settings, project: Path) -> None:
+    def __init__(self, crawler: Crawler, settings: Settings, project: Path, attend: Callable[[], None]) -> None:
+        """``attend`` is called when there is something to decide by: links are then to be considered when scheduled."""
         assert crawler.spider is not None
         assert crawler.stats is not None
         self._crawler = crawler
@@ -85,6 +88,7 @@ class Crawl:
         self._loop = EventLoop()
         self._worker = Worker(self._loop, "clusterd-sketcher")
         self._connections = Connections(settings, project)
+        self._attend = attend
         self._wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
         self.id = self._wanted.crawl
         self._decisions = Decisions(KnownPages.from_settings(settings), settings.known_limit)
@@ -115,7 +119,7 @@ class Crawl:
         self._reporter.publisher = self._publisher
         self._subscriber = Subscriber(
             self._connections.feed(self._wanted.since(now()) if self._settings.skip else None),
-            lambda rules: self._loop.call(self._changes.arrived, rules),
+            lambda rules: self._loop.call(self._take_rules, rules),
             lambda verdicts: self._loop.call(self._answered, verdicts),
             self.id,
             OthersPages(self._wanted),
@@ -125,6 +129,8 @@ class Crawl:
             await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
         if self._wanted.any and self._settings.skip:
             await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
+        if self._settings.skip and (self._rewriting is not None or self._decisions.decides):
+            self._attend()
         self._counting = create_looping_call(self._count)
         self._counting.start(COUNT_SECONDS, now=False)
 
@@ -301,7 +307,9 @@ class Crawl:
         page = (url, at)
         self._verdicts.ask(page)
         try:
-            seen = await self._worker.run(self._reporter.sketch, url, at, response, explored)
+            seen = self._reporter.sketch_now(url, at, response, explored)
+            if seen is None:
+                seen = await self._worker.run(self._reporter.sketch, url, at, response, explored)
         except ClusterdError as error:
             self._verdicts.forget(page)
             self._stats.inc_value("clusterd/rejected")
@@ -325,6 +333,11 @@ class Crawl:
         self._reporter.report(Failure(url, at, status, reason, self.id))
 
     # What the daemon says.
+
+    def _take_rules(self, rules: RuleSet) -> None:
+        if rules.rules and self._settings.skip:
+            self._attend()
+        self._changes.arrived(rules)
 
     def _answered(self, verdicts: list[Verdict]) -> None:
         for verdict in verdicts:

@@ -1,4 +1,9 @@
-"""A page of the crawl → sketch → message → publisher. What is called here with a page runs off the loop's thread."""
+"""A page of the crawl → sketch → message → publisher.
+
+A page of the usual size is sketched where it stands, in the loop's thread: that takes .2 ms, during which another
+thread would hold the interpreter's lock anyway, and the two switches of threads cost as much again. Large pages, and
+those that need a parser, are sketched in a thread of their own, by native code that lets go of the lock.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from typing import Final
 
 from scrapy.http import Response
 
+from clusterd_crawler import compiled
 from clusterd_crawler.crawling.soft_errors import is_soft_error
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, SkipReport, encode
@@ -16,12 +22,16 @@ from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, SHORT, Name
 from clusterd_crawler.skips import Skip
+from clusterd_crawler.text import NeedsParser
 
 logger = logging.getLogger(__name__)
 
 #: Bytes of a URL beyond which neither pages nor skips are reported; servers need not take more (RFC 9110: 8,000).
 URL_BYTES: Final = 8192
 
+
+#: Bytes of a page up to which it is sketched at once: below .7 ms.
+AT_ONCE: Final = 64 * 1024
 
 #: Bytes of a page beyond which the short profile, which keeps every shingle, sketches only the beginning: a shingle
 #: takes at least 2 bytes of text and 5 of each of two streams, so that a message stays below 0.8 MB.
@@ -52,10 +62,18 @@ class Reporter:
         self._sweep = settings.sweep
         self._crawl = crawl
 
-    def sketch(self, url: str, at: int, response: Response, explored: Skip | None) -> Seen:
+    def sketch_now(self, url: str, at: int, response: Response, explored: Skip | None) -> Seen | None:
+        """Do as `sketch` where that takes no time to speak of; None where it is to be done in another thread."""
+        if len(response.body) > AT_ONCE or not compiled.CORE:
+            return None
+        try:
+            return self.sketch(url, at, response, explored, parse=False)
+        except NeedsParser:
+            return None
+
+    def sketch(self, url: str, at: int, response: Response, explored: Skip | None, *, parse: bool = True) -> Seen:
         """Sketch a page and publish it; `ClusterdError` where it is no page that can be sketched."""
         body = response.body[: self._most]
-        self.shortened += len(response.body) > self._most
         content_type = response.headers.get("Content-Type")
         try:
             page = sketch_page(
@@ -67,12 +85,14 @@ class Reporter:
                 status=response.status,
                 crawl=self._crawl,
                 sweep=self._sweep,
+                parse=parse,
             )
-        except ClusterdError:
+        except (ClusterdError, NeedsParser):
             raise
         except Exception as error:
             logger.exception("A page could not be sketched; the crawl goes on: %s", url)
             raise WrongInput(f"{url}: {type(error).__name__}: {error}") from error
+        self.shortened += len(response.body) > self._most
         if explored is not None:
             page = replace(page, explored=explored.rule, instead_of=explored.known_url)
         soft = is_soft_error(body)

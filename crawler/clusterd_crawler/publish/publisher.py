@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 #: Messages sent together (about 0.5 MB).
 BATCH: Final = 256
 #: Seconds from one batch to the next while there is less than a full one: messages that come one by one share a call.
-LINGER_SECONDS: Final = 0.03
+LINGER_SECONDS: Final = 0.05
 #: Seconds between two attempts to reach a log that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
 #: Seconds that the keeper gets at the end, for the disk.
@@ -57,7 +57,10 @@ class Publisher:
         self._queue: deque[Entry] = deque()
         self._in_flight: tuple[Entry, ...] = ()
         self._counts = Counts()
-        self._changed = threading.Condition()
+        lock = threading.Lock()
+        #: The sender waits on the first, for messages; the keeper on the second, for more than the queue is to hold.
+        self._changed = threading.Condition(lock)
+        self._surplus_changed = threading.Condition(lock)
         self._reachable = False
         self._tried = False
         self._closing = False
@@ -87,8 +90,10 @@ class Publisher:
                 self._count(dropped=1)
                 return
             self._queue.append((key, value))
-            if len(self._queue) == 1 or len(self._queue) > self._capacity:
-                self._changed.notify_all()
+            if len(self._queue) == 1:
+                self._changed.notify()
+            if len(self._queue) > self._room():
+                self._surplus_changed.notify()
 
     def waiting(self) -> int:
         """Return how many messages are on their way: in the queue, in flight, on the spool."""
@@ -101,12 +106,12 @@ class Publisher:
         with self._changed:
             self._closing = True
             self._deadline = time.monotonic() + timeout
-            self._changed.notify_all()
+            self._notify()
         self._sender.join(timeout + 1.0)
         with self._changed:
             self._queue.extendleft(reversed(self._in_flight))
             self._in_flight = ()
-            self._changed.notify_all()
+            self._notify()
         self._keeper.join(KEEPER_SECONDS)
         left = tuple(self._queue)
         self._queue.clear()
@@ -203,7 +208,7 @@ class Publisher:
             if self._reachable or not self._tried:
                 logger.warning("The log does not answer: %s; messages go to the spool", str(error))
             self._reachable, self._tried = False, True
-            self._changed.notify_all()
+            self._notify()
 
     def _found(self) -> None:
         with self._changed:
@@ -233,13 +238,21 @@ class Publisher:
         """Wait for messages that belong on the disk and take them; none at the end (`close` spools what is left)."""
         with self._changed:
             while True:
-                away = self._tried and not self._reachable and self._spool is not None
-                surplus = len(self._queue) - (0 if away else self._capacity)
+                surplus = len(self._queue) - self._room()
                 if surplus > 0:
                     return tuple(self._queue.popleft() for _ in range(min(surplus, BATCH)))
                 if self._closing:
                     return ()
-                self._changed.wait()
+                self._surplus_changed.wait()
+
+    def _room(self) -> int:
+        """Messages that the queue is to hold: none while the log is away."""
+        away = self._tried and not self._reachable and self._spool is not None
+        return 0 if away else self._capacity
+
+    def _notify(self) -> None:
+        self._changed.notify_all()
+        self._surplus_changed.notify_all()
 
     def _keep(self, entries: Sequence[Entry]) -> None:
         kept, dropped = (0, len(entries)) if self._spool is None else self._spool.append(entries)

@@ -40,7 +40,7 @@ class RedisLog:
                 return
             with self._client.pipeline(transaction=False) as pipe:
                 for key, value in entries:
-                    pipe.xadd(self._stream, {topics.FIELD_KEY: key, topics.FIELD_VALUE: value})
+                    pipe.execute_command("XADD", self._stream, "*", topics.FIELD_KEY, key, topics.FIELD_VALUE, value)
                 pipe.xlen(self._stream)
                 self._length = int(pipe.execute()[-1])
 

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 #: Seconds that one poll waits, so that closing takes no longer.
 POLL_SECONDS: Final = 0.25
 #: Seconds from one batch of news to the next: those that come one by one share a call.
-LINGER_SECONDS: Final = 0.02
+LINGER_SECONDS: Final = 0.05
 #: Seconds between two attempts to reach a feed that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
 

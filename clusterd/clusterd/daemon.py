@@ -3,6 +3,9 @@
 Two threads with connections of their own. The main one works the log into the index and hands on what it said
 (`clusterd_consumer.worker`). The other one does what can wait, so that no page waits for it: settling of clusters,
 learning, retention (`clusterd.upkeep`). A third beats for `clusterd run --check` (`clusterd.health`).
+
+Asked to stop, the daemon finishes the batch in hand. Where a log or a store that does not answer keeps it from that, it
+ends `END_SECONDS` later as it stands: everything that it does may be cut off and is done again (`worker`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
@@ -39,6 +42,8 @@ LAST_POLL: Final = 0.05
 #: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
 RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
+#: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
+END_SECONDS: Final = 6
 
 
 def make_worker(
@@ -120,7 +125,7 @@ class Orphan(threading.Thread):
 def serve(config: Config, redis_url: str, number: int = 0) -> bool:
     """Run one worker process, which is the so manyth: startup, main loop, shutdown. False as of `run`."""
     report, asked = Report(), StopFlag()
-    with _on_signal(asked.set), Services(config, redis_url) as services, services.again() as beating:
+    with _on_signal(asked, END_SECONDS), Services(config, redis_url) as services, services.again() as beating:
         if not _insist_on_store(services, asked):
             return True
         if config.metrics_port:
@@ -179,7 +184,7 @@ def supervise(config: Config, redis_url: str) -> None:
         process.start()
         return process
 
-    with _on_signal(asked.set):
+    with _on_signal(asked):
         processes = [start(number) for number in range(config.workers)]
         while not asked.wait(RESTART_PAUSE):
             for n, process in enumerate(processes):
@@ -226,14 +231,29 @@ def configure_logging(config: Config) -> None:
 
 
 @contextmanager
-def _on_signal(stop: Callable[[], None]) -> Iterator[None]:
-    """Call ``stop`` on SIGTERM and SIGINT, as long as this lasts; only in a main thread."""
+def _on_signal(stopping: StopFlag, seconds: int = 0) -> Iterator[None]:
+    """Set the flag on SIGTERM and SIGINT; end the process where this lasts so many seconds longer (0: as it likes).
+
+    Only in a main thread.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, lambda *_: stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def asked(*_: Any) -> None:
+        if not stopping.is_set():
+            signal.alarm(seconds)
+        stopping.set()
+
+    def too_long(*_: Any) -> None:
+        log.warning("stopping takes longer than %d s: ended as it stands, what was in hand comes again", seconds)
+        end_at_once()
+
+    handlers = {signal.SIGTERM: asked, signal.SIGINT: asked, signal.SIGALRM: too_long}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
+        signal.alarm(0)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
+from clusterd.daemon import END_SECONDS
 from clusterd.services import open_services, publish_sketches
 from clusterd_crawler.errors import Unreachable
 
@@ -75,3 +77,28 @@ def test_a_broker_that_starts_late_and_dies_in_between_is_waited_for(
         wait_until_done(services)
         assert partition(services.index) == expected(crawl)
         until(lambda: [one["state"] for one in health.daemons(services.redis, prefix)] == ["running"])
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
+def test_a_daemon_whose_broker_is_frozen_ends_within_seconds_and_loses_nothing(
+    own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    crawl = made_up_crawl(600, seed=33)
+    settings = {"redis": redis_url, "redis_prefix": prefix, "kafka": own_broker.bootstrap, "session_timeout": "2"}
+    own_broker.start()
+    with daemons({**settings, "batch": "32"}, tmp_path) as group, open_services(group.config()) as services:
+        process = group.start()
+        until(services.daemon_alive, say=group.said())
+        publish_sketches(services, crawl)
+        until(lambda: services.index.counts()["documents"] > 30, say=group.said())
+        own_broker.signal(signal.SIGSTOP)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert time.monotonic() - asked < END_SECONDS + 4, group.said()
+        own_broker.signal(signal.SIGCONT)
+        group.start()
+        wait_until_done(services)
+        assert partition(services.index) == expected(crawl)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from clusterd.clusters.redis_home import Home
 from clusterd.clusters.redis_index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
@@ -164,8 +165,8 @@ def test_a_page_that_changes_while_it_is_posted_leaves_no_posting(redis_url: str
 def entries(url: str, prefix: str) -> tuple[int, int]:
     """Return how many postings and contents a store holds."""
     with connect(url) as client:
-        postings, contents = client.get(f"{prefix}{{0}}:pn"), client.hget(f"{prefix}{{0}}:m", "contents")
-    return int(postings or 0), int(contents)
+        postings = client.get(f"{prefix}{{0}}:pn")
+        return int(postings or 0), Home(Calls(client), prefix).counters().contents
 
 
 def entries_of(url: str, prefix: str, sketches: Sequence[Any]) -> tuple[int, int]:

@@ -7,15 +7,16 @@ has the layout, `lua/forest.lua` the linking, `lua/move.lua` and `splitting` the
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from clusterd_consumer.postings.redis_lists import TABLE
 from clusterd_consumer.redis_scripts import Calls, Library, Script
 
 LUA: Final = files("clusterd.clusters") / "lua"
-SHARED: Final = ("records", "forest", "settling")
+SHARED: Final = ("counters", "tables", "records", "forest", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
@@ -26,7 +27,11 @@ def _texts(names: Sequence[str]) -> dict[str, str]:
     return {name: (LUA / f"{name}.lua").read_text() for name in names}
 
 
-LIBRARY: Final = Library("home", [TABLE, *_texts(SHARED).values()], _texts(FUNCTIONS))
+#: Places of counters in the order of `Counters`; where those of clusters begin.
+COUNTED: Final = (0, 2, 5, 6, 13, 14)
+CLUSTERS: Final = 15
+
+LIBRARY: Final = Library("home", list(_texts(SHARED).values()), _texts(FUNCTIONS))
 REGISTER: Final = Script(LIBRARY, "register")
 LINK: Final = Script(LIBRARY, "link")
 RELINK: Final = Script(LIBRARY, "relink")
@@ -46,6 +51,20 @@ ADD_POLICY: Final = Script(LIBRARY, "add_policy")
 LABEL: Final = Script(LIBRARY, "label")
 
 
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the home shard counts (`lua/counters.lua`)."""
+
+    graded: int = 0
+    urls: int = 0
+    versions: int = 0
+    contents: int = 0
+    build: int = 0
+    build_to: int = 0
+    #: Of two URLs and more: by identical text, by equal sketch, under each graded policy.
+    clusters: tuple[int, ...] = (0, 0)
+
+
 class Home:
     """The scripts and keys of the home shard."""
 
@@ -63,9 +82,13 @@ class Home:
         """Run a command on a key of the home shard."""
         return self._calls.command(name, f"{self.base}:{key}", *arguments)
 
-    def counters(self, *names: str) -> list[int]:
-        """Return counters, 0 where there is none."""
-        return [int(value or 0) for value in self.command("HMGET", "m", *names)]
+    def counters(self) -> Counters:
+        """Return what is counted."""
+        packed = self.command("GET", "i")
+        if not packed:
+            return Counters()
+        words = struct.unpack(f"<{len(packed) // 4}I", packed)
+        return Counters(*(words[place] for place in COUNTED), clusters=words[CLUSTERS:])
 
     def label(self, text: str) -> int:
         """Return the number of a crawl's or sweep's label."""

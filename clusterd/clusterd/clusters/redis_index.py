@@ -41,8 +41,8 @@ from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Hom
 from clusterd.clusters.redis_questions import Questions
 from clusterd.clusters.redis_settling import PATIENCE, Settler
 
-#: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles, tokens,
-#: profile.
+#: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
+#: tokens, profile.
 VERSION: Final = struct.Struct("<4s6s4sQQ3s3sH8s8s3s3sB")
 #: register.lua's answer begins with: URL id, node, content, flags.
 ANSWER: Final = struct.Struct("<4I")
@@ -338,11 +338,11 @@ class RedisIndex:
 
     def counts(self) -> dict[str, int]:
         """Return how much is known; ``store_bytes`` is what the Redis servers use in all."""
-        documents, versions, contents = self._home.counters("v", "versions", "contents")
+        known = self._home.counters()
         return {
-            "documents": documents,
-            "versions": versions,
-            "contents": contents,
+            "documents": known.urls,
+            "versions": known.versions,
+            "contents": known.contents,
             "settling": self._settler.waiting(),
             "store_bytes": self._calls.used_memory(),
         }

@@ -41,7 +41,7 @@ class Questions:
     def clusters(self, policies: Sequence[Policy], policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
         """Yield the clusters of a policy, largest first."""
         slot = slot_of(policies, policy)
-        last = self._home.counters("v")[0]
+        last = self._home.counters().urls
         spans = [(start, min(last, start + CHUNK - 1)) for start in range(1, last + 1, CHUNK)]
         parts = [np.frombuffer(self._home.run(STANDINGS, slot, *span), "<u4") for span in spans]
         names = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
@@ -116,7 +116,7 @@ class Questions:
     def pages(self, host: str | None) -> Iterator[Version]:
         """Yield the versions of all URLs, or of those of a host."""
         if host is None:
-            numbers = np.arange(1, self._home.counters("v")[0] + 1, dtype=np.uint32)
+            numbers = np.arange(1, self._home.counters().urls + 1, dtype=np.uint32)
         else:
             numbers = np.frombuffer(self._home.command("GET", f"h:{host}") or b"", "<u4")
         for start in range(0, len(numbers), CHUNK):

@@ -59,8 +59,8 @@ class Settler:
     def waiting(self) -> int:
         """Return how many ghosts, searches, moves and unbuilt stretches wait."""
         moving = self._home.command("EXISTS", "mv") or self._home.command("EXISTS", "rl")
-        build, to = self._home.counters("build", "buildto")
-        unbuilt = -(-max(0, to - build + 1) // BUILT) if build else 0
+        known = self._home.counters()
+        unbuilt = -(-max(0, known.build_to - known.build + 1) // BUILT) if known.build else 0
         return int(self._home.command("LLEN", "g") + self._home.command("LLEN", "tasks") + moving + unbuilt)
 
     def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
@@ -140,11 +140,12 @@ class Settler:
 
     def _build(self, policies: Sequence[Policy]) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""
-        start, to = self._home.counters("build", "buildto")
+        known = self._home.counters()
+        start, to = known.build, known.build_to
         if not start or start > to:
             return False
         graded = [policy for policy in policies if not policy.identical]
-        if len(graded) != self._home.counters("graded")[0]:
+        if len(graded) != known.graded:
             return False  # a policy was added a moment ago: the next call knows it
         found = self._home.run(CONTENTS, start, min(to, start + BUILT - 1))
         profiles = dict(struct.iter_unpack("<IB", found))

@@ -1,10 +1,10 @@
 -- add_policy(BASE; name, policy, graded) → all policies as they were given, in order
 --
--- KEYS[1] BASE   the home shard;  BASE:policies list of policies;  BASE:m graded, build, buildto
+-- KEYS[1] BASE   the home shard;  BASE:policies list of policies;  BASE:i counters
 -- ARGV    name; the policy as JSON; 1 where it is decided by a verdict, 0 by identical text
 --
 -- A graded policy gets the next slot, of which there are 16 (an edge has as many bits): the seventeenth is not added.
--- Contents that are there already are to be looked up again: nodes `build` to `buildto`. Each is a cluster of its own first.
+-- Contents that are there already are to be looked up again: nodes BUILD to BUILD_TO. Each is a cluster of its own first.
 define('add_policy', function(ARGV)
   local known = call('LRANGE', BASE .. ':policies', 0, -1)
   for _, policy in ipairs(known) do
@@ -12,10 +12,10 @@ define('add_policy', function(ARGV)
   end
   if ARGV[3] == '1' then
     if begin() == 16 then return known end
+    counters[CLUSTERS + 3 + graded] = counters[CLUSTERS + 2]
+    counters[BUILD], counters[BUILD_TO] = 1, counters[N]
     count(GRADED, 1)
-    clusters[graded + 3], clustered = clusters[2], true
     write_counters()
-    call('HSET', BASE .. ':m', 'build', 1, 'buildto', counters[N])
   end
   call('RPUSH', BASE .. ':policies', ARGV[2])
   return call('LRANGE', BASE .. ':policies', 0, -1)

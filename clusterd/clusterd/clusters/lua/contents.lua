@@ -7,5 +7,5 @@ define('contents', function(ARGV)
     local n = get(NODES, id)
     if n[REP] == id and not has(n, DEPARTED) then reply[#reply + 1] = pack('<I4B', id, n[PROFILE]) end
   end
-  return table.concat(reply)
+  return concat(reply)
 end)

@@ -14,7 +14,8 @@
 define('dismiss', function(ARGV)
   if not held(ARGV[1]) then return -1 end
   begin()
-  local texts, sketches = open('t'), open('c')
+  open(TEXTS)
+  open(SKETCHES)
   local done, leaving, groups, stay = 0, {}, {}, {}
 
   -- Whether a pending ghost is waited for; noted when it first was.
@@ -84,10 +85,10 @@ define('dismiss', function(ARGV)
     local text = get(NODES, ghost)[TNEXT]
     while text ~= 0 do
       local following = get(NODES, text)[TNEXT]
-      if get(NODES, text)[REFS] == 0 then free_text(texts, text) end
+      if get(NODES, text)[REFS] == 0 then free_text(text) end
       text = following
     end
-    free_content(sketches, ghost)
+    free_content(ghost)
   end
 
   for p = 0, graded - 1 do groups[p], stay[p] = {}, {} end
@@ -118,8 +119,6 @@ define('dismiss', function(ARGV)
     call('RPUSH', BASE .. ':g', text)
     if not awaited(floor(entry / 256)) then done = done + 1 end
   end
-  flush()
-  close(texts)
-  close(sketches)
+  finish()
   return done
 end)

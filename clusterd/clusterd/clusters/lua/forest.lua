@@ -23,20 +23,23 @@ local places, places_dirty, edges_of, edges_dirty
 -- Begin a call that looks at clusters. Returns the number of graded policies.
 local function begin()
   read_counters()
-  graded = counters[GRADED]
-  place_layout, place_zeros = '<' .. rep('I4I4I4', graded), rep('\0', 12 * graded)
+  if graded ~= counters[GRADED] then
+    graded = counters[GRADED]
+    place_layout, place_zeros = '<' .. rep('I4I4I4', graded), rep('\0', 12 * graded)
+  end
+  for at = 1, #tables do tables[at].used = false end
   places, places_dirty, edges_of, edges_dirty = {}, {}, {}, {}
   return graded
 end
 
 local function places_key(content)
-  return BASE .. ':r:' .. format('%d', floor(content / PER))
+  return BASE .. ':r:' .. whole(floor(content / PER))
 end
 
 local function place_of(content)
   local c = places[content]
   if c then return c end
-  local bytes = has(get(NODES, content), JOINED) and call('HGET', places_key(content), content % PER) or ''
+  local bytes = has(get(NODES, content), JOINED) and call('HGET', places_key(content), whole(content % PER)) or ''
   if #bytes < #place_zeros then bytes = bytes .. sub(place_zeros, #bytes + 1) end
   c = {unpack4(place_layout, bytes)}
   places[content] = c
@@ -49,13 +52,13 @@ local function edit_place(content)
 end
 
 local function edges_key(content)
-  return BASE .. ':a:' .. format('%d', floor(content / 16))
+  return BASE .. ':a:' .. whole(floor(content / 16))
 end
 
 local function edges(content)
   local bytes = edges_of[content]
   if not bytes then
-    bytes = has(get(NODES, content), JOINED) and call('HGET', edges_key(content), content % 16) or ''
+    bytes = has(get(NODES, content), JOINED) and call('HGET', edges_key(content), whole(content % 16)) or ''
     edges_of[content] = bytes
   end
   return bytes
@@ -71,14 +74,14 @@ local function write_hashes(dirty, key, per, value)
   for content in pairs(dirty) do
     local name, bytes = key(content), value(content)
     if bytes == '' then
-      call('HDEL', name, content % per)
+      call('HDEL', name, whole(content % per))
     else
       local of = changed[name]
       if not of then
         of = {}
         changed[name] = of
       end
-      of[#of + 1] = content % per
+      of[#of + 1] = whole(content % per)
       of[#of + 1] = bytes
     end
   end
@@ -94,12 +97,21 @@ local function packed_edges(content)
   return edges_of[content]
 end
 
--- Write all that the call has changed.
+-- Write all that the call has changed of records; `finish` writes the rest.
 local function flush()
-  for at = 1, #stores do write_store(stores[at]) end
+  for at = 1, #stores do
+    if stores[at].used then write_store(stores[at]) end
+  end
   if next(places_dirty) then write_hashes(places_dirty, places_key, PER, packed_place) end
   if next(edges_dirty) then write_hashes(edges_dirty, edges_key, 16, packed_edges) end
   write_urls()
+end
+
+local function finish()
+  flush()
+  for at = 1, #tables do
+    if tables[at].used then close(tables[at]) end
+  end
   write_counters()
 end
 

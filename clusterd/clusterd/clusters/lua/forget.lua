@@ -5,7 +5,8 @@
 --         looks: how many versions are looked at in this call; offset: bytes of the first URL's that were looked at before
 define('forget', function(ARGV)
   begin()
-  local texts, sketches = open('t'), open('c')
+  open(TEXTS)
+  open(SKETCHES)
   local gone, looks, offset = 0, tonumber(ARGV[2]), tonumber(ARGV[3])
 
   local function release(node)
@@ -14,8 +15,8 @@ define('forget', function(ARGV)
     local content = n[REP]
     local c = edit(NODES, content)
     c[CREFS] = c[CREFS] - 1
-    if n[REFS] == 0 then free_text(texts, node) end
-    free_content(sketches, content)
+    if n[REFS] == 0 then free_text(node) end
+    free_content(content)
   end
 
   -- Look at the next versions of a URL; returns the offset of those that are left, nil where there are none.
@@ -51,8 +52,6 @@ define('forget', function(ARGV)
     done, offset, rest = done + 1, 0, 0
   end
   count(VERSIONS, -gone)
-  flush()
-  close(texts)
-  close(sketches)
+  finish()
   return {gone, done, rest}
 end)

@@ -35,7 +35,7 @@ define('link', function(ARGV)
     reply[#reply + 1] = get(PAGES, u)[NODE] == node and places_of_page(node) or ''
     reply[#reply + 1] = concat(both)
   end
-  flush()
+  finish()
   if posted ~= '' then
     local done = {unpack4('<' .. rep('I4', #posted / 4), posted)}
     call('SREM', BASE .. ':w', unpack(done, 1, #done - 1))

@@ -8,8 +8,8 @@
 define('members', function(ARGV)
   local p, limit = tonumber(ARGV[1]), tonumber(ARGV[6])
   begin()
-  local URLS = open('u')
-  local asked = page_by_hash(URLS, ARGV[2])
+  open(URLS)
+  local asked = page_by_hash(ARGV[2])
   if not asked then return {} end
   local own = get(PAGES, asked)[NODE]
   local home = get(NODES, own)[REP]
@@ -52,6 +52,6 @@ define('members', function(ARGV)
       end
     end
   end
-  flush()
+  finish()
   return {name, finished and 0 or content, text, page, concat(out)}
 end)

@@ -38,7 +38,7 @@ define('move', function(ARGV)
     local stop = math.min(#moving, 1 + 4 * limit)
     for at = 2, stop, 4 do move(p, element, u4(moving, at), first) end
     looked = looked .. sub(moving, 2, stop)
-    flush()
+    finish()
     call('SET', BASE .. ':rl', looked)
     if stop >= #moving then
       call('DEL', BASE .. ':mv')
@@ -60,7 +60,7 @@ define('move', function(ARGV)
       if joins(bits, p) then join(p, content, other) end
     end
   end
-  flush()
+  finish()
   if stop >= #looked then
     call('DEL', BASE .. ':rl')
     return 0

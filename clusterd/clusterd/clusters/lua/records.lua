@@ -3,11 +3,9 @@
 --   BASE:n:<id / 128>   node: a text, and in the node that represents a content also the content (NODES below)
 --   BASE:v:<id / 128>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
---   BASE:s:<id / 12>    URLs, packed (table.lua)
---   BASE:c, BASE:u, BASE:t   tables (table.lua): sketch identity → content, URL hash → URL id, and text → node for those
---                            texts that are not the first of their content
---   BASE:m              hash of counters: those named below; k: clusters of two URLs and more, packed, 4 bytes each: by
---                       identical text, by equal sketch, under each graded policy; and what the tables count
+--   BASE:s:<id / 12>    URLs, packed: id mod 12 (1 byte), length (4), bytes; in order
+--   BASE:c, BASE:u, BASE:t   tables (tables.lua)
+--   BASE:m              counters (counters.lua)
 --   BASE:w              set of pending contents: registered, not linked yet
 --   BASE:wt             hash: pending content that departed → when (seconds) it was first to be dismissed
 --   BASE:x              set of URL ids with superseded versions
@@ -20,13 +18,13 @@
 -- block: Redis then allocates it once and exactly.
 
 local PER = 128
-local rep, concat = string.rep, table.concat
 local ZERO = rep('\0', 8)
 local stores = {}
 
 local function store(name, layout, fields)
-  local s = {name = name, layout = layout, size = struct.size(layout), fields = fields}
+  local s = {name = name, layout = layout, size = struct.size(layout), fields = fields, from = {}, to = {}}
   s.zeros = rep('\0', s.size)
+  for at = 0, PER - 1 do s.from[at], s.to[at] = whole(at * s.size), whole(at * s.size + s.size - 1) end
   stores[#stores + 1] = s
   return s
 end
@@ -40,23 +38,23 @@ local function get(s, id)
   if record then return record end
   local bytes = s.made[id]
   if not bytes then
-    local from = id % PER * s.size
-    bytes = call('GETRANGE', key_of(s, id), from, from + s.size - 1)
+    local at = id % PER
+    bytes = call('GETRANGE', key_of(s, id), s.from[at], s.to[at])
     if bytes == '' then bytes = s.zeros end
   end
   record = {unpack4(s.layout, bytes)}
-  s.cache[id] = record
+  s.cache[id], s.used = record, true
   return record
 end
 
 local function edit(s, id)
-  s.dirty[id] = true
+  s.dirty[id], s.used = true, true
   return get(s, id)
 end
 
 -- A record that was never there, packed, with the next id: nothing is read.
 local function make(s, id, bytes)
-  s.made[id] = bytes
+  s.made[id], s.used = bytes, true
   s.first, s.last = s.first or id, id
 end
 
@@ -65,7 +63,7 @@ local function set_field(s, id, field, value)
   if s.cache[id] or s.made[id] then
     edit(s, id)[field] = value
   else
-    call('SETRANGE', key_of(s, id), id % PER * s.size + 4 * (field - 1), pack('<I4', value))
+    call('SETRANGE', key_of(s, id), whole(id % PER * s.size + 4 * (field - 1)), pack('<I4', value))
   end
 end
 
@@ -81,7 +79,7 @@ local function write_made(s)
       local before = from == 1 and s.zeros or ''
       call('SET', key_of(s, from), before .. concat(parts) .. rep(s.zeros, PER - 1 - stop % PER))
     else
-      call('SETRANGE', key_of(s, from), from % PER * s.size, concat(parts))
+      call('SETRANGE', key_of(s, from), s.from[from % PER], concat(parts))
     end
     from = stop + 1
   end
@@ -93,50 +91,10 @@ local function write_store(s)
     if s.made[id] then
       s.made[id] = bytes
     else
-      call('SETRANGE', key_of(s, id), id % PER * s.size, bytes)
+      call('SETRANGE', key_of(s, id), s.from[id % PER], bytes)
     end
   end
   write_made(s)
-end
-
--- Counters of BASE:m: graded policies; nodes, URLs and elements (the last ids given); the first free element; how many
--- versions and contents there are. Read once a call and written with the records.
-local COUNTERS = {'graded', 'n', 'v', 'e', 'ef', 'versions', 'contents'}
-local GRADED, N, V, E, FREE, VERSIONS, CONTENTS = 1, 2, 3, 4, 5, 6, 7
-local counters, counted, clusters, clustered
-
-local function read_counters()
-  local m = call('HMGET', BASE .. ':m', 'graded', 'n', 'v', 'e', 'ef', 'versions', 'contents', 'k')
-  counters, counted, clustered = {}, {}, false
-  for at = 1, #COUNTERS do counters[at] = tonumber(m[at]) or 0 end
-  local packed = m[8] or ''
-  clusters = {unpack4('<' .. rep('I4', #packed / 4), packed)}
-  for at = 1, counters[GRADED] + 2 do clusters[at] = at <= #packed / 4 and clusters[at] or 0 end
-end
-
-local function count(name, by)
-  counters[name], counted[name] = counters[name] + by, true
-  return counters[name]
-end
-
--- Note that something of so many URLs has another number of them now: 1 identical texts, 2 contents, 3 … policies.
-local function recount(kind, before, after)
-  if (before > 1) ~= (after > 1) then
-    clusters[kind], clustered = clusters[kind] + (after > 1 and 1 or -1), true
-  end
-end
-
-local function write_counters()
-  local changed = {}
-  for name in pairs(counted) do
-    changed[#changed + 1] = COUNTERS[name]
-    changed[#changed + 1] = counters[name]
-  end
-  if clustered then
-    changed[#changed + 1] = 'k'
-    changed[#changed + 1] = pack('<' .. rep('I4', counters[GRADED] + 2), unpack(clusters, 1, counters[GRADED] + 2))
-  end
-  if #changed > 0 then call('HSET', BASE .. ':m', unpack(changed)) end
 end
 
 -- NODES. A text: its content (a node id), the first of the URLs that show it, how many do, versions that refer to it. In
@@ -157,31 +115,50 @@ local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3,
 local OLD = '<I4c6c8c8I3I3I2'
 local OLD_SIZE = struct.size(OLD)
 
--- URLs that this call adds: id → URL; the rest as they are stored.
-local strings, new_urls, first_url, last_url
+-- URLs. Many small keys would cost more than half as much again; a block that nobody adds to is of the size that it needs.
+local PACK = 12
+local url_blocks, read_urls, new_urls, first_url, last_url
 
 local function keep_url(id, url)
   new_urls[id] = url
   first_url, last_url = first_url or id, id
 end
 
+local function url_block(block)
+  local bytes, key = read_urls[block], url_blocks .. whole(block)
+  if not bytes then
+    bytes = call('GET', key) or ''
+    read_urls[block] = bytes
+  end
+  return bytes, key
+end
+
 local function write_urls()
   local id = first_url
   while id and id <= last_url do
     local block = floor(id / PACK)
-    local parts = {id % PACK > 0 and block_bytes(strings, block) or ''}
+    local parts, key = {''}, nil
+    if id % PACK > 0 then parts[1], key = url_block(block) else key = url_blocks .. whole(block) end
     for one = id, math.min(last_url, block * PACK + PACK - 1) do
       local url = new_urls[one]
       parts[#parts + 1] = pack('<BI4', one % PACK, #url)
       parts[#parts + 1] = url
     end
-    call('SET', strings.key .. block, concat(parts))
+    call('SET', key, concat(parts))
     id = (block + 1) * PACK
   end
 end
 
 local function url_of(id)
-  return new_urls[id] or value_of(strings, id)
+  local url = new_urls[id]
+  if url then return url end
+  local bytes, at, wanted = url_block(floor(id / PACK)), 1, id % PACK
+  while at < #bytes do
+    local stop = at + 5 + u4(bytes, at + 1)
+    if byte(bytes, at) == wanted then return sub(bytes, at + 5, stop - 1) end
+    at = stop
+  end
+  return ''
 end
 
 local function has(record, flag)
@@ -198,9 +175,9 @@ local function order(at, node)
   return at .. (n[SHINGLES] == 0 and ZERO or n[TEXT])
 end
 
-local function page_by_hash(t, uhash)
+local function page_by_hash(uhash)
   local tail = sub(uhash, 5, 8)
-  for _, id in ipairs(under(t, sub(uhash, 1, 4))) do
+  for _, id in ipairs(under(URLS, sub(uhash, 1, 4))) do
     local page = u4(id, 1)
     if get(PAGES, page)[UHASH] == tail then return page end
   end
@@ -218,10 +195,21 @@ local function shown_by(content, except)
   return 0
 end
 
+local based
+
+local function rebase()
+  based = BASE
+  local prefix = string.gsub(BASE, '%%', '%%%%') .. ':'
+  for at = 1, #stores do stores[at].format = prefix .. stores[at].name .. ':%d' end
+  for at = 1, #tables do tables[at].format = prefix .. tables[at].name .. ':%d' end
+  url_blocks = BASE .. ':s:'
+end
+
 resets[#resets + 1] = function()
+  if based ~= BASE then rebase() end
   for at = 1, #stores do
     local s = stores[at]
-    s.format, s.cache, s.dirty, s.made, s.first = string.gsub(BASE, '%%', '%%%%') .. ':' .. s.name .. ':%d', {}, {}, {}, nil
+    if s.used ~= false then s.cache, s.dirty, s.made, s.first, s.used = {}, {}, {}, nil, false end
   end
-  strings, new_urls, first_url = packs('s'), {}, nil
+  new_urls, read_urls, first_url = {}, {}, nil
 end

@@ -22,11 +22,10 @@
 local ONES = pack('<I4I4I4I4', 1, 1, 1, 1)
 local DETAILS = '<c6c4c8c8I3I3I2c8c8I3I3B'
 -- Of one call.
-local TEXTS, SKETCHES, URLS, hosts, to_post, posts
+local hosts, to_post, posts
 
 local function texts()
-  TEXTS = TEXTS or open('t')
-  return TEXTS
+  return TEXTS.used and TEXTS or open(TEXTS)
 end
 
 local function parse(packed)
@@ -38,7 +37,7 @@ local function parse(packed)
 end
 
 local function pending(content)
-  return to_post[content] or call('SISMEMBER', BASE .. ':w', content) == 1
+  return to_post[content] or call('SISMEMBER', BASE .. ':w', whole(content)) == 1
 end
 
 -- The content of a sketch, nil where it is not known; one that departed serves late versions only.
@@ -107,7 +106,7 @@ local function depart(u, node, staying)
   local c = edit(NODES, n[REP])
   if c[CLIVE] == 0 and n[REP] ~= staying then
     set(c, DEPARTED, true)
-    call('RPUSH', BASE .. ':g', n[REP] * 256 + (to_post[n[REP]] and 0 or c[PROFILE]))
+    call('RPUSH', BASE .. ':g', format('%.0f', n[REP] * 256 + (to_post[n[REP]] and 0 or c[PROFILE])))
   end
 end
 
@@ -120,13 +119,13 @@ local function refer(node)
 end
 
 local function supersede(u, record)
-  call('APPEND', BASE .. ':o:' .. u, record)
-  call('SADD', BASE .. ':x', u)
+  call('APPEND', BASE .. ':o:' .. whole(u), record)
+  call('SADD', BASE .. ':x', whole(u))
 end
 
 -- The node of a superseded version that is known already, nil where it is not.
 local function known_old(u, v)
-  local bytes = call('GET', BASE .. ':o:' .. u) or ''
+  local bytes = call('GET', BASE .. ':o:' .. whole(u)) or ''
   local at = find(bytes, v.at, 1, true)
   while at do
     if at % OLD_SIZE == 5 then
@@ -248,22 +247,20 @@ local function store_departed(reply)
 end
 
 local function write()
-  flush()
-  if TEXTS then close(TEXTS) end
-  close(SKETCHES)
-  close(URLS)
+  finish()
   local made = {}
-  for content in pairs(to_post) do made[#made + 1] = content end
+  for content in pairs(to_post) do made[#made + 1] = whole(content) end
   if #made > 0 then call('SADD', BASE .. ':w', unpack(made)) end
   for host, ids in pairs(hosts) do
     call('APPEND', BASE .. ':h:' .. host, concat(ids))
-    call('HINCRBY', BASE .. ':hosts', host, #ids)
+    call('HINCRBY', BASE .. ':hosts', host, whole(#ids))
   end
 end
 
 define('register', function(ARGV)
   if begin() ~= tonumber(ARGV[1]) then return {graded} end
-  TEXTS, SKETCHES, URLS = nil, open('c'), open('u')
+  open(SKETCHES)
+  open(URLS)
   hosts, to_post, posts = {}, {}, {}
   local sketch_bucket, url_bucket = prefetch(SKETCHES, ARGV[3]), prefetch(URLS, ARGV[2])
   local sketch_cache, url_cache = SKETCHES.cache, URLS.cache
@@ -273,7 +270,7 @@ define('register', function(ARGV)
     local packed, known_page, known_content = ARGV[at], nil, nil
     local url_head, sketch_head, ub, sb = sub(packed, 2, 4), sub(packed, 40, 42), url_bucket[i], sketch_bucket[i]
     if find(url_cache[ub], url_head, 1, true) then
-      known_page = page_by_hash(URLS, sub(packed, 1, 4) .. sub(packed, 11, 14))
+      known_page = page_by_hash(sub(packed, 1, 4) .. sub(packed, 11, 14))
     end
     if known_page then
       reply[i + 1] = known_url(i, known_page, parse(packed))

@@ -5,11 +5,11 @@
 define('relink', function(ARGV)
   if begin() ~= tonumber(ARGV[1]) then return graded end
   local ignored = {}
-  call('HSET', BASE .. ':m', 'build', ARGV[2])
+  count(BUILD, tonumber(ARGV[2]) - counters[BUILD])
   for i = 3, #ARGV, 2 do
     local content = tonumber(ARGV[i])
     if not has(get(NODES, content), DEPARTED) then link(content, ARGV[i + 1], ignored) end
   end
-  flush()
+  finish()
   return graded
 end)

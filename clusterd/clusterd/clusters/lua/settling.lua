@@ -26,20 +26,20 @@ local function unlist(t, hash, id)
 end
 
 -- Free a text that no version shows, unless it is the content's own node.
-local function free_text(texts, id)
+local function free_text(id)
   local n = get(NODES, id)
   if n[REP] == id then return end
   set_field(NODES, n[TPREV], TNEXT, n[TNEXT])
   if n[TNEXT] ~= 0 then set_field(NODES, n[TNEXT], TPREV, n[TPREV]) end
-  unlist(texts, sub(n[TEXT], 1, 4), id)
+  unlist(TEXTS, sub(n[TEXT], 1, 4), id)
   free(id)
 end
 
 -- Free a content that no version shows and that is out of the graph.
-local function free_content(sketches, id)
+local function free_content(id)
   local n = get(NODES, id)
   if n[CREFS] > 0 or not has(n, DISMISSED) or call('SISMEMBER', BASE .. ':w', id) == 1 then return end
-  unlist(sketches, sub(n[SKEY], 1, 4), id)
+  unlist(SKETCHES, sub(n[SKEY], 1, 4), id)
   free(id)
   call('RPUSH', BASE .. ':trash', id)
   count(CONTENTS, -1)

@@ -20,6 +20,6 @@ define('shown', function(ARGV)
     reply[#reply + 1] = graded > 0 and pack('<I4I4', standing(0, content)) or ''
     reply[#reply + 1] = concat(out)
   end
-  flush()
+  finish()
   return reply
 end)

@@ -14,6 +14,6 @@ define('standings', function(ARGV)
     end
     reply[#reply + 1] = pack('<I4', name)
   end
-  flush()
+  finish()
   return concat(reply)
 end)

@@ -5,7 +5,8 @@
 -- a version, 49 bytes: content, fetch time (6, big-endian), text, bytes, words, crawl, sweep, status, shingles, tokens, profile
 define('versions', function(ARGV)
   local reply = {}
-  local URLS = open('u')
+  read_counters()
+  open(URLS)
 
   local function add(out, node, at, content, bag, crawl, sweep, status)
     local n = get(NODES, node)
@@ -15,7 +16,7 @@ define('versions', function(ARGV)
 
   local width = ARGV[1] == 'id' and 4 or 8
   for at = 1, #ARGV[2], width do
-    local u = width == 4 and u4(ARGV[2], at) or page_by_hash(URLS, sub(ARGV[2], at, at + 7))
+    local u = width == 4 and u4(ARGV[2], at) or page_by_hash(sub(ARGV[2], at, at + 7))
     local page, out = u and get(PAGES, u), {}
     if page and page[NODE] ~= 0 then
       local old = call('GET', BASE .. ':o:' .. u) or ''
@@ -25,7 +26,7 @@ define('versions', function(ARGV)
     else
       reply[#reply + 1] = ''
     end
-    reply[#reply + 1] = table.concat(out)
+    reply[#reply + 1] = concat(out)
   end
   return reply
 end)

@@ -88,7 +88,8 @@ class Home:
         if not packed:
             return Counters()
         words = struct.unpack(f"<{len(packed) // 4}I", packed)
-        return Counters(*(words[place] for place in COUNTED), clusters=words[CLUSTERS:])
+        graded, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
+        return Counters(graded, urls, versions, contents, build, build_to, words[CLUSTERS:])
 
     def label(self, text: str) -> int:
         """Return the number of a crawl's or sweep's label."""

@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 export UV_PYTHON_DOWNLOADS = never
 
-.PHONY: setup demo test lint bench lock clean
+.PHONY: setup demo test lint bench live-sites lock clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.stamp  ## the environment: pinned dependencies, the packages in place, the compiled core
 
-$(VENV)/.stamp: requirements.lock pyproject.toml crawler/build_core.py $(wildcard crawler/clusterd_crawler/*.c consumer/clusterd_consumer/*.c)
+$(VENV)/.stamp: requirements.lock pyproject.toml crawler/build_core.py $(wildcard crawler/clusterd_crawler/*.c crawler/clusterd_crawler/core/*.h consumer/clusterd_consumer/*.c)
 	deploy/setup.sh $(PYTHON) $(VENV)
 	@touch $@
 
@@ -27,6 +27,10 @@ lint: setup  ## format, style, types, one-way imports
 
 bench: setup  ## the peers and clusterd in the same run: .bench/results.json
 	$(BIN)/python -m benchmarks
+
+live-sites: setup  ## real web applications from Debian's packages, crawled with clusterd and without
+	benchmarks/live_sites/install.sh
+	$(BIN)/python -m benchmarks live_sites
 
 lock: $(VENV)/.stamp  ## pin every dependency again
 	$(VENV)/../.tools/bin/uv pip compile -q --universal --generate-hashes --all-extras --group dev --group bench pyproject.toml -o requirements.lock

@@ -25,11 +25,11 @@ $conf['disableactions'] = 'register';
 
 
 @contextmanager
-def dokuwiki(folder: Path) -> Iterator[str]:
+def dokuwiki(folder: Path, pages: int = PAGES) -> Iterator[str]:
     """Serve the wiki; yield the start page's URL."""
     root = folder / "wiki"
     shutil.copytree(PROGRAM, root, symlinks=False, ignore_dangling_symlinks=True)
-    _configure(folder, root)
+    _configure(folder, root, pages)
     port = free_port()
     command = ["php", "-S", f"127.0.0.1:{port}", "-t", str(root)]
     with running(command, folder / "php.log", os.environ | {"PHP_CLI_SERVER_WORKERS": "2"}):
@@ -37,7 +37,7 @@ def dokuwiki(folder: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/doku.php"
 
 
-def _configure(folder: Path, root: Path) -> None:
+def _configure(folder: Path, root: Path, pages: int) -> None:
     data = folder / "data"
     for part in (
         "pages",
@@ -60,13 +60,13 @@ def _configure(folder: Path, root: Path) -> None:
     (conf / "users.auth.php").write_text("# <?php exit()?>\n", encoding="utf-8")
     (root / "inc" / "preload.php").unlink(missing_ok=True)
     (root / "inc" / "preload.php").write_text(f"<?php define('DOKU_CONF', '{conf}/');\n", encoding="utf-8")
-    _write_pages(data / "pages")
+    _write_pages(data / "pages", pages)
 
 
-def _write_pages(pages: Path) -> None:
+def _write_pages(pages: Path, count: int) -> None:
     chance = random.Random(11)
     words = [f"term{n}" for n in range(400)]
-    names = [f"{NAMESPACES[n % 3]}:p{n:03}" for n in range(PAGES)]
+    names = [f"{NAMESPACES[n % 3]}:p{n:03}" for n in range(count)]
     for name in names:
         path = pages / (name.replace(":", "/") + ".txt")
         path.parent.mkdir(exist_ok=True)

@@ -28,7 +28,7 @@ define('members', function(ARGV)
     local u = page ~= 0 and page or head
     while u ~= 0 and #out < limit do
       out[#out + 1] = pack('<I4', u)
-      u = get(PAGES, u)[NEXT]
+      u = get_field(PAGES, u, NEXT)
     end
     return u
   end

@@ -3,7 +3,7 @@
 --   BASE:n:<id / 128>   node: a text, and in the node that represents a content also the content (NODES below)
 --   BASE:v:<id / 128>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
---   BASE:s:<id / 12>    URLs, packed: id mod 12 (1 byte), length (4), bytes; in order
+--   BASE:s:<id / 12>    URLs, packed: where each of the twelve ends (3 bytes each, counted from byte 36), then the URLs
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:m              counters (counters.lua)
 --   BASE:w              set of pending contents: registered, not linked yet
@@ -45,6 +45,15 @@ local function get(s, id)
   record = {unpack4(s.layout, bytes)}
   s.cache[id], s.used = record, true
   return record
+end
+
+-- One number of a record; where that was not read, nothing else is.
+local function get_field(s, id, field)
+  local record = s.cache[id] or s.made[id] and get(s, id)
+  if record then return record[field] end
+  local from = id % PER * s.size + 4 * (field - 1)
+  local bytes = call('GETRANGE', key_of(s, id), whole(from), whole(from + 3))
+  return bytes == '' and 0 or u4(bytes, 1)
 end
 
 local function edit(s, id)
@@ -116,7 +125,8 @@ local OLD = '<I4c6c8c8I3I3I2'
 local OLD_SIZE = struct.size(OLD)
 
 -- URLs. Many small keys would cost more than half as much again; a block that nobody adds to is of the size that it needs.
-local PACK = 12
+local PACK, HEADER = 12, 36
+local ENDS = '<' .. rep('I3', PACK)
 local url_blocks, read_urls, new_urls, first_url, last_url
 
 local function keep_url(id, url)
@@ -136,14 +146,25 @@ end
 local function write_urls()
   local id = first_url
   while id and id <= last_url do
-    local block = floor(id / PACK)
-    local parts, key = {''}, nil
-    if id % PACK > 0 then parts[1], key = url_block(block) else key = url_blocks .. whole(block) end
-    for one = id, math.min(last_url, block * PACK + PACK - 1) do
-      local url = new_urls[one]
-      parts[#parts + 1] = pack('<BI4', one % PACK, #url)
-      parts[#parts + 1] = url
+    local block, ends, parts, key, size = floor(id / PACK), {}, {'', ''}, nil, 0
+    if id % PACK > 0 then
+      parts[2], key = url_block(block)
+      if parts[2] ~= '' then
+        ends, parts[2] = {unpack4(ENDS, parts[2])}, sub(parts[2], HEADER + 1)
+        size = #parts[2]
+      end
+    else
+      key = url_blocks .. whole(block)
     end
+    for slot = 0, PACK - 1 do
+      local url = new_urls[block * PACK + slot]
+      if url then
+        size = size + #url
+        parts[#parts + 1] = url
+      end
+      if url or not ends[slot + 1] then ends[slot + 1] = size end
+    end
+    parts[1] = pack(ENDS, unpack(ends, 1, PACK))
     call('SET', key, concat(parts))
     id = (block + 1) * PACK
   end
@@ -152,13 +173,10 @@ end
 local function url_of(id)
   local url = new_urls[id]
   if url then return url end
-  local bytes, at, wanted = url_block(floor(id / PACK)), 1, id % PACK
-  while at < #bytes do
-    local stop = at + 5 + u4(bytes, at + 1)
-    if byte(bytes, at) == wanted then return sub(bytes, at + 5, stop - 1) end
-    at = stop
-  end
-  return ''
+  local bytes, slot = url_block(floor(id / PACK)), id % PACK
+  if slot == 0 then return sub(bytes, HEADER + 1, HEADER + unpack4('<I3', bytes)) end
+  local from, to = unpack4('<I3I3', bytes, 3 * slot - 2)
+  return sub(bytes, HEADER + 1 + from, HEADER + to)
 end
 
 local function has(record, flag)
@@ -189,7 +207,8 @@ local function shown_by(content, except)
   repeat
     local n = get(NODES, node)
     if n[HEAD] ~= 0 and n[HEAD] ~= except then return n[HEAD] end
-    if n[HEAD] ~= 0 and get(PAGES, n[HEAD])[NEXT] ~= 0 then return get(PAGES, n[HEAD])[NEXT] end
+    local following = n[HEAD] ~= 0 and get_field(PAGES, n[HEAD], NEXT) or 0
+    if following ~= 0 then return following end
     node, steps = n[TNEXT], steps + 1
   until node == 0 or steps == 64
   return 0

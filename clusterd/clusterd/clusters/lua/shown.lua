@@ -13,7 +13,7 @@ define('shown', function(ARGV)
       local u = n[HEAD]
       while u ~= 0 and #out < limit do
         out[#out + 1] = pack('<I4', u)
-        u = get(PAGES, u)[NEXT]
+        u = get_field(PAGES, u, NEXT)
       end
       text = n[TNEXT]
     until text == 0 or #out >= limit

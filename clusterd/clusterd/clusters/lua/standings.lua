@@ -7,7 +7,7 @@ define('standings', function(ARGV)
   begin()
   local reply = {}
   for u = tonumber(ARGV[2]), tonumber(ARGV[3]) do
-    local name = get(PAGES, u)[NODE]
+    local name = get_field(PAGES, u, NODE)
     if p >= 0 and name ~= 0 then
       local _
       _, name = standing(p, get(NODES, name)[REP])

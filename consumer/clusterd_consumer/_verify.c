@@ -347,11 +347,19 @@ static void add_key(Text *t, const Py_buffer *prefix, uint32_t bucket) {
     add(t, "\r\n", 2);
 }
 
-/* Litwin's linear hashing: the bucket of a key among so many. */
+/* The lowest `count` bits, turned round. */
+static uint32_t reversed(uint32_t bits, int count) {
+    bits = (bits & 0x55555555u) << 1 | (bits >> 1 & 0x55555555u);
+    bits = (bits & 0x33333333u) << 2 | (bits >> 2 & 0x33333333u);
+    bits = (bits & 0x0F0F0F0Fu) << 4 | (bits >> 4 & 0x0F0F0F0Fu);
+    return __builtin_bswap32(bits) >> (32 - count);
+}
+
+/* Linear hashing: the bucket of a key among so many (at least 2). */
 static uint32_t bucket_of(uint32_t key, uint32_t buckets) {
-    uint32_t level = 1u << (bit_length(buckets) - 1);
-    uint32_t bucket = key & (2 * level - 1);
-    return bucket < buckets ? bucket : bucket - level;
+    int depth = bit_length(buckets) - 1;
+    uint32_t level = 1u << depth, bucket = key & (level - 1);
+    return reversed(bucket, depth) < buckets - level ? key & (2 * level - 1) : bucket;
 }
 
 static int by_bucket(const void *a, const void *b) {
@@ -435,7 +443,7 @@ static PyObject *plan(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "y*y*O!III", &prefix, &last, &PyList_Type, &documents, &buckets, &shard, &shards))
         return NULL;
-    Py_ssize_t count = buckets ? steps_of(documents, buckets, shard, shards, &steps) : 0;
+    Py_ssize_t count = buckets > 1 ? steps_of(documents, buckets, shard, shards, &steps) : 0;
     if (count >= 0) {
         size_t groups = 0;
         for (size_t from = 0; from < (size_t)count; from = group_end(steps, from, (size_t)count)) groups++;
@@ -462,6 +470,7 @@ static int read_bucket(const uint8_t *bytes, size_t size, const Step *step, size
         uint32_t tag = (uint32_t)bytes[at] << 8 | (uint32_t)bytes[at + 1] << 16 | (uint32_t)bytes[at + 2] << 24;
         if (tag != head) continue;
         uint32_t id = read_u4(bytes + at + 3);
+        if (!id) continue; /* withdrawn */
         entries++;
         if (id == COMMON) {
             found->size = before;

@@ -28,10 +28,11 @@ from clusterd_consumer.redis_lines import Line, Lines, Refused
 WRAPPER: Final = """#!lua name={name}
 local BASE, call, functions
 local resets = {{}}
-local function define(name, run) functions[name] = run end
 local function build()
-functions = {{}}
+local built = {{}}
+local function define(name, run) built[name] = run end
 {body}
+functions = built
 end
 local function run(name, keys, arguments)
   BASE, call = keys[1], redis.call

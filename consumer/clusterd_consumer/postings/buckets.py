@@ -6,11 +6,14 @@ Litwin 1980). Buckets are written and read by native commands, and never pass th
     plan    keys → the appending of their entries, and the reading of their buckets with the number of buckets
     find    what was read → who else is there, and which keys are **odd**: `lua/mend.lua` looks at those
 
-    bucket   entries of 7 bytes, oldest first: upper 3 bytes of the key, document (little-endian)
+    bucket   entries of 7 bytes, oldest first: upper 3 bytes of the key, document (little-endian; 0: withdrawn)
     step     16 bytes: bucket, key, document, place of the document in its batch; ascending
 
-With b buckets and L the power of two at most b, a key lies in bucket key mod 2L, or key mod L where there is no such
-bucket yet. There are never fewer than 256 buckets, so the number of a bucket tells the lowest byte of its keys.
+With b buckets and L the power of two at most b, the buckets below L are split in the order of their numbers with the
+bits turned round: a key lies in bucket key mod 2L where that order of key mod L is below b - L, else in bucket key mod
+L. So every bucket is split when the table has doubled since it was made (in Litwin's order, when it has grown twofold
+to threefold), which is as far as an APPEND makes room ahead. There are never fewer than 256 buckets, so the number of a
+bucket tells the lowest byte of its keys.
 
 The number of buckets that a client knows may be old. It is read again in the one command that reads the buckets, so a
 key that now belongs elsewhere is seen to be odd. Odd is, too, a key whose list is common (an entry with the document
@@ -43,9 +46,10 @@ Step = tuple[int, int, int, int]
 
 def bucket_of(key: int, buckets: int) -> int:
     """Return the bucket of a key among so many."""
-    level = 1 << (buckets.bit_length() - 1)
-    bucket = key % (2 * level)
-    return bucket if bucket < buckets else bucket - level
+    depth = buckets.bit_length() - 1
+    bucket = key % (1 << depth)
+    turned = int(f"{bucket:0{depth}b}"[::-1], 2)
+    return key % (2 << depth) if turned < buckets - (1 << depth) else bucket
 
 
 def plan(
@@ -84,7 +88,7 @@ def find(
     for (bucket, group), value in zip(groups, values, strict=False):
         for _, key, number, place in group:
             tag = key.to_bytes(4, "little")[1:]
-            listed = [one for head, one in ENTRY.iter_unpack(value or b"") if head == tag]
+            listed = [one for head, one in ENTRY.iter_unpack(value or b"") if head == tag and one]
             good = COMMON not in listed and (looking or (listed.count(number) == 1 and len(listed) <= bound))
             if bucket_of(key, buckets) == bucket and good:
                 others[place].update(one for one in listed if one != number)

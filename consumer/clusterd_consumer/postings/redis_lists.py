@@ -35,7 +35,7 @@ PACK: Final = 12
 #: What stands before each: its number modulo `PACK`, its length.
 ENTRY: Final = struct.Struct("<BI")
 #: Entries of a bucket (`lua/buckets.lua`); buckets by which a table may lag behind, so that a call splits many.
-LOAD: Final = 80
+LOAD: Final = 128
 LAG: Final = 16
 #: What `mend.lua` is given of an odd key: key, document, bucket.
 ODD: Final = struct.Struct("<3I")

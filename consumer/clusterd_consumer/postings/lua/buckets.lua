@@ -4,15 +4,16 @@
 --   BASE:pb, BASE:pn  number of buckets, number of entries
 --   BASE:f:<key>      a common list, latest last, 4 bytes a document; its bucket has one entry for it, document COMMON
 --
--- Splitting bucket b - L makes bucket b, so growing costs each entry about one move, and no page waits. Buckets pass
--- through a cache that lives for one call. They are SET, never appended to, so a split also brings a string back to its
--- size: APPEND doubles what it outgrows.
+-- One bucket is split at a time, so growing costs each entry about one move, and no page waits. Splitting SETs both halves,
+-- which gives each the memory of its size; APPEND then doubles that once, which lasts until the next split. So nothing else
+-- sets a bucket: what is taken out is overwritten with document 0, and goes when it is a quarter of the bucket.
+-- Buckets are read through a cache that lives for one call.
 
 local pack, unpack4, rep = struct.pack, struct.unpack, string.rep
 local floor, find, sub, byte = math.floor, string.find, string.sub, string.byte
-local FIRST, ENTRY, COMMON = 256, 7, '\255\255\255\255'
+local FIRST, ENTRY, COMMON, NOBODY = 256, 7, '\255\255\255\255', '\0\0\0\0'
 -- Entries a bucket: fewer cost more memory for keys, more cost more bytes a look.
-local LOAD = 80
+local LOAD = 128
 -- Arguments of one call at most: Lua unpacks no more than 8,000.
 local MOST = 4000
 
@@ -49,15 +50,42 @@ local function bytes_of(i)
   return cache[i]
 end
 
-local function change(i, bytes)
-  entries = entries + (#bytes - #bytes_of(i)) / ENTRY
-  cache[i], dirty[i] = bytes, true
+-- Have a bucket set anew, which changes the number of entries.
+local function change(i, bytes, by)
+  cache[i], dirty[i], entries = bytes, true, entries + by
+end
+
+-- A bucket without its dead entries, where these are many.
+local function cleared(bytes)
+  local parts, from, dead = {}, 1, 0
+  local at = find(bytes, NOBODY, 1, true)
+  while at do
+    if at % ENTRY == 4 then
+      dead, parts[#parts + 1] = dead + 1, sub(bytes, from, at - 4)
+      from, at = at + 4, at + 3
+    end
+    at = find(bytes, NOBODY, at + 1, true)
+  end
+  if dead * 4 * ENTRY < #bytes then return end
+  parts[#parts + 1] = sub(bytes, from)
+  return table.concat(parts)
+end
+
+-- The number of a bucket below `level` with its bits turned round: the order of splitting, and back.
+local function turned(i)
+  local bits, left = 0, level
+  while left > 1 do
+    bits = bits * 2 + i % 2
+    i, left = floor(i / 2), left / 2
+  end
+  return bits
 end
 
 -- The bucket of a key (4 bytes).
 local function place(key)
-  local i = u4(key, 1) % (2 * level)
-  return i < buckets and i or i - level
+  local number = u4(key, 1)
+  local i = number % level
+  return turned(i) < buckets - level and number % (2 * level) or i
 end
 
 -- Where the next entry of a key stands in a bucket, nil where there is none.
@@ -71,38 +99,62 @@ end
 local function cut(i, key, id)
   local bytes = bytes_of(i)
   local at = entry_at(bytes, sub(key, 2, 4) .. id, 1)
-  if at then change(i, sub(bytes, 1, at - 1) .. sub(bytes, at + ENTRY)) end
+  if not at then return end
+  bytes = sub(bytes, 1, at + 2) .. NOBODY .. sub(bytes, at + ENTRY)
+  local less = cleared(bytes)
+  if less or dirty[i] then
+    change(i, less or bytes, -1)
+  else
+    call('SETRANGE', name_of(i), at + 2, NOBODY)
+    cache[i], entries = bytes, entries - 1
+  end
 end
 
--- The documents under a key, in order, each once; which they are; the bucket without them; whether one was repeated.
+-- Put an entry into a bucket.
+local function put(i, key, id)
+  local entry = sub(key, 2, 4) .. id
+  if dirty[i] then
+    change(i, bytes_of(i) .. entry, 1)
+  else
+    call('APPEND', name_of(i), entry)
+    cache[i], entries = bytes_of(i) .. entry, entries + 1
+  end
+end
+
+-- The documents under a key, in order, each once; which they are; the bucket without them; whether one was repeated; how
+-- many entries that were.
 local function taken(key)
   local bytes, head = bytes_of(place(key)), sub(key, 2, 4)
-  local ids, known, rest, from, repeated = {}, {}, {}, 1, false
+  local ids, known, rest, from, repeated, count = {}, {}, {}, 1, false, 0
   local at = entry_at(bytes, head, 1)
   while at do
     local id = sub(bytes, at + 3, at + 6)
-    if known[id] then
-      repeated = true
-    else
-      known[id] = true
-      ids[#ids + 1] = id
+    if id ~= NOBODY then
+      if known[id] then
+        repeated = true
+      else
+        known[id] = true
+        ids[#ids + 1] = id
+      end
+      rest[#rest + 1] = sub(bytes, from, at - 1)
+      from, count = at + ENTRY, count + 1
     end
-    rest[#rest + 1] = sub(bytes, from, at - 1)
-    from = at + ENTRY
-    at = entry_at(bytes, head, from)
+    at = entry_at(bytes, head, at + ENTRY)
   end
   rest[#rest + 1] = sub(bytes, from)
-  return ids, known, table.concat(rest), repeated
+  return ids, known, table.concat(rest), repeated, count
 end
 
--- Split bucket b - L. An entry that was written here when the bucket was another is dropped: its writer will see.
+-- Split the next bucket. An entry that was written here when the bucket was another is dropped: its writer will see.
 local function grow()
-  local source, low, high, lows, highs = buckets - level, {}, {}, 0, 0
-  local bytes, part, own = bytes_of(source), level / 256, floor(source / 256)
+  local source, low, high, lows, highs = turned(buckets - level), {}, {}, 0, 0
+  local bytes, part, own, dropped = bytes_of(source), level / 256, floor(source / 256), 0
   for at = 1, #bytes, ENTRY do
-    local x, y, z = byte(bytes, at, at + 2)
+    local x, y, z, a, b, c, d = byte(bytes, at, at + 6)
     local upper = x + y * 256 + z * 65536
-    if upper % part == own then
+    if a + b + c + d == 0 then
+      -- dead
+    elseif upper % part == own then
       if floor(upper / part) % 2 == 1 then
         highs = highs + 1
         high[highs] = sub(bytes, at, at + ENTRY - 1)
@@ -110,11 +162,12 @@ local function grow()
         lows = lows + 1
         low[lows] = sub(bytes, at, at + ENTRY - 1)
       end
+    else
+      dropped = dropped + 1
     end
   end
-  cache[buckets] = ''
-  change(source, table.concat(low))
-  change(buckets, table.concat(high))
+  change(source, table.concat(low), -dropped)
+  change(source + level, table.concat(high), 0)
   buckets, changed_buckets = buckets + 1, true
   if buckets == 2 * level then level = buckets end
 end
@@ -122,16 +175,18 @@ end
 local function shrink()
   if buckets == level then level = level / 2 end
   buckets, changed_buckets = buckets - 1, true
-  local target, last = buckets - level, bytes_of(buckets)
-  change(buckets, '')
-  change(target, bytes_of(target) .. last)
+  local target = turned(buckets - level)
+  local last = bytes_of(target + level)
+  change(target + level, '', 0)
+  change(target, bytes_of(target) .. last, 0)
 end
 
 -- Bring the number of buckets nearer to what the entries need.
 local function fit()
   local steps = math.min(math.ceil(entries / LOAD) - buckets, 1024)
   local ahead = {}
-  for i = buckets - level, math.min(buckets - level + steps, level) - 1 do
+  for order = buckets - level, math.min(buckets - level + steps, level) - 1 do
+    local i = turned(order)
     if not cache[i] then ahead[#ahead + 1] = i end
   end
   read(ahead)
@@ -155,7 +210,7 @@ local function write()
   end
   for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end
   for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
-  if next(dirty) then call('SET', BASE .. ':pn', string.format('%d', entries)) end
+  call('SET', BASE .. ':pn', string.format('%d', entries))
   if changed_buckets then call('SET', BASE .. ':pb', buckets) end
 end
 

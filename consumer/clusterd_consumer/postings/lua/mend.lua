@@ -40,22 +40,23 @@ end
 -- Put the list of a key in order; returns what it proposes to each of `mine`.
 local function mend(key, mine, bound, latest)
   local i, head = place(key), sub(key, 2, 4)
-  local ids, known, rest, repeated = taken(key)
+  local ids, known, rest, repeated, count = taken(key)
   if not known[COMMON] then
     for at = 1, #mine do
       if not known[mine[at]] then
-        known[mine[at]], repeated = true, true
-        ids[#ids + 1] = mine[at]
+        put(i, key, mine[at])
+        known[mine[at]], ids[#ids + 1] = true, mine[at]
+        count = count + 1
       end
     end
     if #ids <= bound then
       local packed, proposed = table.concat(ids), {}
       for at = 1, #mine do proposed[mine[at]] = packed end
-      if repeated then change(i, rest .. head .. table.concat(ids, head)) end
+      if repeated then change(i, rest .. head .. table.concat(ids, head), #ids - count) end
       return proposed
     end
   end
-  change(i, rest .. head .. COMMON)
+  if count > 1 or not known[COMMON] then change(i, rest .. head .. COMMON, 1 - count) end
   return common_list(key, ids, mine, bound, latest)
 end
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from clusterd_consumer.redis_scripts import Calls, Library, Script
+from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
 
 LUA: Final = files("clusterd.clusters") / "lua"
 SHARED: Final = ("counters", "tables", "records", "forest", "settling")
@@ -65,6 +65,15 @@ class Counters:
     clusters: tuple[int, ...] = (0, 0)
 
 
+def counted(packed: bytes | None) -> Counters:
+    """Return what lua/counters.lua keeps, packed."""
+    if not packed:
+        return Counters()
+    words = struct.unpack(f"<{len(packed) // 4}I", packed)
+    graded, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
+    return Counters(graded, urls, versions, contents, build, build_to, words[CLUSTERS:])
+
+
 class Home:
     """The scripts and keys of the home shard."""
 
@@ -82,14 +91,21 @@ class Home:
         """Run a command on a key of the home shard."""
         return self._calls.command(name, f"{self.base}:{key}", *arguments)
 
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        """Ask several things of the home shard at once, in order."""
+        return self._calls.ask(requests) if requests else []
+
+    def function(self, script: Script, *arguments: Any) -> Request:
+        """Return the request for a function of the home shard."""
+        return function(script, self.base, arguments)
+
+    def request(self, name: str, key: str, *arguments: Any) -> Request:
+        """Return the request for a command on a key of the home shard."""
+        return command(name, f"{self.base}:{key}", *arguments)
+
     def counters(self) -> Counters:
         """Return what is counted."""
-        packed = self.command("GET", "i")
-        if not packed:
-            return Counters()
-        words = struct.unpack(f"<{len(packed) // 4}I", packed)
-        graded, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
-        return Counters(graded, urls, versions, contents, build, build_to, words[CLUSTERS:])
+        return counted(self.command("GET", "i"))
 
     def label(self, text: str) -> int:
         """Return the number of a crawl's or sweep's label."""

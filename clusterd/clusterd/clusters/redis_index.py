@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import json
 import struct
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -28,8 +30,8 @@ from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
-from clusterd_consumer.redis_scripts import Calls
-from clusterd_crawler.errors import WrongInput
+from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
 
@@ -103,6 +105,9 @@ class RedisIndex:
             self.add_policy(policy)
         self._questions = Questions(self._home, self._lists, scheme)
         self._settler = Settler(self._home, self._lists, scheme, patience)
+        #: Contents that are done but for being pending no more: that rides with the next call.
+        self._done: list[int] = []
+        self._lock = threading.Lock()
 
     def _founded(self, shards: int) -> int:
         """Agree with whoever opened this index first on layout, shards and scheme; return the number of shards."""
@@ -155,7 +160,7 @@ class RedisIndex:
             arguments += (version, sketch.url, host_of(sketch.url))
         while True:
             graded = self._graded()
-            reply = self._home.run(REGISTER, len(graded), *arguments)
+            reply = self._ask(self._home.function(REGISTER, len(graded), *arguments))[-1]
             if reply[0] == len(graded):
                 return [_registered(one, PLACE.size * (1 + len(graded))) for one in reply[1:]]
             self._reload()
@@ -207,11 +212,15 @@ class RedisIndex:
         """Link what was verified, write the position; note what that says of each page."""
         contents = [registered[place].content for place in verdicts]
         linked = [place for place, judged in verdicts.items() if judged]
-        if contents and not linked and not position:
-            self._home.command("SREM", "w", *contents)  # pending no more: all that link.lua would do
+        if not linked:
+            with self._lock:
+                self._done += contents
+            if position:
+                words = (word for pair in position.items() for word in pair)
+                self._ask(self._home.request("HSET", "q", *words))
             return
         posted = struct.pack(f"<{len(contents)}I", *contents)
-        while posted or position:
+        while True:
             graded = self._graded()
             arguments: list[Any] = [len(graded), len(position)]
             arguments += (word for pair in position.items() for word in pair)
@@ -227,6 +236,18 @@ class RedisIndex:
                     _note(registered[place], _best(verdicts[place]), match, now, merged)
                 return
             self._reload()
+
+    def _ask(self, *requests: Request) -> list[Any]:
+        """Ask the home shard, and tell it which contents are pending no more."""
+        with self._lock:
+            done, self._done = self._done, []
+        told = [self._home.request("SREM", "w", *done)] if done else []
+        try:
+            return self._home.ask([*told, *requests])
+        except Unreachable:
+            with self._lock:
+                self._done += done
+            raise
 
     def _outcome(self, sketch: Sketch, known: Registered) -> Outcome:
         flags = known.flags
@@ -269,6 +290,7 @@ class RedisIndex:
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
+        self._ask()
         return self._settler.settle(steps, self._reload())
 
     def expire(self, before: int) -> int:
@@ -334,7 +356,7 @@ class RedisIndex:
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
-        return sorted(host.decode() for host in self._home.command("HKEYS", "hosts"))
+        return sorted(host.decode() for host in self._home.command("SMEMBERS", "hosts"))
 
     def counts(self) -> dict[str, int]:
         """Return how much is known; ``store_bytes`` is what the Redis servers use in all."""
@@ -349,6 +371,8 @@ class RedisIndex:
 
     def close(self) -> None:
         """Free connections."""
+        with suppress(Unreachable):
+            self._ask()
         self._calls.close()
         with translated():
             self._client.close()

@@ -26,7 +26,7 @@ from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.contract import Policy
 from clusterd.clusters.redis_edges import packed_edges
-from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, WHOLE, Home
+from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, WHOLE, Home, counted
 from clusterd.clusters.splitting import Search
 
 #: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
@@ -58,10 +58,11 @@ class Settler:
 
     def waiting(self) -> int:
         """Return how many ghosts, searches, moves and unbuilt stretches wait."""
-        moving = self._home.command("EXISTS", "mv") or self._home.command("EXISTS", "rl")
-        known = self._home.counters()
+        asked = ("LLEN", "g"), ("LLEN", "tasks"), ("EXISTS", "mv"), ("EXISTS", "rl"), ("GET", "i")
+        *waits, packed = self._home.ask([self._home.request(*one) for one in asked])
+        known = counted(packed)
         unbuilt = -(-max(0, known.build_to - known.build + 1) // BUILT) if known.build else 0
-        return int(self._home.command("LLEN", "g") + self._home.command("LLEN", "tasks") + moving + unbuilt)
+        return int(sum(waits) + unbuilt)
 
     def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
         """Do up to ``steps`` steps, unless another settler is at it; return how many wait."""

@@ -252,8 +252,7 @@ local function write()
   for content in pairs(to_post) do made[#made + 1] = whole(content) end
   if #made > 0 then call('SADD', BASE .. ':w', unpack(made)) end
   for host, ids in pairs(hosts) do
-    call('APPEND', BASE .. ':h:' .. host, concat(ids))
-    call('HINCRBY', BASE .. ':hosts', host, whole(#ids))
+    if call('APPEND', BASE .. ':h:' .. host, concat(ids)) == 4 * #ids then call('SADD', BASE .. ':hosts', host) end
   end
 end
 

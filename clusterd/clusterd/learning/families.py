@@ -17,7 +17,8 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.contexts import BOUND, DIFFER, Proposal
 from clusterd.learning.edits import Drop, PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
+from clusterd.learning.joint_families import EACH, Joint, joint
 from clusterd.learning.trials import Outcome, lower_bound
 
 #: Fewest pages of a family: 26 give 25 clean trials, a lower bound of .9.
@@ -29,23 +30,18 @@ FEW_VALUES: Final = 64
 
 
 def families(snapshot: Snapshot, bound: float = BOUND) -> Iterator[Proposal]:
-    """Yield the one-page families of the evidence, the largest first."""
+    """Yield the one-page families of the evidence."""
     counts = np.bincount(snapshot.content)
-    large = np.flatnonzero(counts >= FAMILY)
-    large = large[np.argsort(-counts[large], kind="stable")]
-    if not len(large):
-        return
-    is_large = np.zeros(len(counts), np.bool_)
-    is_large[large] = True
-    for rows in _forms(snapshot, is_large):
+    for rows in _forms(snapshot, counts >= EACH):
         yield from _families_of_form(snapshot, rows, bound)
-    yield from _path_families(snapshot, is_large, bound)
+    if (counts >= FAMILY).any():
+        yield from _path_families(snapshot, counts >= FAMILY, bound)
 
 
-def _forms(snapshot: Snapshot, is_large: Flags) -> Iterator[Rows]:
-    """Yield the rows of each (path, shape) in which a large content stands."""
+def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
+    """Yield the rows of each (path, shape) in which a common content stands."""
     form = snapshot.path * (int(snapshot.shape.max(initial=0)) + 1) + snapshot.shape
-    wanted = np.unique(form[is_large[snapshot.content]])
+    wanted = np.unique(form[is_common[snapshot.content]])
     rows = np.flatnonzero(np.isin(form, wanted))
     rows = rows[np.argsort(form[rows], kind="stable")]
     starts = np.flatnonzero(form[rows][1:] != form[rows][:-1]) + 1
@@ -65,6 +61,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
         return
     few = [key for key in shape if key not in dropped]
     path = str(snapshot.evidence.paths.items[int(snapshot.path[rows[0]])])
+    single = np.zeros(len(snapshot), np.bool_)
     for fixed, members in _by_values(few, values, rows):
         outcome = one_page(snapshot, members)
         reached = outcome and _bound_of(outcome)
@@ -75,7 +72,25 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
         names = tuple(sorted({key[0] for key in shape}))
         flags = np.zeros(len(snapshot), np.bool_)
         flags[members] = True
+        single |= flags
         yield Proposal(Drop(dropped), flags, [*conditions, Condition(Key(), "only", names)], outcome, reached)
+    together = joint(snapshot, rows, few, values) if few else None
+    if together is not None and not single[together.rows].all():
+        yield _joint_proposal(snapshot, path, dropped, shape, together)
+
+
+def _joint_proposal(
+    snapshot: Snapshot, path: str, dropped: tuple[ColumnKey, ...], shape: Shape, found: Joint
+) -> Proposal:
+    conditions = [Condition(Key(), "is", (path,))]
+    for key, numbers in found.values:
+        texts = sorted(snapshot.columns[key].column.text(int(number)) for number in numbers)
+        conditions.append(Condition(Key(*key), "is" if len(texts) == 1 else "in", tuple(texts)))
+    conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
+    conditions.append(Condition(Key(), "only", tuple(sorted({key[0] for key in shape}))))
+    flags = np.zeros(len(snapshot), np.bool_)
+    flags[found.rows] = True
+    return Proposal(Drop(dropped), flags, conditions, found.outcome, _bound_of(found.outcome))
 
 
 def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:

@@ -1,0 +1,127 @@
+"""Families that answer with one page for each combination of a few values: ``do=media&ns=…``, whatever the ``id``.
+
+Each combination would be a family of its own (`families`) once it has enough pages; on a small site none ever has. What
+they say together is that the parameter with ever new values does not matter for this form: the clean pages of all
+combinations are counted as the trials of one rule, for the values seen.
+
+Combinations that show several pages are left out with all that share their value of one parameter, and then a value
+stays only where its own record is too long to be luck under the record of the whole form (`contexts`). Every
+combination of the values that stay has to have been seen, each with `EACH` pages and more.
+
+Cost: a sort of the form's rows, and a pass over its combinations for each of its few-valued parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log
+from typing import Final
+
+import numpy as np
+
+from clusterd.learning.contexts import LUCK
+from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.trials import Outcome
+
+#: Fewest pages of a combination.
+EACH: Final = 3
+#: Fewest clean trials of all combinations together: a lower bound of .9.
+TRIALS: Final = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """The rows of a form for which some parameters do not matter, and the values of the others that they have."""
+
+    rows: Rows
+    values: tuple[tuple[ColumnKey, Rows], ...]
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Combinations:
+    """The combinations of few-valued parameters in a form."""
+
+    #: One column for each combination: its value of each parameter.
+    values: Rows
+    #: Trials that agree and that do not.
+    agreed: Rows
+    differed: Rows
+
+    @property
+    def pages(self) -> Rows:
+        return self.agreed + self.differed + 1
+
+
+def joint(snapshot: Snapshot, rows: Rows, few: list[ColumnKey], values: dict[ColumnKey, Rows]) -> Joint | None:
+    """Return the part of a form in which every combination of the few values is one page, None where none is."""
+    _, firsts = np.unique(snapshot.key[rows], return_index=True)
+    firsts = np.sort(firsts)
+    stacked = np.stack([values[key][firsts] for key in few])
+    combinations, which = np.unique(stacked, axis=1, return_inverse=True)
+    which = which.ravel()
+    found = _judged(combinations, which, snapshot.content[rows[firsts]])
+    chosen = _clean(found)
+    if chosen is None or int(found.agreed[chosen].sum()) < TRIALS:
+        return None
+    kept = firsts[chosen[which]]
+    group = (np.cumsum(chosen) - 1)[which[chosen[which]]]
+    agreed = int(found.agreed[chosen].sum())
+    shown = snapshot.content[rows[kept]]
+    outcome = Outcome(rows[kept], np.ones(len(kept), np.bool_), group, shown, agreed, 0, agreed)
+    allowed = tuple((key, np.unique(combinations[at][chosen])) for at, key in enumerate(few))
+    inside = np.ones(len(rows), np.bool_)
+    for key, texts in allowed:
+        inside &= np.isin(values[key], texts)
+    return Joint(rows[inside], allowed, outcome)
+
+
+def _judged(combinations: Rows, which: Rows, shown: Rows) -> _Combinations:
+    """Judge every combination: its pages agree with the content that most of them show."""
+    size = int(shown.max()) + 1
+    pairs, counts = np.unique(which * size + shown, return_counts=True)
+    pages = np.bincount(which)
+    most = np.zeros(len(pages), np.int64)
+    np.maximum.at(most, pairs // size, counts)
+    return _Combinations(combinations, most - 1, pages - most)
+
+
+def _clean(found: _Combinations) -> Flags | None:
+    """Return which combinations stay: clean ones, all that the values that stay can form."""
+    clean = found.differed == 0
+    if clean.all():
+        return _closed(found, found.pages >= EACH)
+    tried = int(found.agreed.sum() + found.differed.sum())
+    share = min(0.999, max(0.001, int(found.agreed.sum()) / tried))
+    need = max(EACH, ceil(log(LUCK) / log(share)))
+    best: Flags | None = None
+    for numbers in found.values:
+        size = int(numbers.max()) + 1
+        agreed = np.bincount(numbers, weights=found.agreed, minlength=size)
+        differed = np.bincount(numbers, weights=found.differed, minlength=size)
+        stays = (differed == 0) & (agreed >= need)
+        closed = _closed(found, stays[numbers] & (found.pages >= EACH))
+        if closed is not None and (best is None or found.agreed[closed].sum() > found.agreed[best].sum()):
+            best = closed
+    return best
+
+
+def _closed(found: _Combinations, wanted: Flags) -> Flags | None:
+    """Return the combinations where they are all that their values can form, else those of the fullest values."""
+    for _ in range(len(found.values) + 1):
+        if not wanted.any():
+            return None
+        sizes = [len(np.unique(numbers[wanted])) for numbers in found.values]
+        possible = int(np.prod(sizes))
+        if possible == np.count_nonzero(wanted):
+            return wanted
+        # Leave out the values that form fewer combinations than they could.
+        for numbers, own in zip(found.values, sizes, strict=True):
+            formed = np.bincount(numbers[wanted], minlength=int(numbers.max()) + 1)
+            full = (formed == possible // own)[numbers]
+            if (wanted & full).any():
+                wanted = wanted & full
+                break
+        else:
+            return None
+    return None

@@ -1,0 +1,106 @@
+"""Families of several combinations of a few values, each too small to be a family by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import count, product
+
+import numpy as np
+from clusterd.learning.contract import Page
+from clusterd.learning.evidence import Evidence, Snapshot
+from clusterd.learning.families import families
+from clusterd.learning.joint_families import EACH, TRIALS
+from clusterd.learning.learner import Learner
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.urls import canonical, parse
+
+Crawl = list[tuple[str, int]]
+SPACES = ("alpha", "beta", "gamma")
+
+
+def media(pages: int, content: Callable[[str, str, int], int], tabs: Iterable[str] = ("files", "search")) -> Crawl:
+    """Return a wiki's media manager: from each of so many pages, every namespace under every tab."""
+    numbers = count(1)
+    return [
+        (f"/doku.php?do=media&ns={space}&tab={tab}&id=page{number}", content(space, tab, number))
+        for space, tab in product(SPACES, tabs)
+        for number in (next(numbers) for _ in range(pages))
+    ]
+
+
+def by_combination(space: str, tab: str, number: int) -> int:
+    """Return the content of a page that its ``id`` has no part in."""
+    return SPACES.index(space) * 10 + (tab == "search")
+
+
+def learned(crawl: Crawl) -> RuleSet:
+    learner = Learner("h.com")
+    learner.observe([Page(f"http://h.com{path}", content) for path, content in crawl])
+    return learner.learn(1) or RuleSet("h.com", 0, ())
+
+
+def proposed(crawl: Crawl) -> int:
+    """Return how many families the evidence says."""
+    evidence = Evidence()
+    for path, content in crawl:
+        url = canonical(f"http://h.com{path}")
+        evidence.add(url, content, parse(url))
+    return len(list(families(Snapshot(evidence))))
+
+
+def same(rules: RuleSet, first: str, second: str) -> bool:
+    return key_under(rules, f"http://h.com{first}")[0] == key_under(rules, f"http://h.com{second}")[0]
+
+
+def test_small_combinations_are_a_family_together() -> None:
+    rules = learned(media(6, by_combination))
+    alpha, other = "/doku.php?do=media&ns=alpha&tab=files&id=", "/doku.php?do=media&ns=beta&tab=files&id="
+    assert same(rules, alpha + "page1", alpha + "neverseen")
+    assert same(rules, other + "page1", other + "neverseen")
+    assert not same(rules, alpha + "page1", other + "page1")
+    assert not same(rules, alpha + "page1", alpha.replace("files", "upload") + "page1")
+    assert not same(rules, alpha + "page1", "/doku.php?do=media&ns=delta&tab=files&id=page1")
+
+
+def test_too_few_trials_together_are_no_family() -> None:
+    each = 1 + (TRIALS - 1) // 6
+    assert each >= EACH
+    assert proposed(media(each, by_combination)) == 0
+    assert proposed(media(each + 1, by_combination)) == 1
+
+
+def test_values_whose_pages_differ_are_left_out() -> None:
+    def content(space: str, tab: str, number: int) -> int:
+        return 100 + number if space == "gamma" else by_combination(space, tab, number)
+
+    rules = learned(media(12, content))
+    alpha, gamma = "/doku.php?do=media&ns=alpha&tab=files&id=", "/doku.php?do=media&ns=gamma&tab=files&id="
+    assert same(rules, alpha + "page1", alpha + "neverseen")
+    assert not same(rules, gamma + "page1", gamma + "neverseen")
+
+
+def test_a_clean_value_among_many_that_are_not_is_luck() -> None:
+    def content(space: str, tab: str, number: int) -> int:
+        return 7 if space == "alpha" else 100 + number // 2
+
+    assert proposed(media(8, content)) == 0
+
+
+def test_combinations_that_were_not_seen_are_not_covered() -> None:
+    crawl = [
+        (path, content)
+        for path, content in media(9, by_combination, ("files", "search", "upload"))
+        if "ns=alpha" not in path or "tab=upload" not in path
+    ]
+    rules = learned(crawl)
+    unseen = "/doku.php?do=media&ns=alpha&tab=upload&id="
+    assert not same(rules, unseen + "page1", unseen + "neverseen")
+    seen = "/doku.php?do=media&ns=beta&tab=files&id="
+    assert same(rules, seen + "page1", seen + "neverseen")
+
+
+def test_random_contents_are_no_family() -> None:
+    chance = np.random.default_rng(3)
+    for _ in range(30):
+        assert proposed(media(9, lambda space, tab, number: int(chance.integers(3)))) == 0

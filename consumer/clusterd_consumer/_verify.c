@@ -1,7 +1,7 @@
 /* Stored sketches, compiled: made from values, judged against each other, posted and found. NumPy gives the same.
  *
- * pack(values, bits, flags, prefix, modulus, profile) -> (stored, keys): postings/stored.py has the byte layout,
- * postings/posted.py the keys. judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b)]: the counts of
+ * pack(values, bits, flags, prefix, modulus, profile, shingles) -> (stored, keys): postings/stored.py has the byte layout,
+ * postings/posted.py the keys. judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b, |A|, |B|)]: the counts of
  * postings/verdict.py. plan and find: postings/buckets.py. Cost: O(n), a word of bits at a time.
  */
 #define PY_SSIZE_T_CLEAN
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8 };
+enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11 };
 
 static const uint32_t GOLDEN = 0x9E3779B1u;
 
@@ -129,10 +129,11 @@ static size_t room(const uint32_t *codes, size_t n, int bits) {
         total += (uint64_t)(k + 1) * (to - from);
         for (size_t i = from; i < to; i++) total += (codes[i] - codes[i - 1]) >> k;
     }
-    return HEADER + total / 8 + 4 + 2 * n + sizeof(uint64_t);
+    return HEADER + 2 + total / 8 + 4 + 2 * n + sizeof(uint64_t);
 }
 
-static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_t flags, const uint32_t *scheme) {
+static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_t flags, const uint32_t *scheme,
+                             uint64_t shingles) {
     uint32_t *codes = PyMem_Malloc(2 * n * sizeof *codes);
     if (!codes) return PyErr_NoMemory();
     uint32_t *keys = codes + n;
@@ -145,7 +146,13 @@ static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_
     size_t count;
     write_u4(stored, (uint32_t)n * 8 + flags);
     write_u4(stored + 4, codes[0]);
-    uint8_t *end = write_codes(stored + HEADER, codes, n, bits);
+    uint8_t *end = stored + HEADER;
+    if (!(flags & EXACT)) {
+        uint32_t size = code_of(shingles, SIZE_BITS);
+        *end++ = (uint8_t)size;
+        *end++ = (uint8_t)(size >> 8);
+    }
+    end = write_codes(end, codes, n, bits);
     end = write_posted(end, values, codes, n, scheme, keys, &count);
     count = distinct(keys, count);
     PyObject *made = Py_BuildValue("(y#y#)", stored, (Py_ssize_t)(end - stored), keys, (Py_ssize_t)(4 * count));
@@ -158,17 +165,27 @@ static PyObject *pack(PyObject *self, PyObject *args) {
     Py_buffer values;
     int bits;
     unsigned flags, scheme[3];
+    unsigned long long shingles;
+    PyObject *made;
     (void)self;
-    if (!PyArg_ParseTuple(args, "y*iIIII", &values, &bits, &flags, scheme, scheme + 1, scheme + 2)) return NULL;
+    if (!PyArg_ParseTuple(args, "y*iIIIIK", &values, &bits, &flags, scheme, scheme + 1, scheme + 2, &shingles)) return NULL;
     size_t n = (size_t)values.len / 8;
-    PyObject *made = n ? pack_values(values.buf, n, bits, flags, scheme) : Py_BuildValue("(y#y#)", "\0\0\0\0", (Py_ssize_t)4, "", (Py_ssize_t)0);
+    if (n) made = pack_values(values.buf, n, bits, flags, scheme, shingles);
+    else made = Py_BuildValue("(y#y#)", "\0\0\0\0", (Py_ssize_t)4, "", (Py_ssize_t)0);
     PyBuffer_Release(&values);
     return made;
 }
 
 /* ---- judge ---- */
 
-typedef struct { uint32_t *codes; size_t n; int exact; uint64_t limit; } Decoded;
+typedef struct { uint32_t *codes; size_t n; int exact; uint64_t limit, shingles; } Decoded;
+
+/* The middle of the numbers that have this code. */
+static uint64_t size_of(uint32_t code) {
+    uint32_t shift = code >> SIZE_BITS;
+    if (shift) shift--;
+    return ((uint64_t)(code - (shift << SIZE_BITS)) << shift) + ((1ull << shift) >> 1);
+}
 
 static uint64_t load8(const uint8_t *at) {
     uint64_t word;
@@ -203,12 +220,18 @@ static int decode(const uint8_t *bytes, size_t size, int bits, uint32_t *into, s
     out->exact = (head & EXACT) != 0;
     out->codes = into;
     out->limit = UINT64_MAX;
+    out->shingles = out->n;
     if (!out->n) return 1;
-    if (size < HEADER || out->n > most) return 0;
+    size_t header = HEADER + (out->exact ? 0 : 2);
+    if (size < header || out->n > most) return 0;
+    if (!out->exact) {
+        uint64_t shingles = size_of(bytes[HEADER] | (uint32_t)bytes[HEADER + 1] << 8);
+        if (shingles > out->n) out->shingles = shingles;
+    }
     uint64_t lows = 0;
     for (size_t from = 1; from < out->n; from *= 2)
         lows += (uint64_t)parameter(from, bits) * (run_end(from, out->n) - from);
-    uint64_t low = 8 * HEADER, high = 8 * (HEADER + (lows + 7) / 8), end = 8 * (uint64_t)size, zeros;
+    uint64_t low = 8 * header, high = 8 * (header + (lows + 7) / 8), end = 8 * (uint64_t)size, zeros;
     into[0] = read_u4(bytes + 4);
     for (size_t from = 1; from < out->n; from *= 2) {
         int k = parameter(from, bits);
@@ -237,8 +260,8 @@ static PyObject *compare(const Decoded *a, const Decoded *b) {
         i += x <= y;
         j += y <= x;
     }
-    return Py_BuildValue("(nnnii)", (Py_ssize_t)na, (Py_ssize_t)nb, (Py_ssize_t)common, a->exact && na == a->n,
-                         b->exact && nb == b->n);
+    return Py_BuildValue("(nnniiKK)", (Py_ssize_t)na, (Py_ssize_t)nb, (Py_ssize_t)common, a->exact && na == a->n,
+                         b->exact && nb == b->n, (unsigned long long)a->shingles, (unsigned long long)b->shingles);
 }
 
 /* A copy of a stored sketch with spare bytes behind it, so that bits are read a word at a time. */
@@ -554,7 +577,7 @@ static PyObject *find(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
-    {"pack", pack, METH_VARARGS, "pack(values, bits, flags, prefix, modulus, profile) -> (stored, keys)"},
+    {"pack", pack, METH_VARARGS, "pack(values, bits, flags, prefix, modulus, profile, shingles) -> (stored, keys)"},
     {"judge", judge, METH_VARARGS, "judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b)]"},
     {"plan", plan, METH_VARARGS, "plan(prefix, last, documents, buckets, shard, shards) -> (appends, groups, reads, steps)"},
     {"find", find, METH_VARARGS, "find(steps, values, documents, buckets, bound, looking) -> (lists, odd)"},

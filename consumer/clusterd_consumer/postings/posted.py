@@ -44,7 +44,7 @@ def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[byt
     if CORE is not None and scheme.candidates == "prefix" and profile.kind != "v":
         flags = flags_of(sketch, profile)
         smallest = scheme.smallest(len(sketch.values) // 8)
-        arguments = mantissa(profile), flags, smallest, scheme.modulus, profile.code
+        arguments = mantissa(profile), flags, smallest, scheme.modulus, profile.code, sketch.shingles
         stored, keys = CORE.pack(sketch.values, *arguments)
         return stored, np.frombuffer(keys, "<u4")
     values = ordered(sketch, profile)

@@ -27,9 +27,6 @@ from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
 
 LUA: Final = files("clusterd_consumer.postings") / "lua"
-#: Records of other rooms lie in this table; postings have their own.
-TABLE: Final = (LUA / "table.lua").read_text()
-
 #: Sketches of a block (`lua/blocks.lua`).
 PACK: Final = 12
 #: What stands before each: its number modulo `PACK`, its length.

@@ -15,7 +15,8 @@ document, so its Rice parameter is known from its rank and is not stored: k(i) =
     0       4      n * 8 + (4 where its threshold is a power of two) + (2 where it holds every shingle)
                    + (1 where it has no threshold)
     4       4      code of the smallest value
-    8       ...    n - 1 low parts of the differences, k(i) bits each, together padded to a byte
+    8       2      code of its number of shingles (b = 11), where it does not hold every shingle
+    8, 10   ...    n - 1 low parts of the differences, k(i) bits each, together padded to a byte
     ...     ...    n - 1 high parts: so many zeros, then a one; padded to a byte
     ...     2 each low 16 bits of each *posted* value (`posted`), which the code has lost and its key needs
 
@@ -38,6 +39,8 @@ Codes = npt.NDArray[np.uint32]
 Values = npt.NDArray[np.uint64]
 
 HEADER: Final = 8
+#: Mantissa bits of the number of shingles: it is right to .02 %, up to 2^42.
+SIZE_BITS: Final = 11
 OCTAVE: Final = 4
 EXACT: Final = 2
 UNBOUNDED: Final = 1
@@ -45,9 +48,10 @@ UNBOUNDED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A decoded sketch: codes ascending (with repeats), and whether more is known of the document than a sample."""
+    """A decoded sketch: codes ascending (with repeats), the document's number of shingles, and how far it is known."""
 
     codes: Codes
+    shingles: int
     octave: bool
     exact: bool
     unbounded: bool
@@ -94,6 +98,8 @@ def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: npt.NDArr
     if n == 0:
         return bytes(4)
     header = np.array([n * 8 + flags_of(sketch, profile), codes[0]], "<u4").tobytes()
+    if not sketch.complete:
+        header += int(cut(np.array([sketch.shingles], np.uint64), SIZE_BITS)[0]).to_bytes(2, "little")
     bits = mantissa(profile)
     differences = codes[1:].astype(np.int64) - codes[:-1].astype(np.int64)
     k = parameters(n, bits)
@@ -110,17 +116,25 @@ def unpack(stored: bytes, bits: int) -> Stored:
     """Return what a stored sketch says."""
     count, flags = divmod(int.from_bytes(stored[:4], "little"), 8)
     if count == 0:
-        return Stored(np.zeros(0, np.uint32), False, False, False, np.zeros(0, np.uint16))
+        return Stored(np.zeros(0, np.uint32), 0, False, False, False, np.zeros(0, np.uint16))
     first = int.from_bytes(stored[4:8], "little")
     k = parameters(count, bits)
     low_bytes = (int(k.sum()) + 7) // 8
-    rest = np.frombuffer(stored, np.uint8, offset=HEADER)
+    header = HEADER if flags & EXACT else HEADER + 2
+    shingles = count if flags & EXACT else max(count, size_of(int.from_bytes(stored[HEADER:header], "little")))
+    rest = np.frombuffer(stored, np.uint8, offset=header)
     lows = _read_lows(rest[:low_bytes], k, bits)
     highs, used = _read_highs(rest[low_bytes:], count - 1)
     codes = first + np.concatenate(([0], np.cumsum((highs << k) + lows)))
-    extras = np.frombuffer(stored, "<u2", offset=HEADER + low_bytes + used)
+    extras = np.frombuffer(stored, "<u2", offset=header + low_bytes + used)
     known = bool(flags & OCTAVE), bool(flags & EXACT), bool(flags & UNBOUNDED)
-    return Stored(codes.astype(np.uint32), *known, extras.astype(np.uint16))
+    return Stored(codes.astype(np.uint32), shingles, *known, extras.astype(np.uint16))
+
+
+def size_of(code: int) -> int:
+    """Return the number of shingles, the middle of those that have this code."""
+    shift = max(0, (code >> SIZE_BITS) - 1)
+    return (code - (shift << SIZE_BITS) << shift) + (1 << shift >> 1)
 
 
 def restored(stored: bytes, profile: Profile, shingles: int, tokens: int, text: int) -> Restored:

@@ -3,8 +3,13 @@
 Both sketches are brought to the lower of their thresholds t. With a, b codes up to t in A and B and m in common
 (counted with repeats), of which (a - m)(b - m) * κ agree by chance, κ = 1 / (3 * 2^bits):
 
-    x = m - [(a - m)(b - m) κ]      r = x / (a + b - x)        c(A, B) = x / a        c(B, A) = x / b
+    x = m - [(a - m)(b - m) κ]
 
+Where every shingle of A (or of B) lies below t, x is all that they have in common, and with the numbers of shingles:
+
+    r = x / (|A| + |B| - x)        c(A, B) = x / |A|        c(B, A) = x / |B|
+
+Elsewhere the likeliest ratios are taken, given x, a - x, b - x, |A| and |B| (`resemblance`).
 κ: two values of MIN_s fall into one octave with probability Σ 4^-i = 1/3. []: rounded, so that short documents,
 of which every shingle is known, get their exact ratios. A containment that is seen through fewer than `EVIDENCE`
 values is not claimed, unless every shingle of the document was seen.
@@ -21,9 +26,10 @@ import numpy.typing as npt
 
 from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.stored import Codes, Stored, unpack
+from clusterd_consumer.resemblance import likeliest, ratios
 
-#: Codes of A and of B up to the common threshold, codes in common, whether each document was seen whole.
-Counts = tuple[int, int, int, bool, bool]
+#: Codes of A and of B up to the common threshold, codes in common, whether each document was seen whole, its shingles.
+Counts = tuple[int, int, int, bool, bool, int, int]
 
 #: Fewest sampled values that may speak for a containment (chosen: at 8 of 8 in common, c is above .69 with 95 %).
 EVIDENCE: Final = 8
@@ -70,7 +76,7 @@ def _count(a: Stored, b: Stored, bits: int) -> Counts:
     codes_b = b.codes[: np.searchsorted(b.codes, limit, "right")]
     common = len(np.intersect1d(_numbered(codes_a), _numbered(codes_b), assume_unique=True))
     whole_a, whole_b = a.exact and len(codes_a) == len(a.codes), b.exact and len(codes_b) == len(b.codes)
-    return len(codes_a), len(codes_b), common, whole_a, whole_b
+    return len(codes_a), len(codes_b), common, whole_a, whole_b, a.shingles, b.shingles
 
 
 def _threshold(sketch: Stored, bits: int) -> int:
@@ -90,11 +96,15 @@ def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
 
 def _conclude(counts: Counts, bits: int) -> Verdict:
     """Turn counts into ratios, corrected for chance."""
-    a, b, common, whole_a, whole_b = counts
+    a, b, common, whole_a, whole_b, shingles_a, shingles_b = counts
     if not a or not b or not common:
         return NOTHING
     # Rounded to the nearest whole number, in whole numbers.
     x = max(0, common - (2 * (a - common) * (b - common) + (3 << bits)) // (6 << bits))
-    a_in_b = x / a if whole_a or a >= EVIDENCE else 0.0
-    b_in_a = x / b if whole_b or b >= EVIDENCE else 0.0
-    return Verdict(x / (a + b - x), a_in_b, b_in_a)
+    if whole_a or whole_b:
+        found = ratios(x, shingles_a - x, shingles_b - x)
+    else:
+        found = likeliest(x, a - x, b - x, shingles_a, shingles_b)
+    a_in_b = found.a_in_b if whole_a or a >= EVIDENCE else 0.0
+    b_in_a = found.b_in_a if whole_b or b >= EVIDENCE else 0.0
+    return Verdict(found.resemblance, a_in_b, b_in_a)

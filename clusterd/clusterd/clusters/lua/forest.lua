@@ -178,11 +178,16 @@ end
 local function weigh(content, by)
   local c = edit(NODES, content)
   local before = c[CLIVE]
-  c[CLIVE] = before + by
-  recount(2, before, before + by)
-  for p = 0, graded - 1 do
-    local id = root(p, content)
-    if id == 0 then recount(p + 3, before, before + by) else resize(p, id, by) end
+  local after = before + by
+  c[CLIVE] = after
+  recount(2, before, after)
+  if has(c, JOINED) then
+    for p = 0, graded - 1 do
+      local id = root(p, content)
+      if id == 0 then recount(p + 3, before, after) else resize(p, id, by) end
+    end
+  elseif (before > 1) ~= (after > 1) then
+    for p = 0, graded - 1 do recount(p + 3, before, after) end
   end
 end
 
@@ -210,18 +215,19 @@ end
 local function join(p, a, b)
   local ra, rb = root(p, a), root(p, b)
   if ra ~= 0 and ra == rb then return false end
-  local sa, sb = standing(p, a), standing(p, b)
   if ra == 0 and rb ~= 0 then a, b, ra, rb = b, a, rb, ra end
+  local sa = ra == 0 and get(NODES, a)[CLIVE] or get(ELEMENTS, ra)[SIZE]
+  local sb = rb == 0 and get(NODES, b)[CLIVE] or get(ELEMENTS, rb)[SIZE]
   if ra == 0 then
-    ra = new_element(rb == 0 and math.min(a, b) or a)
+    ra = new_element(math.min(a, b))
     settle_alone(p, a, ra)
   end
   if rb == 0 then
     settle_alone(p, b, ra)
   else
     local ea, eb = edit(ELEMENTS, ra), edit(ELEMENTS, rb)
-    if eb[SIZE] > ea[SIZE] then ra, rb, ea, eb = rb, ra, eb, ea end
-    eb[PARENT], ea[POINTERS], ea[SIZE] = ra, ea[POINTERS] + 1, ea[SIZE] + eb[SIZE]
+    if sb > sa then ra, rb, ea, eb = rb, ra, eb, ea end
+    eb[PARENT], ea[POINTERS], ea[SIZE] = ra, ea[POINTERS] + 1, sa + sb
   end
   splice(p, a, b)
   recount(p + 3, sa, 0)

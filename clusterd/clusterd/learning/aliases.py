@@ -11,7 +11,7 @@ Cost: linear in the pages of a content, of which at most `COMPARED` are compared
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -25,6 +25,8 @@ from clusterd.learning.evidence import Rows, Snapshot
 PROPOSED: Final = 4
 #: Most pages of one content that are compared.
 COMPARED: Final = 100
+#: Folders below it for each of which an alias is proposed too: what lies in them may agree where their parent differs.
+FOLDERS: Final = 2
 #: Most components of a prefix.
 LONGEST: Final = 6
 #: Most aliases judged at a time.
@@ -36,18 +38,28 @@ Prefix = tuple[str, ...]
 def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
     """Return the prefix replacements that are worth judging, those of most contents first."""
     counts: Counter[tuple[Prefix, Prefix]] = Counter()
+    below: dict[tuple[Prefix, Prefix], Counter[str]] = defaultdict(Counter)
     for rows in clusters:
         # The last first: when ``c`` has become ``b``, ``b`` with all that became it can still become ``a``.
-        counts.update(dict.fromkeys(reversed(list(_pairs(snapshot, rows[:COMPARED]))), 1))
+        pairs = dict.fromkeys(reversed(list(_pairs(snapshot, rows[:COMPARED]))))
+        counts.update({(gone, kept): 1 for gone, kept, _ in pairs})
+        for gone, kept, folder in pairs:
+            below[gone, kept][folder] += 1
     found: list[PathEdit] = []
     for (gone, kept), count in counts.most_common(ALIASES):
-        if count >= PROPOSED:
-            found += [_alias(gone, kept, deep=True), _alias(gone, kept, deep=False)]
+        if count < PROPOSED:
+            break
+        found += [_alias(gone, kept, deep=True), _alias(gone, kept, deep=False)]
+        found += [
+            _alias((*gone, folder), (*kept, folder), deep=True)
+            for folder, times in below[gone, kept].most_common(FOLDERS)
+            if folder and times >= PROPOSED and len(gone) < LONGEST
+        ]
     return found
 
 
-def _pairs(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Prefix, Prefix]]:
-    """Yield (prefix that goes, prefix that stays) of the pages of one content that have one query."""
+def _pairs(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Prefix, Prefix, str]]:
+    """Yield (prefix that goes, prefix that stays, folder below both or "") of pages of one content and one query."""
     path = snapshot.path[rows]
     if (path == path[0]).all():
         return
@@ -61,14 +73,14 @@ def _pairs(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Prefix, Prefix]]:
                 yield from _prefixes(paths[other], parts)
 
 
-def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix]]:
-    """Yield what stands before the components in which two paths end alike."""
+def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix, str]]:
+    """Yield what stands before the components in which two paths end alike, and the first of these, if a folder."""
     end = 0
     while end < len(kept) and kept[-1 - end] == gone[-1 - end]:
         end += 1
     before, after = gone[: len(gone) - end], kept[: len(kept) - end]
     if end and before and before != after and len(before) <= LONGEST:
-        yield tuple(before), tuple(after)
+        yield tuple(before), tuple(after), gone[len(before)] if end > 1 else ""
 
 
 def _alias(gone: Prefix, kept: Prefix, *, deep: bool) -> PathEdit:

@@ -79,30 +79,16 @@ def path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
 
 
 def _path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
-    items = snapshot.evidence.paths.items
-    split = {number: str(items[number]).split("/") for number in np.unique(snapshot.path).tolist()}
     for name, start, end in (("path", 0, 0), ("first", 3, 0), ("second", 4, 0), ("last", 0, 1)):
-        numbers: dict[str, int] = {}
-        table = np.zeros(len(items), np.int64)
-        for number, parts in split.items():
-            if name == "path":
-                text = "/".join(parts)
-            else:
-                index = start - 3 if start else len(parts) - 1
-                if index >= len(parts):
-                    continue
-                text = parts[index]
-            table[number] = numbers.setdefault(text, len(numbers) + 1)
-        yield Attribute(name, table[snapshot.path], start=start, end=end, texts=["", *numbers])
+        yield _component_attribute(snapshot, name, start, end)
 
 
 def component_attribute(snapshot: Snapshot, start: int) -> Attribute:
     """Return the component at a place from the start as a key."""
-    items = snapshot.evidence.paths.items
-    numbers: dict[str, int] = {}
-    table = np.zeros(len(items), np.int64)
-    for number in np.unique(snapshot.path).tolist():
-        parts = str(items[number]).split("/")
-        if start - 3 < len(parts):
-            table[number] = numbers.setdefault(parts[start - 3], len(numbers) + 1)
-    return Attribute(f"component {start}", table[snapshot.path], start=start, texts=["", *numbers])
+    return _component_attribute(snapshot, f"component {start}", start, 0)
+
+
+def _component_attribute(snapshot: Snapshot, name: str, start: int, end: int) -> Attribute:
+    components = snapshot.evidence.path_tables.components(start, end)
+    table = components.table(snapshot.evidence.paths.items)
+    return Attribute(name, table[snapshot.path], start=start, end=end, texts=components.texts)

@@ -18,6 +18,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd.learning.aliases import aliases
 from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
+from clusterd.learning.fixed_values import TOGETHER, FixedPairs, fixed_edits
 from clusterd.learning.references import references
 
 #: Fewest contents that propose an edit before it is judged.
@@ -32,7 +33,7 @@ COMPARED: Final = 400
 CANDIDATES: Final = 80
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
-PRIORS: Final = {"Sort": 14, "Decode": 14, "index": 5, "slash": 5}
+PRIORS: Final = {"Sort": 17, "Decode": 14, "index": 5, "slash": 5}
 
 Difference = tuple[str, tuple[object, ...]]
 
@@ -104,6 +105,8 @@ def _difference(plain: Page, page: Page) -> Iterator[Difference]:
             yield "unordered", names
         elif names:
             yield "query", names
+            if 1 < len(names) <= TOGETHER and not before.keys() & set(names):
+                yield "fixed", ("", tuple((key, after[key][1]) for key in names))
             if all(key in before and key in after and not key[0].startswith(";") for key in names):
                 yield "values", names
                 if len(names) == 1:
@@ -116,6 +119,8 @@ def _difference(plain: Page, page: Page) -> Iterator[Difference]:
         folder, _, last = plain[0].rpartition("/")
         if last and page[0] == (folder and folder + "/"):
             yield "index and query", (last, *sorted(key for key, _ in page[1]))
+            if len(page[1]) <= TOGETHER:
+                yield "fixed", (last, tuple(sorted((key, value[1]) for key, value in page[1])))
 
 
 def _hash(pairs: dict[ColumnKey, tuple[int, int]], key: ColumnKey) -> int | None:
@@ -157,7 +162,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
         if kind == "order":
             found.append((Sort(), PRIORS["Sort"]))
             continue
-        if support < (2 if kind in PRIORS else PROPOSED):
+        if kind == "fixed" or support < (2 if kind in PRIORS else PROPOSED):
             continue
         if kind == "query":
             names.append(what)  # type: ignore[arg-type]
@@ -173,18 +178,19 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     found += [(Drop(dropped), 0) for dropped in joint(names)]
+    found += [(edit, 0) for edit in _fixed(snapshot, counted)]
     found += [(alias, 0) for alias in aliases(snapshot, clusters)]
     found += [(reference, 0) for reference in references(snapshot, clusters)]
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
+    # SORT    found.sort(key=lambda offered: not isinstance(offered[0], Replace))
     return found[:CANDIDATES]
 
 
 def _replacements(snapshot: Snapshot, key: ColumnKey, first: int, second: int) -> list[CandidateEdit]:
-    """Return the edit that writes the rarer of two values as the other."""
-    values = snapshot.values(key)
-    if np.count_nonzero(values == first) < np.count_nonzero(values == second):
-        first, second = second, first
-    kept, gone = snapshot.columns[key].column.text(first), snapshot.columns[key].column.text(second)
+    """Return the edit that writes one of two values as the other: always in one direction, so that rules stay."""
+    texts = snapshot.columns[key].column
+    first, second = sorted((first, second), key=texts.text)
+    kept, gone = texts.text(first), texts.text(second)
     if VALUELESS in {kept, gone}:
         return []
     return [Replace((key,), second, gone, kept)]
@@ -199,6 +205,16 @@ def joint(names: list[tuple[ColumnKey, ...]]) -> list[tuple[ColumnKey, ...]]:
             if len(union) <= 6 and set(first) & set(second) and union not in names:
                 found[union] = None
     return list(found)
+
+
+def _fixed(snapshot: Snapshot, counted: Counter[Difference]) -> Iterator[CandidateEdit]:
+    """Yield the edits of parameters at stated values."""
+    fixed: Counter[tuple[str, FixedPairs]] = Counter()
+    for (kind, what), support in counted.items():
+        if kind == "fixed":
+            fixed[what] = support  # type: ignore[index]
+    index = {name: _index(name) for name, _ in fixed if name}
+    return fixed_edits(snapshot, fixed, index, PROPOSED)
 
 
 def _escaped(snapshot: Snapshot) -> list[ColumnKey]:

@@ -25,11 +25,14 @@ from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot
 from clusterd.learning.trials import Outcome, Parts, judge, judge_each, lower_bound
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
-BOUND: Final = 0.87
+BOUND: Final = 0.869
 #: The bound for a parameter that takes any value, as an identifier does: 52 clean trials.
 OPEN_BOUND: Final = 0.95
 #: The bound where a context was narrowed to values whose record may be luck, since they were chosen: 31 clean trials.
-NARROWED_BOUND: Final = 0.92
+NARROWED_BOUND: Final = 0.919
+#: The bound for a parameter that takes this many values or more: 31 clean trials.
+MANY_BOUND: Final = 0.919
+MANY: Final = 5
 #: Groups in which a content stands before rules are looked for that ask for it; most such contents of an edit.
 SHOWN: Final = 52
 SHOWN_CONTENTS: Final = 3
@@ -62,6 +65,11 @@ AT_ONCE: Final = 1 << 20
 OWN_VALUE: Final = 2
 #: Fewest pages of an outcome with this little are not looked at further.
 FEWEST: Final = 5
+
+
+#: The record of a key of which one value agreed, and of one of which none differed.
+ONE: Final = np.array([0, 1], np.int64)
+NONE: Final = np.array([0, 0], np.int64)
 
 
 @dataclass(slots=True)
@@ -220,15 +228,21 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return None
     outcome = trials.outcome
-    if not _holds(outcome, max(bound, OPEN_BOUND) if _takes_any_value(trials, found) else bound, prior):
+    if not _holds(outcome, max(bound, _bound_of_values(trials, found)), prior):
         return None
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
     return Proposal(edit, trials.rows, conditions, outcome, reached)
 
 
-def _takes_any_value(trials: Trials, found: list[Attribute]) -> bool:
-    """Whether a parameter that is edited takes ever new values: mostly it is then what the content hangs on."""
-    return any(is_open(*trials.records(known)) for known in found if known.column in trials.edit.own)
+def _bound_of_values(trials: Trials, found: list[Attribute]) -> float:
+    """Return the bound that the values of the edited parameters ask for.
+
+    What takes ever new values is mostly what the content hangs on; what takes many may be.
+    """
+    own = [trials.records(known) for known in found if known.column in trials.edit.own]
+    if any(is_open(good, bad) for good, bad in own):
+        return OPEN_BOUND
+    return MANY_BOUND if any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
 
 
 def _could_hold(outcome: Outcome, bound: float, prior: int) -> bool:
@@ -317,7 +331,8 @@ def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], condition
         path_closed |= attribute.name == "path"
         trials.narrow(np.isin(attribute.values, seen))
         conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
-    conditions.append(_only_seen_names(snapshot, trials))
+    if not is_open(ONE, NONE, prior):  # What is expected of a value never seen is expected of a key never seen.
+        conditions.append(_only_seen_names(snapshot, trials))
     return True
 
 

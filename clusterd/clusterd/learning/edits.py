@@ -16,6 +16,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot
+from clusterd.learning.path_tables import Moves
 
 
 class CandidateEdit(Protocol):
@@ -319,12 +320,14 @@ class PathEdit:
 
     def _paths(self, snapshot: Snapshot) -> Rows:
         paths = snapshot.evidence.paths
-        mapped = np.arange(len(paths.items), dtype=np.int64)
-        for number in np.unique(snapshot.path).tolist():
-            changed = self.change(str(paths.items[number]).split("/"))
-            if changed is not None:
-                mapped[number] = paths.number("/".join(changed))
-        return mapped
+
+        def move(path: str) -> int | None:
+            changed = self.change(path.split("/"))
+            return None if changed is None else paths.number("/".join(changed))
+
+        # What says where it applies is known by what it says; of other edits nothing is remembered.
+        moves = snapshot.evidence.path_tables.moves((self.edit, self.needs)) if self.needs else Moves()
+        return moves.table(snapshot.paths_present(), paths.items, move)
 
 
 @dataclass(frozen=True, slots=True)

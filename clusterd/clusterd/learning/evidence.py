@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.urls import Url, hash_of
+
+from clusterd.learning.path_tables import PathTables
 
 Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -102,6 +105,7 @@ class Evidence:
         self.content_numbers: dict[int, int] = {}
         self.identities: list[int] = []
         self.paths = Interned()
+        self.path_tables = PathTables()
         self.shapes = Interned()
         self.path_numbers = array("q")
         self.shape_numbers = array("q")
@@ -183,6 +187,21 @@ class Snapshot:
     def __len__(self) -> int:
         return len(self.content)
 
+    def copy(self) -> Snapshot:
+        """Return the same evidence, on which edits can be accepted apart from this one."""
+        twin = copy(self)
+        twin.key, twin.path, twin.shape = self.key.copy(), self.path.copy(), self.shape.copy()
+        twin.columns = {key: column.copy() for key, column in self.columns.items()}
+        twin._values, twin.derived = dict(self._values), dict(self.derived)
+        return twin
+
+    def paths_present(self) -> Rows:
+        """Return the numbers of the paths that pages have."""
+        known = self.derived.get("paths present")
+        if known is None:
+            known = self.derived["paths present"] = np.unique(self.path)
+        return cast(Rows, known)
+
     def values(self, key: ColumnKey) -> Rows:
         """Return a query key's value number for every row, 0 where it is absent (or dropped by an accepted rule)."""
         known = self._values.get(key)
@@ -213,3 +232,9 @@ class LiveColumn:
         self.values: Rows = as_array(column.values)
         self.hashes: Hashes = np.array(column.hashes, dtype=np.uint64)
         self.alive: Flags = np.ones(len(self.rows), np.bool_)
+
+    def copy(self) -> LiveColumn:
+        """Return the same column, to edit."""
+        twin = copy(self)
+        twin.values, twin.hashes, twin.alive = self.values.copy(), self.hashes.copy(), self.alive.copy()
+        return twin

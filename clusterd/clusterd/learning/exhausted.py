@@ -29,6 +29,8 @@ RUN: Final = 100
 FEW_RUN: Final = 60
 #: Contents that are few for a family.
 FEW: Final = 6
+#: Contents of a host on which a run outlives one exception: a page in a hundred skipped is no more than .1 % of them.
+MANY: Final = 10_000
 #: Fewest members of the run with a value, for that value to be of the family.
 EACH: Final = 20
 
@@ -81,12 +83,23 @@ def exhausted(snapshot: Snapshot) -> Iterator[Proposal]:
 
 def _of_members(snapshot: Snapshot, members: Rows, novel: Flags) -> Proposal | None:
     needed = FEW_RUN if len(np.unique(snapshot.content[members])) <= FEW else RUN
-    fresh = np.flatnonzero(novel[members])
-    run = members[int(fresh[-1]) + 1 :] if len(fresh) else members
+    run = members[_begin(np.flatnonzero(novel[members]), len(members), needed, int(novel.sum())) :]
     shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
     if len(run) < needed or not isinstance(shape, tuple):
         return None
-    return _proposal(snapshot, members, run, shape, needed)
+    return _proposal(snapshot, members, run, shape, needed, novel)
+
+
+def _begin(fresh: Rows, count: int, needed: int, contents: int) -> int:
+    """Return where the run begins: after the last member that brought something new, or where it may, the one before.
+
+    One exception after a clean run does not end it where it is next to nothing among the contents of the host.
+    """
+    last = int(fresh[-1]) if len(fresh) else -1
+    before = int(fresh[-2]) if len(fresh) > 1 else -1
+    if count - 1 - last < needed <= last - before - 1 and contents >= MANY:
+        return before + 1
+    return last + 1
 
 
 def _parts(snapshot: Snapshot, members: Rows) -> Iterator[Rows]:
@@ -106,7 +119,7 @@ def _parts(snapshot: Snapshot, members: Rows) -> Iterator[Rows]:
             yield part
 
 
-def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int) -> Proposal | None:
+def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags) -> Proposal | None:
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return None
     path = str(snapshot.evidence.paths.items[int(snapshot.path[run[0]])])
@@ -132,6 +145,7 @@ def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed
     flags = np.zeros(len(snapshot), np.bool_)
     flags[members] = True
     shown = snapshot.content[kept]
-    good = np.ones(len(kept), np.bool_)
-    outcome = Outcome(kept, good, np.zeros(len(kept), np.int64), shown, len(kept), 0, len(kept))
-    return Proposal(Family(), flags, conditions, outcome, lower_bound(len(kept), len(kept)))
+    good = ~novel[kept]
+    agreed = int(good.sum())
+    outcome = Outcome(kept, good, np.zeros(len(kept), np.int64), shown, agreed, len(kept) - agreed, agreed)
+    return Proposal(Family(), flags, conditions, outcome, lower_bound(agreed, len(kept)))

@@ -26,17 +26,21 @@ from clusterd_crawler.urls import canonical, parse
 from clusterd.learning.candidates import proposals
 from clusterd.learning.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.contract import Page
+from clusterd.learning.edits import CandidateEdit, Replace
 from clusterd.learning.evidence import Evidence, Snapshot
 from clusterd.learning.exhausted import exhausted
 from clusterd.learning.families import families
+from clusterd.learning.fixed_values import BothFixed, DropFixed
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.watch import Watch
 
 #: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it …
-GROWTH: Final = ((5_000, 0.05), (20_000, 0.1), (50_000, 0.25), (200_000, 0.5))
+GROWTH: Final = ((1_000, 0.02), (5_000, 0.05), (20_000, 0.1), (50_000, 0.25), (200_000, 0.5))
 LAST_GROWTH: Final = 1.0
 #: … and by this many.
-FEWEST_NEW: Final = 2
+FEWEST_NEW: Final = 1
+#: How often the edits are gone through: what was judged before another was accepted may hold after it.
+PASSES: Final = 2
 #: Pairs of URLs that a rule carries as evidence.
 EVIDENCE_PAIRS: Final = 6
 
@@ -95,17 +99,55 @@ class Learner:
         for proposal in families(snapshot, self.bound):
             accept(snapshot, proposal)
             yield proposal, 0
-        offered = proposals(snapshot)
-        for edit, prior in offered:
-            found = refine(snapshot, edit, self.bound, prior)
-            if found is not None:
-                accept(snapshot, found)
-                yield found, 0
+        offered = self._ordered(proposals(snapshot))
+        for found in self._judged(snapshot, offered):
+            yield found, 0
         for edit, _ in offered if np.bincount(snapshot.content).max(initial=0) >= SHOWN else ():
             for found, content in refine_shown(snapshot, edit):
                 yield found, self.evidence.identity(content)
         for proposal in exhausted(snapshot):
             yield proposal, 0
+
+    def _ordered(self, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:
+        """Put the edits of the rules in use first, in their order, so that no rule gives way to another of its kind."""
+        context = [(rule.transformation, frozenset(rule.context)) for rule in self.rules]
+
+        def place(offer: tuple[CandidateEdit, int]) -> int:
+            said, needs = offer[0].transformation, offer[0].needs
+            known = (at for at, rule in enumerate(context) if rule[0] == said and rule[1].issuperset(needs))
+            return next(known, len(context))
+
+        return sorted(offered, key=place) if context else offered
+
+    def _judged(self, snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> Iterable[Proposal]:
+        """Yield the edits that hold.
+
+        That one value is another, and that values are dropped, is judged apart, each on top of all other edits: either
+        would take the other's trials away, and which came first would change with every new page.
+        """
+        fixed = [offer for offer in offered if isinstance(offer[0], DropFixed | BothFixed)]
+        replaced = [offer for offer in offered if isinstance(offer[0], Replace)]
+        yield from self._refined(snapshot, [offer for offer in offered if offer not in fixed and offer not in replaced])
+        apart = snapshot.copy() if fixed else snapshot
+        yield from self._refined(snapshot, replaced)
+        for found in self._refined(apart, fixed):
+            accept(snapshot, found)
+            yield found
+
+    def _refined(self, snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> Iterable[Proposal]:
+        """Yield the edits that hold; those that did not are judged once more on top of those that did."""
+        for _ in range(PASSES):
+            failed: list[tuple[CandidateEdit, int]] = []
+            for edit, prior in offered:
+                found = refine(snapshot, edit, self.bound, prior)
+                if found is None:
+                    failed.append((edit, prior))
+                    continue
+                accept(snapshot, found)
+                yield found
+            if len(failed) == len(offered):
+                return
+            offered = failed
 
     def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:
         context = tuple(dict.fromkeys((*proposal.edit.needs, *proposal.conditions)))

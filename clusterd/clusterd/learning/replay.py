@@ -1,6 +1,8 @@
 """A recorded crawl through the real learner and the real decision, page by page: fetch → learn → skip.
 
-Nothing of a page's content or names is looked at before the page is "fetched"; an explored page counts as fetched.
+Nothing of a page's content or names is looked at before the page is "fetched"; an explored page counts as fetched. When
+a rule is withdrawn, what it kept out is decided anew, as a crawl does (`clusterd_crawler.crawling.rule_changes`): a
+page that is fetched then counts as fetched.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import gzip
 import io
 import random
 import zlib
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +21,7 @@ from typing import IO, Any, Final, Literal, cast
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 from clusterd.learning.contract import Page
@@ -101,16 +104,28 @@ class Replay:
         self.groups: dict[str, Group] = {}
         self.fetched: set[int] = set()
         self.pages = self.skips = self.right = 0
-        #: (row, known URL, rule) of every skip, in order.
-        self.trace: list[tuple[CrawlRow, str, str, bool]] = []
+        #: (row, known URL, rule, whether its content had been fetched) of every skip that stands, in order, by number.
+        self.trace: dict[int, tuple[CrawlRow, str, str, bool]] = {}
+        self._skipped = 0
+        self._kept: dict[str, list[int]] = {}
+        self._withdrawn: deque[str] = deque()
+        self._versions = 0
 
     def identity(self, row: CrawlRow) -> int:
         """Return what the page is, by the policy."""
         return NEAR + row.near_cluster if self.policy == "near" and row.near_cluster else row.content + 1
 
     def visit(self, row: CrawlRow) -> None:
-        """Decide on one page: skip it, or fetch it and learn."""
-        at = self.pages = self.pages + 1
+        """Decide on one page: skip it, or fetch it and learn; then decide anew on what withdrawn rules kept out."""
+        self.pages += 1
+        self._decide(row)
+        while self._withdrawn:
+            again = self._withdrawn.popleft()
+            for number in self._kept.pop(again, ()):
+                self._decide(self._taken_back(number))
+
+    def _decide(self, row: CrawlRow) -> None:
+        at = self.pages
         try:
             url = canonical(row.url)
         except WrongInput:
@@ -118,16 +133,27 @@ class Replay:
         skip = self.known.decide(url, at)
         content = self.identity(row)
         if skip is not None and not skip.explore:
-            self.skips += 1
-            right = content in self.fetched
-            self.right += right
-            self.trace.append((row, skip.known_url, skip.rule, right))
+            self._skip(row, skip, content in self.fetched)
             return
         self.fetched.add(content)
         names = parse_names(row.names)
         self.known.fetched(url, at, names, content=content)
         explored, instead = ("", "") if skip is None else (skip.rule, skip.known_url)
         self._learn(Page(url, content, row.words, names, at, explored, instead), host_of(url))
+
+    def _skip(self, row: CrawlRow, skip: Skip, right: bool) -> None:
+        self._kept.setdefault(skip.rule, []).append(self._skipped)
+        self.trace[self._skipped] = (row, skip.known_url, skip.rule, right)
+        self._skipped += 1
+        self.skips += 1
+        self.right += right
+
+    def _taken_back(self, number: int) -> CrawlRow:
+        """Return a page that a withdrawn rule kept out; its skip is undone."""
+        row, _, _, right = self.trace.pop(number)
+        self.skips -= 1
+        self.right -= right
+        return row
 
     def _learn(self, page: Page, host: str) -> None:
         """Show a page to its host's learner and to that of its group, and take what they say."""
@@ -136,18 +162,22 @@ class Replay:
             learner = self.learners[host] = Learner(host, identity=self.policy)
         learner.observe([page])
         if learner.due() and learner.learn(page.fetched_at) is not None:
-            self._load(host, page.fetched_at)
+            self._load(host)
         group = self.groups.setdefault(registrable(host), Group(registrable(host), self.policy))
         mirrors = group.observe(page)
         if mirrors is not None and mirrors.due() and mirrors.learn(page.fetched_at) is not None:
-            self._load(group.name, page.fetched_at)
+            self._load(group.name)
 
-    def _load(self, host: str, version: int) -> None:
+    def _load(self, host: str) -> None:
         """Put the rules of a host to use, and those that span the hosts of its domain where it is named by it."""
         group = self.groups.get(host)
         both = (None if group is None else group.learner, self.learners.get(host))
         rules = tuple(rule for learner in both if learner is not None for rule in learner.rules)
-        self.known.load(RuleSet(host, version, rules))
+        before = self.known.rules_of(host)
+        self._versions += 1
+        self.known.load(RuleSet(host, self._versions, rules))
+        live = {rule.id for rule in rules}
+        self._withdrawn.extend(rule.id for rule in (before.rules if before else ()) if rule.id not in live)
 
     def rules(self) -> int:
         """Return how many rules are in use."""

@@ -22,7 +22,7 @@ import numpy as np
 from clusterd.learning.evidence import Flags, Hashes, Rows
 
 #: Most units of one content.
-REPEATED: Final = 3
+REPEATED: Final = 2
 #: One-sided 95 % quantile of the normal distribution.
 Z: Final = 1.645
 

@@ -55,12 +55,12 @@ def test_content_is_not_looked_at_before_the_page_is_fetched() -> None:
     run = Replay()
     for row in rows:
         run.visit(row)
-    skipped = {row.url for row, *_ in run.trace}
+    skipped = {row.url for row, *_ in run.trace.values()}
     changed = [CrawlRow(row.url, 77, names="anchor=p1") if row.url in skipped else row for row in rows]
     again = Replay()
     for row in changed:
         again.visit(row)
-    assert {row.url for row, *_ in again.trace} == skipped
+    assert {row.url for row, *_ in again.trace.values()} == skipped
 
 
 def test_explored_pages_count_as_fetched() -> None:
@@ -145,5 +145,5 @@ def test_hosts_do_not_touch_each_other() -> None:
     for row in rows:
         run.visit(row)
     assert set(run.learners) == {"h0.com", "h1.com", "h2.com"}
-    assert all(known.split("/")[2] == row.url.split("/")[2] for row, known, *_ in run.trace)
+    assert all(known.split("/")[2] == row.url.split("/")[2] for row, known, *_ in run.trace.values())
     assert all(isinstance(learner, Learner) for learner in run.learners.values())

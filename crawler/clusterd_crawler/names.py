@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final, cast
 from urllib.parse import urljoin
 
@@ -29,6 +30,7 @@ def name_hash(url: str) -> int:
     return _hash(urls.canonical(url))
 
 
+@lru_cache(maxsize=4096)  # pages of one site number their sections alike
 def anchor_hash(digits: str) -> int:
     """Return the hash of an anchor's digits, or of the value of a parameter that may point to it."""
     return _hash(digits)

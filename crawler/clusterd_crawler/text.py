@@ -19,12 +19,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from selectolax.lexbor import LexborHTMLParser
-from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, to_unicode
+from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
 
 from clusterd_crawler import compiled, markup
 from clusterd_crawler.declared import Declared
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.recoding import check_utf8, recoded, repaired
+from clusterd_crawler.well_nested import well_nested
 
 _KINDS: Final = ("canonical", "shortlink", "og", "base", "anchor")
 
@@ -72,17 +73,19 @@ def utf8(body: bytes, content_type: str | None) -> bytes:
     """Return a body of any charset in UTF-8; never fails."""
     bom, bom_bytes = read_bom(body)
     if bom:
-        return _encoded(to_unicode(body[len(bom_bytes or b"") :], bom))
+        return repaired(body[len(bom_bytes or b"") :], bom)
     charset = http_content_type_encoding(content_type) or html_body_declared_encoding(body[:_LOOKED_AT])
     if charset is None and b"\x1b$" in body:
         charset = "iso2022_jp"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
         return body
     try:
-        decoded = body.decode(charset or "utf-8")
+        if charset not in (None, "utf-8"):
+            return recoded(body, charset)
+        check_utf8(body)
     except (UnicodeDecodeError, LookupError):
-        return _encoded(_decode_wrong(body, charset))
-    return body if charset in (None, "utf-8") else _encoded(decoded)
+        return _decode_wrong(body, charset)
+    return body
 
 
 def decode(body: bytes, content_type: str | None) -> str:
@@ -94,14 +97,15 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _decode_wrong(body: bytes, charset: str | None) -> str:
-    """Decode a body that is not what it says, or that says nothing and is no UTF-8."""
+def _decode_wrong(body: bytes, charset: str | None) -> bytes:
+    """Return in UTF-8 a body that is not what it says, or that says nothing and is no UTF-8."""
     if charset is None:
-        return to_unicode(body, "cp1252")
+        return repaired(body, "cp1252")
     try:
-        return body.decode("utf-8")
+        check_utf8(body)
     except UnicodeDecodeError:
-        return to_unicode(body, charset)
+        return repaired(body, charset)
+    return body
 
 
 def marked_text(html: str | bytes, *, parse: bool = True) -> tuple[bytes, list[Declared]]:
@@ -110,24 +114,19 @@ def marked_text(html: str | bytes, *, parse: bool = True) -> tuple[bytes, list[D
     Raises `NeedsParser` where ``parse`` is false and the walk of the markup as it stands is not enough.
     """
     data = html if isinstance(html, bytes) else _encoded(html)
-    marked, flags, declared = _walk(data, well_nested=False)
+    marked, flags, declared = _walk(data, nested=False)
     if flags & markup.IRREGULAR and not flags & markup.EXTREME:
         if not parse:
             raise NeedsParser
-        marked, _, declared = _walk(_well_nested(data), well_nested=True)
+        marked, _, declared = _walk(well_nested(data), nested=True)
     return marked, declared
 
 
-def _walk(data: bytes, *, well_nested: bool) -> tuple[bytes, int, list[Declared]]:
+def _walk(data: bytes, *, nested: bool) -> tuple[bytes, int, list[Declared]]:
     if compiled.CORE is None:
-        return markup.walk(data, well_nested)
-    marked, flags, declared = compiled.CORE.walk(data, well_nested, markup.unescape)
+        return markup.walk(data, nested)
+    marked, flags, declared = compiled.CORE.walk(data, nested, markup.unescape)
     return marked, flags, [(_KINDS[kind], value) for kind, value in declared]
-
-
-def _well_nested(data: bytes) -> bytes:
-    """The same page as lexbor writes it: every element closed, where a browser would close it."""
-    return (LexborHTMLParser(data).html or "").encode("utf-8", "surrogatepass")
 
 
 def plain(marked: bytes) -> str:

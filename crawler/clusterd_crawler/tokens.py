@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 import mmh3
@@ -26,6 +27,10 @@ Hashes = npt.NDArray[np.uint64]
 
 #: Most different words whose hashes are remembered by the fallback (about 130 bytes each).
 REMEMBERED: Final = 200_000
+
+#: Characters that are folded at once, and what they are parted by.
+PIECE: Final = 64 * 1024
+_BLANK: Final = re.compile("[ \n]")
 
 _TOKEN: Final = re.compile(f"[{pattern(SINGLE)}][{pattern(MARK)}]*|[{pattern(WORD, MARK)}]+")
 _ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
@@ -41,8 +46,22 @@ def fold(text: str) -> str:
 
 
 def composed(text: str) -> str:
-    """Return the text as the compiled core takes it: it folds ASCII itself and drops what is ignorable."""
-    return text if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    """Return the text as the compiled core takes it: it folds ASCII itself and drops what is ignorable.
+
+    Long text is taken in pieces, since Python holds the interpreter's lock for 12 ms a MB. Blanks combine with nothing,
+    so that text may be parted behind them.
+    """
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize("NFKC", piece).casefold() for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    begin = 0
+    while len(text) - begin > PIECE and (blank := _BLANK.search(text, begin + PIECE)):
+        yield text[begin : blank.end()]
+        begin = blank.end()
+    yield text[begin:]
 
 
 def fold_block(first: int) -> bytes:

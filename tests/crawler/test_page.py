@@ -6,9 +6,13 @@ import mmh3
 import pytest
 from clusterd_crawler import compiled, markup, names, text
 from clusterd_crawler.page import sketch_page, sketch_plain
+from clusterd_crawler.recoding import check_utf8, recoded, repaired
 from clusterd_crawler.sketch import COMPACT, EMPTY, SHORT, Sketch, sketch_text
+from clusterd_crawler.well_nested import LARGE, well_nested
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+from w3lib.encoding import to_unicode
 
 URL = "http://example.org/a/b?c=1"
 
@@ -314,7 +318,7 @@ def test_a_walk_without_findings_equals_the_walk_of_what_lexbor_writes(pieces: l
     marked, flags, _ = markup.walk(data)
     if flags:
         return
-    repaired, _, _ = markup.walk(text._well_nested(data), True)
+    repaired, _, _ = markup.walk(well_nested(data), True)
     # A stray end tag ends a word in the one, and is not there in the other.
     assert "".join(text.plain(marked).split()) == "".join(text.plain(repaired).split())
     assert "".join(text.main_part(marked).split()) == "".join(text.main_part(repaired).split())
@@ -338,6 +342,23 @@ def test_any_bytes_are_sketched_or_refused_clearly(data: bytes, content_type: st
 
 
 MEGABYTE = 1 << 20
+
+
+def test_a_large_page_is_parsed_and_written_as_a_small_one() -> None:
+    page = "<title>é</title><p>漢 <b>x<table><tr><div>&lt;y &amp; z<svg><path/></svg>".encode() * 9000
+    assert len(page) > LARGE
+    assert well_nested(page) == (LexborHTMLParser(page).html or "").encode()
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "cp1252", "euc-jp", "big5", "utf-16", "iso2022_jp", "koi8-r"])
+def test_a_large_body_is_decoded_as_a_small_one(charset: str) -> None:
+    body = ("é" if charset == "cp1252" else "ж" if charset == "koi8-r" else "漢字かな 語").encode(charset) * 60_000
+    assert recoded(body, charset) == body.decode(charset).encode()
+    assert repaired(b"x" + body + b"\xff", charset) == to_unicode(b"x" + body + b"\xff", charset).encode()
+    with pytest.raises(LookupError):
+        recoded(body, "hex")
+    with pytest.raises(UnicodeDecodeError):
+        check_utf8(b"x" * 300_000 + b"\xe6\xbc")
 
 
 @pytest.mark.parametrize(

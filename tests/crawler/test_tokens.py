@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from clusterd_crawler import compiled, sketch, token_classes
 from clusterd_crawler.sketch import TEXT, Profile
-from clusterd_crawler.tokens import composed, fold, hash_tokens, token_hash, tokens
+from clusterd_crawler.tokens import PIECE, composed, fold, hash_tokens, token_hash, tokens
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,3 +152,9 @@ def test_classes_cover_what_unicode_calls_letters() -> None:
 
 def test_fold_is_lower_case_for_ascii() -> None:
     assert fold("MiXed 123") == "mixed 123"
+
+
+def test_long_text_is_folded_in_pieces_as_a_whole() -> None:
+    text = "e\u0301 \u0301a\u0315\u0300\n\u0308\uff76\uff9e \u1100\u1161\u11a8 Straße\n" * 20_000
+    assert len(text) > 3 * PIECE
+    assert composed(text) == unicodedata.normalize("NFKC", text).casefold()

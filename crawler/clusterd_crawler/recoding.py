@@ -1,0 +1,54 @@
+"""Bytes of one charset → UTF-8, a large body piece by piece: Python's decoders hold the interpreter's lock, up to 10 ms
+a MB, which would stop the crawl's loop for that long. Between two pieces other threads get their turn.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import Final
+
+from w3lib.encoding import to_unicode
+
+#: Bytes decoded at once.
+PIECE: Final = 128 * 1024
+
+
+def recoded(body: bytes, charset: str) -> bytes:
+    """Return a body in UTF-8; raises as `bytes.decode` does where it is not of that charset."""
+    if len(body) <= PIECE or _starts_with_order(charset):
+        return _encoded(body.decode(charset))
+    return b"".join(_pieces(body, charset, "strict"))
+
+
+def check_utf8(body: bytes) -> None:
+    """Raise `UnicodeDecodeError` where a body is not UTF-8."""
+    if len(body) <= PIECE:
+        body.decode()
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")("strict")
+    for at in range(0, len(body), PIECE):
+        decoder.decode(body[at : at + PIECE], at + PIECE >= len(body))
+
+
+def repaired(body: bytes, charset: str) -> bytes:
+    """Return a body in UTF-8 with what is not of the charset replaced, as w3lib's ``to_unicode`` does."""
+    if len(body) <= PIECE or "18030" in charset or _starts_with_order(charset):  # w3lib replaces otherwise in GB18030
+        return _encoded(to_unicode(body, charset))
+    return b"".join(_pieces(body, charset, "replace"))
+
+
+def _starts_with_order(charset: str) -> bool:
+    """Whether bytes of that charset begin with their order: piece by piece Python insists on it, and pages lack it."""
+    return codecs.lookup(charset).name in {"utf-16", "utf-32"}
+
+
+def _pieces(body: bytes, charset: str, errors: str) -> Iterator[bytes]:
+    b" ".decode(charset, "ignore")  # raises LookupError where that is no charset of text
+    decoder = codecs.getincrementaldecoder(charset)(errors)
+    for at in range(0, len(body), PIECE):
+        yield _encoded(decoder.decode(body[at : at + PIECE], at + PIECE >= len(body)))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

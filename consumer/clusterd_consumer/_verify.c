@@ -315,6 +315,29 @@ static PyObject *judge(PyObject *self, PyObject *args) {
     return counts;
 }
 
+/* The keys under which a stored sketch is posted: the low bits of the posted values are its last bytes. */
+static PyObject *keys(PyObject *self, PyObject *args) {
+    PyObject *stored, *made = NULL;
+    int bits;
+    unsigned prefix, modulus, profile;
+    Decoded d;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "SiIII", &stored, &bits, &prefix, &modulus, &profile)) return NULL;
+    if (!load(stored, bits, &d)) return NULL;
+    size_t count = 0, size = (size_t)PyBytes_GET_SIZE(stored);
+    for (size_t i = 0; i < d.n; i++)
+        if (i < prefix || (modulus && !(fmix32(d.codes[i] * GOLDEN) % modulus))) d.codes[count++] = d.codes[i];
+    if (2 * count <= size) {
+        const uint8_t *extra = (const uint8_t *)PyBytes_AS_STRING(stored) + size - 2 * count;
+        for (size_t i = 0; i < count; i++, extra += 2)
+            d.codes[i] = fmix32(fmix32(d.codes[i] + profile * GOLDEN) ^ (extra[0] | (uint32_t)extra[1] << 8) * 0x85EBCA6Bu);
+        count = distinct(d.codes, count);
+        made = PyBytes_FromStringAndSize((const char *)d.codes, (Py_ssize_t)(4 * count));
+    } else PyErr_SetString(PyExc_ValueError, "not a stored sketch");
+    PyMem_Free(d.codes);
+    return made;
+}
+
 /* ---- postings ---- */
 
 enum { ENTRY = 7 };
@@ -579,6 +602,7 @@ static PyObject *find(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS, "pack(values, bits, flags, prefix, modulus, profile, shingles) -> (stored, keys)"},
     {"judge", judge, METH_VARARGS, "judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b)]"},
+    {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
     {"plan", plan, METH_VARARGS, "plan(prefix, last, documents, buckets, shard, shards) -> (appends, groups, reads, steps)"},
     {"find", find, METH_VARARGS, "find(steps, values, documents, buckets, bound, looking) -> (lists, odd)"},
     {NULL, NULL, 0, NULL},

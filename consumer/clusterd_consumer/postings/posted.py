@@ -58,6 +58,10 @@ def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[byt
 
 def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
     """Return the keys under which a stored sketch is posted."""
+    if CORE is not None and scheme.candidates == "prefix":
+        smallest = scheme.smallest(int.from_bytes(stored[:4], "little") >> 3)
+        arguments = mantissa(PROFILES[profile_code]), smallest, scheme.modulus, profile_code
+        return np.frombuffer(CORE.keys(stored, *arguments), "<u4")
     decoded = unpack(stored, mantissa(PROFILES[profile_code]))
     if scheme.candidates == "super":
         return _supers(decoded.codes, profile_code, scheme)

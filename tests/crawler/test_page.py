@@ -7,29 +7,14 @@ import pytest
 from clusterd_crawler import compiled, markup, names, text
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.recoding import check_utf8, recoded, repaired
-from clusterd_crawler.sketch import COMPACT, EMPTY, SHORT, Sketch, sketch_text
+from clusterd_crawler.sketch import COMPACT, SHORT, sketch_text
 from clusterd_crawler.well_nested import LARGE, well_nested
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 from w3lib.encoding import to_unicode
 
-URL = "http://example.org/a/b?c=1"
-
-
-def sketched(body: bytes | str, content_type: str | None = "text/html; charset=utf-8") -> Sketch:
-    return sketch_page(URL, body.encode() if isinstance(body, str) else body, content_type, fetched_at=5)
-
-
-def shown(html: str) -> str:
-    return " ".join(text.plain(text.marked_text(html)[0]).split())
-
-
-def main(html: str) -> str:
-    return " ".join(text.main_part(text.marked_text(html)[0]).split())
-
-
-STORY = "<p>" + "The fox that lives behind the old mill came back at dusk and waited there. " * 6 + "</p>"
+from tests.crawler.pages import STORY, URL, shown, sketched
 
 
 @pytest.mark.parametrize(
@@ -57,100 +42,6 @@ STORY = "<p>" + "The fox that lives behind the old mill came back at dusk and wa
 )
 def test_visible_text(html: str, expected: str) -> None:
     assert shown(html) == expected
-
-
-@pytest.mark.parametrize(
-    "chrome",
-    [
-        "<nav>menu</nav>",
-        "<header>menu</header>",
-        "<footer>menu</footer>",
-        "<aside>menu</aside>",
-        "<div role=navigation>menu</div>",
-        "<div role=' Banner '>menu</div>",
-        "<div class='left sidebar'>menu</div>",
-        "<div id=breadcrumbs>menu</div>",
-        "<table><tr><td class=sidebar>menu</td></tr></table>",
-        "<ul class=breadcrumb><li>menu<li>menu</ul>",
-        "<p class=footer>menu",
-        "<div class=pageId><span>menu</span></div>",
-        "<select><option>menu</select>",
-        "<ul>" + "<li><a href=x>menu</a>" * 6 + "</ul>",
-    ],
-)
-def test_chrome_is_not_main_text(chrome: str) -> None:
-    for page in (f"<title>T</title>{chrome}<div>{STORY}</div>", f"<title>T</title><div>{STORY}</div>{chrome}"):
-        assert "menu" in shown(page)
-        assert "menu" not in main(page)
-        assert main(page) == main(f"<title>T</title><div>{STORY}</div>")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "<article><header><h1>kept</h1></header></article>",
-        "<section><footer>kept</footer></section>",
-        "<div class=has-sidebar>kept</div>",
-        "<div class='content no-nav'>kept</div>",
-        "<article><aside>kept</aside></article>",
-        "<span class=sidebar>kept</span>",
-        "<ul>" + "<li>kept and described at some length, <a href=x>see</a>" * 6 + "</ul>",
-    ],
-)
-def test_content_stays_main_text(content: str) -> None:
-    assert "kept" in main(f"<div>{STORY}</div>{content}")
-
-
-def test_a_listing_keeps_its_links() -> None:
-    listing = "<h1>Index</h1><ul>" + "".join(f"<li><a href='{n}'>file number {n}</a>" for n in range(50)) + "</ul>"
-    assert "file number 49" in main(listing)
-
-
-def test_main_elements_hold_the_main_text() -> None:
-    page = f"<title>T</title><div>around</div><main>{STORY}</main><div>after</div>"
-    assert main(page) == "T " + shown(STORY)
-    small = f"<main>tiny</main><div>{STORY * 3}</div>"
-    assert shown(STORY) in main(small)
-
-
-def test_a_title_gives_way_to_the_heading_of_a_text_that_is_longer() -> None:
-    form = "<h1>Log in</h1><p>You are not logged in. Enter your name and your password below.</p>"
-    assert main(f"<title>Page 1 [Wiki]</title>{form}") == main(f"<title>Page 2 [Wiki]</title>{form}") == main(form)
-    page = f"<title>T</title><h1>around</h1><main>{STORY}</main>"
-    assert main(page) == main(f"<title>T</title><main>{STORY}</main>") != main(f"<main>{STORY}</main>")
-    for kept in (
-        f"<header><h1>T</h1></header>{STORY}",
-        "<h1></h1>" + STORY,
-        "<h1>Picture</h1>",
-        "<h2>Log in</h2>" + STORY,
-    ):
-        assert main(f"<title>Sunset on the lake</title>{kept}").startswith("Sunset on the lake")
-
-
-def test_a_form_is_one_text_whatever_the_length_of_the_name_in_its_title() -> None:
-    # A wiki's page of backlinks, as DokuWiki writes it: tiny, and titled with the page that it was reached from.
-    form = (
-        "<main><div class=pageId>{0}</div><div class=page><h1>Backlinks</h1><p>This is a list of pages that seem to "
-        "link back to the current page.</p><p>Nothing was found.</p></div><div class=docInfo>{0}.txt</div></main>"
-    )
-    names = ("a:p1", "alpha:beta:gamma:longername", "n" * 200)
-    texts = {main(f"<title>{name} - Backlinks [A wiki]</title>{form.format(name)}") for name in names}
-    assert len(texts) == 1
-    assert "Nothing was found" in texts.pop()
-
-
-def test_main_text_is_never_empty_where_the_whole_is_not() -> None:
-    for page in ("<nav>only menu</nav>", "<title>T</title><div class=sidebar>all there is</div>", "<nav>a</nav> | "):
-        sketch = sketched(page)
-        assert sketch.main == sketch.whole != EMPTY
-
-
-def test_pages_of_one_template_differ_in_main_and_pages_with_other_chrome_agree_there() -> None:
-    menu = "<nav>" + "a long menu that every page has, " * 100 + "</nav>"
-    one, other = (sketched(f"{menu}<div>{body}</div>") for body in (STORY, STORY.replace("fox", "hare")))
-    assert one.main.text != other.main.text
-    assert sketched(f"<nav>another menu</nav><div>{STORY}</div>").main == one.main
-    assert one.whole != sketched(f"<nav>another menu</nav><div>{STORY}</div>").whole
 
 
 def test_a_list_sorted_another_way_has_the_same_bag() -> None:

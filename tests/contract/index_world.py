@@ -34,11 +34,16 @@ def page(
 
 
 def partition(index: Index, policies: Sequence[Policy] = DEFAULT_POLICIES) -> Partition:
-    """Return what an index says: policy → clusters as sets of URLs, alone standing pages too."""
-    return {
+    """Return what an index says: policy → clusters as sets of URLs, alone standing pages too. It has counted them."""
+    found = {
         policy.name: {frozenset(found.members) for found in index.clusters(policy.name, min_size=1)}
         for policy in policies
     }
+    counted = index.cluster_counts()
+    assert {name: counted[name] for name in found} == {
+        name: sum(len(cluster) > 1 for cluster in clusters) for name, clusters in found.items()
+    }
+    return found
 
 
 def expected(

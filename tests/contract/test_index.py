@@ -217,6 +217,20 @@ def test_a_policy_added_later_is_built_from_the_stored_sketches(opened: Opened) 
         list(index.clusters("unheard"))
 
 
+def test_a_policy_too_many_is_refused_in_words(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix)
+    for number in range(13):
+        index.add_policy(Policy(f"r{number}", resemblance=0.3 + 0.01 * number))
+    index.add_policy(Policy("same", None, None))
+    with pytest.raises(WrongInput, match="16"):
+        index.add_policy(Policy("r13", resemblance=0.29))
+    crawl = World(7).crawl(60)
+    index.apply(crawl)
+    settled(index)
+    assert partition(index, index.policies()) == expected(crawl, index.policies())
+    index.close()
+
+
 def test_similar_finds_copies_parts_and_wholes_of_a_text_never_seen(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, BASE), page(C, 1, range(40)), page(D, 1, range(300))])
     hits = index.similar(stream(range(3, 100)), TEXT.code)

@@ -106,9 +106,13 @@ def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(redis_url:
         raise Lost
 
     lost = interrupted(redis_url, prefix, name, 1, die)
-    with pytest.raises(Lost):
+
+    def work() -> None:
         lost.apply([page(D, 1, LEFT)])
         lost.apply([page(A, 1, ELSEWHERE)])  # with this the store is told that D is done, or would be
+
+    with pytest.raises(Lost):
+        work()
     patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
     patient.apply([page(D, 2, ELSEWHERE), page(E, 1, LEFT, order="e"), page(C, 1, [*LEFT, 1])])
     assert patient.settle() == 1

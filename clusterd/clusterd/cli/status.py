@@ -42,7 +42,7 @@ def counted(services: Services) -> dict[str, Any]:
         "documents": counts["documents"],
         "versions": counts["versions"],
         "contents": counts["contents"],
-        "clusters": {policy.name: sum(1 for _ in index.clusters(policy.name)) for policy in index.policies()},
+        "clusters": index.cluster_counts(),
         "settling": counts["settling"],
         "rules": {state: states[state] for state in ("live", "pinned", "retired")},
         "skips": sum(book.book.skip_counts().values()),

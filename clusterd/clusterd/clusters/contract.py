@@ -164,6 +164,10 @@ class Index(Protocol):
         """Return ``documents`` (URLs), ``versions``, ``contents``, ``settling``, ``store_bytes``."""
         ...
 
+    def cluster_counts(self) -> dict[str, int]:
+        """Return how many clusters of two URLs and more each policy has, without looking at them."""
+        ...
+
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time (Unix ms) and free what only they held; return how many."""
         ...

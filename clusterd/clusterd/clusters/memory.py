@@ -380,6 +380,11 @@ class MemoryIndex:
                 "store_bytes": sum(len(content.stored) for content in self._contents.values()),
             }
 
+    def cluster_counts(self) -> dict[str, int]:
+        """Return how many clusters of two URLs and more each policy has."""
+        with self._lock:
+            return {policy.name: sum(one.size > 1 for one in self._all(policy.name)) for policy in self.policies()}
+
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
         return dict(self._position)

@@ -40,7 +40,7 @@ from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, 
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.redis_edges import packed_edges
 from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home, pairs
-from clusterd.clusters.redis_questions import Questions
+from clusterd.clusters.redis_questions import Questions, slot_of
 from clusterd.clusters.redis_settling import PATIENCE, Settler
 
 #: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
@@ -58,6 +58,8 @@ LATEST: Final = 2**48 - 1
 MOST: Final = 2**24 - 1
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
+#: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
+GRADED_MOST: Final = 16
 #: Sketches that are applied in one call of each script: the server answers others meanwhile.
 PART: Final = 64
 #: URLs whose superseded versions are looked through in one call, and versions at most.
@@ -315,6 +317,10 @@ class RedisIndex:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
         text = json.dumps(asdict(policy))
         self._take(self._home.run(ADD_POLICY, policy.name, text, 0 if policy.identical else 1))
+        if not policy.identical and all(known.name != policy.name for known in self._policies):
+            raise WrongInput(
+                f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept"
+            )
         if policy not in self._policies:
             raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
 
@@ -368,6 +374,12 @@ class RedisIndex:
             "settling": self._settler.waiting(),
             "store_bytes": self._calls.used_memory(),
         }
+
+    def cluster_counts(self) -> dict[str, int]:
+        """Return how many clusters of two URLs and more each policy has, as the home shard counts them."""
+        counted, policies = self._home.counters().clusters, self._reload()
+        slots = [slot_of(policies, policy.name) for policy in policies]
+        return {p.name: counted[0 if slot < 0 else 2 + slot] for p, slot in zip(policies, slots, strict=True)}
 
     def close(self) -> None:
         """Free connections."""

@@ -1,3 +1,5 @@
+"""From the bytes of a page to its sketch: visible text, charsets, names; the core and its fallback walk alike."""
+
 from __future__ import annotations
 
 import time

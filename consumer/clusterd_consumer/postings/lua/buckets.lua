@@ -6,42 +6,51 @@
 --
 -- One bucket is split at a time, so growing costs each entry about one move, and no page waits. Splitting SETs both halves,
 -- which gives each the memory of its size; APPEND then doubles that once, which lasts until the next split. So nothing else
--- sets a bucket: what is taken out is overwritten with document 0, and goes when it is a quarter of the bucket.
+-- sets a bucket: what is taken out is overwritten with document 0, and goes when that is about a quarter of the bucket.
 -- Buckets are read through a cache that lives for one call.
 
 local pack, unpack4, rep = struct.pack, struct.unpack, string.rep
-local floor, find, sub, byte = math.floor, string.find, string.sub, string.byte
+local floor, find, sub, byte, format = math.floor, string.find, string.sub, string.byte, string.format
 local FIRST, ENTRY, COMMON, NOBODY = 256, 7, '\255\255\255\255', '\0\0\0\0'
 -- Entries a bucket: fewer cost more memory for keys, more cost more bytes a look.
 local LOAD = 128
 -- Arguments of one call at most: Lua unpacks no more than 8,000.
 local MOST = 4000
 
-local buckets, level, entries, changed_buckets, cache, dirty
+local name, buckets, level, entries, changed_buckets, cache, dirty
 
 local function u4(s, at)
   local a, b, c, d = byte(s, at, at + 3)
   return a + b * 256 + c * 65536 + d * 16777216
 end
 
+-- Key of a bucket. (Joining a number to a string would cost four times as much as this.)
 local function name_of(i)
-  return BASE .. ':p:' .. i
+  return format(name, i)
 end
 
 local function open()
   local known = call('MGET', BASE .. ':pb', BASE .. ':pn')
   buckets, entries = tonumber(known[1] or FIRST), tonumber(known[2] or 0)
+  name = string.gsub(BASE, '%%', '%%%%') .. ':p:%d'
   changed_buckets, cache, dirty, level = false, {}, {}, FIRST
   while level * 2 <= buckets do level = level * 2 end
 end
 
 -- Read the buckets of these numbers.
 local function read(numbers)
-  for start = 1, #numbers, MOST do
-    local keys, most = {}, math.min(#numbers - start + 1, MOST)
-    for at = 1, most do keys[at] = name_of(numbers[start + at - 1]) end
+  local wanted, count = {}, 0
+  for at = 1, #numbers do
+    if not cache[numbers[at]] then
+      count = count + 1
+      wanted[count] = numbers[at]
+    end
+  end
+  for start = 1, count, MOST do
+    local keys, most = {}, math.min(count - start + 1, MOST)
+    for at = 1, most do keys[at] = name_of(wanted[start + at - 1]) end
     local found = call('MGET', unpack(keys))
-    for at = 1, most do cache[numbers[start + at - 1]] = found[at] or '' end
+    for at = 1, most do cache[wanted[start + at - 1]] = found[at] or '' end
   end
 end
 
@@ -55,30 +64,40 @@ local function change(i, bytes, by)
   cache[i], dirty[i], entries = bytes, true, entries + by
 end
 
--- A bucket without its dead entries, where these are many.
+-- Whether a bucket is to be rid of its dead entries. Counting them would take long: one speaks for the rest, that before
+-- which a quarter stand, since the oldest mostly go first.
+local function spent(bytes)
+  local at = floor(#bytes / ENTRY / 4) * ENTRY
+  return sub(bytes, at + 4, at + ENTRY) == NOBODY
+end
+
+-- A bucket without its dead entries.
 local function cleared(bytes)
-  local parts, from, dead = {}, 1, 0
+  local parts, from = {}, 1
   local at = find(bytes, NOBODY, 1, true)
   while at do
     if at % ENTRY == 4 then
-      dead, parts[#parts + 1] = dead + 1, sub(bytes, from, at - 4)
+      parts[#parts + 1] = sub(bytes, from, at - 4)
       from, at = at + 4, at + 3
     end
     at = find(bytes, NOBODY, at + 1, true)
   end
-  if dead * 4 * ENTRY < #bytes then return end
   parts[#parts + 1] = sub(bytes, from)
   return table.concat(parts)
 end
 
 -- The number of a bucket below `level` with its bits turned round: the order of splitting, and back.
+local octets = {}
+for i = 0, 255 do
+  local bits, rest = 0, i
+  for _ = 1, 8 do bits, rest = bits * 2 + rest % 2, floor(rest / 2) end
+  octets[i] = bits
+end
+
 local function turned(i)
-  local bits, left = 0, level
-  while left > 1 do
-    bits = bits * 2 + i % 2
-    i, left = floor(i / 2), left / 2
-  end
-  return bits
+  local high = floor(i / 256)
+  local whole = octets[i % 256] * 65536 + octets[high % 256] * 256 + octets[floor(high / 256)]
+  return floor(whole * level / 16777216)
 end
 
 -- The bucket of a key (4 bytes).
@@ -100,14 +119,13 @@ local function cut(i, key, id)
   local bytes = bytes_of(i)
   local at = entry_at(bytes, sub(key, 2, 4) .. id, 1)
   if not at then return end
-  bytes = sub(bytes, 1, at + 2) .. NOBODY .. sub(bytes, at + ENTRY)
-  local less = cleared(bytes)
-  if less or dirty[i] then
-    change(i, less or bytes, -1)
-  else
-    call('SETRANGE', name_of(i), at + 2, NOBODY)
-    cache[i], entries = bytes, entries - 1
+  if dirty[i] then
+    change(i, sub(bytes, 1, at - 1) .. sub(bytes, at + ENTRY), -1)
+    return
   end
+  call('SETRANGE', name_of(i), at + 2, NOBODY)
+  cache[i], entries = nil, entries - 1
+  if at == floor(#bytes / ENTRY / 4) * ENTRY + 1 or spent(bytes) then change(i, cleared(bytes_of(i)), 0) end
 end
 
 -- Put an entry into a bucket.
@@ -117,7 +135,7 @@ local function put(i, key, id)
     change(i, bytes_of(i) .. entry, 1)
   else
     call('APPEND', name_of(i), entry)
-    cache[i], entries = bytes_of(i) .. entry, entries + 1
+    cache[i], entries = nil, entries + 1
   end
 end
 
@@ -185,10 +203,7 @@ end
 local function fit()
   local steps = math.min(math.ceil(entries / LOAD) - buckets, 1024)
   local ahead = {}
-  for order = buckets - level, math.min(buckets - level + steps, level) - 1 do
-    local i = turned(order)
-    if not cache[i] then ahead[#ahead + 1] = i end
-  end
+  for order = buckets - level, math.min(buckets - level + steps, level) - 1 do ahead[#ahead + 1] = turned(order) end
   read(ahead)
   for _ = 1, steps do grow() end
   steps = 0
@@ -210,7 +225,7 @@ local function write()
   end
   for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end
   for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
-  call('SET', BASE .. ':pn', string.format('%d', entries))
+  call('SET', BASE .. ':pn', format('%d', entries))
   if changed_buckets then call('SET', BASE .. ':pb', buckets) end
 end
 

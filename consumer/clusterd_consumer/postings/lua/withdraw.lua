@@ -18,17 +18,13 @@ end
 define('withdraw', function(ARGV)
   open()
   for i = 1, #ARGV, 2 do
-    local numbers = {}
-    for at = 1, #ARGV[i + 1], 4 do
-      local bucket = place(sub(ARGV[i + 1], at, at + 3))
-      if not cache[bucket] then numbers[#numbers + 1] = bucket end
-    end
+    local numbers, keys = {}, ARGV[i + 1]
+    for at = 1, #keys, 4 do numbers[#numbers + 1] = place(sub(keys, at, at + 3)) end
     read(numbers)
-    for at = 1, #ARGV[i + 1], 4 do
-      local key = sub(ARGV[i + 1], at, at + 3)
-      local bucket = place(key)
-      cut(bucket, key, ARGV[i])
+    for at = 1, #keys, 4 do
+      local key, bucket = sub(keys, at, at + 3), numbers[(at + 3) / 4]
       if entry_at(bytes_of(bucket), sub(key, 2, 4) .. COMMON, 1) then withdraw_common(key, ARGV[i]) end
+      cut(bucket, key, ARGV[i])
     end
   end
   fit()

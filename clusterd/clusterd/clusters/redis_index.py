@@ -9,6 +9,10 @@ workers may do what they like; what keeps the partition right:
   posts and links it again; every step may be repeated.
 - Candidates are verified here, by the stored sketches, whatever the postings said. A content that departed meanwhile is
   linked no more, and never lives again.
+- Whatever the stream, a page costs a bounded number of steps: of each of its lists (four smallest values and one in 64)
+  at most `bound` others are proposed, of a common one `latest`; what departs in the call that brought it is not posted
+  at all; and a worker that finds more than `BACKLOG` ghosts waiting, which would be proposed in vain, dismisses some
+  itself.
 - A ghost is dismissed only when it is not pending, so nobody posts it after it was withdrawn; one that stays pending
   is given up after `PATIENCE`.
 """
@@ -60,6 +64,9 @@ MOST: Final = 2**24 - 1
 SHARDS: Final = 16
 #: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
 GRADED_MOST: Final = 16
+#: Ghosts that may wait for the settler, and steps that a worker does where there are more.
+BACKLOG: Final = 64
+HELP: Final = 4
 #: Sketches that are applied in one call of each script: the server answers others meanwhile.
 PART: Final = 64
 #: URLs whose superseded versions are looked through in one call, and versions at most.
@@ -110,6 +117,8 @@ class RedisIndex:
         #: Contents that are done but for being pending no more: that rides with the next call.
         self._done: list[int] = []
         self._lock = threading.Lock()
+        #: Ghosts that waited when a batch was last registered.
+        self._waiting = 0
 
     def _founded(self, shards: int) -> int:
         """Agree with whoever opened this index first on layout, shards and scheme; return the number of shards."""
@@ -136,7 +145,9 @@ class RedisIndex:
         A large one goes part by part: while one is posted, verified and linked, the next is registered.
         """
         if len(sketches) <= PART:
-            return self._finish(sketches, self._register(sketches), position or {})
+            outcomes = self._finish(sketches, self._register(sketches), position or {})
+            self._help()
+            return outcomes
         parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
         with ThreadPoolExecutor(1) as second:
             going: list[Future[list[Outcome]]] = []
@@ -146,6 +157,7 @@ class RedisIndex:
                 going.append(second.submit(self._finish, part, self._register(part), {}))
         outcomes = [outcome for part in going for outcome in part.result()]
         self._link([], {}, position or {})
+        self._help()
         return outcomes
 
     def _finish(
@@ -155,6 +167,11 @@ class RedisIndex:
         self._link(registered, self._post(sketches, registered), position)
         return [self._outcome(sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
 
+    def _help(self) -> None:
+        """Settle a little where ghosts pile up: they would be proposed to every page that resembles them."""
+        if self._waiting > BACKLOG:
+            self._settler.settle(HELP, self._policies)
+
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
         versions = [self._version(sketch) for sketch in sketches]
         arguments: list[Any] = [b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])]
@@ -162,7 +179,8 @@ class RedisIndex:
             arguments += (version, sketch.url, host_of(sketch.url))
         while True:
             graded = self._graded()
-            reply = self._ask(self._home.function(REGISTER, len(graded), *arguments))[-1]
+            registering = self._home.function(REGISTER, len(graded), *arguments)
+            *_, reply, self._waiting = self._ask(registering, self._home.request("LLEN", "g"))
             if reply[0] == len(graded):
                 return [_registered(one, PLACE.size * (1 + len(graded))) for one in reply[1:]]
             self._reload()
@@ -213,7 +231,8 @@ class RedisIndex:
     ) -> None:
         """Link what was verified, write the position; note what that says of each page."""
         contents = [registered[place].content for place in verdicts]
-        linked = [place for place, judged in verdicts.items() if judged]
+        found = ((place, _best(judged)) for place, judged in verdicts.items())
+        linked = {place: best for place, best in found if best}
         if not linked:
             with self._lock:
                 self._done += contents
@@ -227,15 +246,14 @@ class RedisIndex:
             arguments: list[Any] = [len(graded), len(position)]
             arguments += (word for pair in position.items() for word in pair)
             arguments.append(posted)
-            for place in linked:
-                known, best = registered[place], _best(verdicts[place])
-                page = struct.pack("<4I", known.page, known.node, known.content, best[0] if best else 0)
+            for place, (best, _) in linked.items():
+                known = registered[place]
+                page = struct.pack("<4I", known.page, known.node, known.content, best)
                 arguments += (page, packed_edges(graded, verdicts[place]))
             reply = self._home.run(LINK, *arguments)
             if reply[0] == len(graded):
-                for number, place in enumerate(linked):
-                    match, now, merged = reply[1 + 3 * number : 4 + 3 * number]
-                    _note(registered[place], _best(verdicts[place]), match, now, merged)
+                for number, (place, (_, verdict)) in enumerate(linked.items()):
+                    _note(registered[place], verdict, *reply[1 + 3 * number : 4 + 3 * number])
                 return
             self._reload()
 
@@ -398,11 +416,11 @@ def _registered(answer: bytes, width: int) -> Registered:
     return Registered(page, node, content, flags, answer[ANSWER.size : now], answer[now:before], answer[before:], 1.0)
 
 
-def _note(known: Registered, best: tuple[int, Verdict] | None, match: bytes, now: bytes, merged: bytes) -> None:
+def _note(known: Registered, best: Verdict, match: bytes, now: bytes, merged: bytes) -> None:
     """Note what link.lua said of a page; an equal page, if any, stays its match."""
     known.now, known.merged = now, merged
-    if not known.match and best:
-        known.match, known.resemblance = match, best[1].resemblance
+    if not known.match:
+        known.match, known.resemblance = match, best.resemblance
 
 
 def _best(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:

@@ -1,0 +1,106 @@
+"""What a stream that is made to hurt may cost: bounds that hold whatever comes, however much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from clusterd.clusters import redis_index
+from clusterd.clusters.redis_index import BACKLOG, RedisIndex
+from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.redis_connection import Client, connect
+from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_crawler.sketch import Sketch
+
+from tests.contract.index_world import expected, page, partition, settled
+
+URL = "http://h.example/clock"
+
+
+class Counted(Calls):
+    """Calls that count what is asked."""
+
+    asked = 0
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        Counted.asked = 0
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        Counted.asked += len(requests)
+        return super().ask(requests)
+
+
+class Judged:
+    """Counts the candidates that are verified."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self.all = 0
+        judge_many = redis_index.judge_many
+
+        def counted(query: bytes, candidates: list[bytes], bits: int) -> Any:
+            self.most, self.all = max(self.most, len(candidates)), self.all + len(candidates)
+            return judge_many(query, candidates, bits)
+
+        monkeypatch.setattr(redis_index, "judge_many", counted)
+
+
+def clock(at: int) -> Sketch:
+    """A page of which two words change whenever it is fetched."""
+    return page(URL, at, [*range(300), 10_000 + at, 20_000 + at])
+
+
+def test_a_url_fetched_again_and_again_is_compared_with_a_few(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One document a call, and nobody settles: the worker itself keeps what waits, and what is proposed, small."""
+    judged = Judged(monkeypatch)
+    index = RedisIndex(redis_url, prefix, calls=Counted)
+    fetches = 600
+    for at in range(1, fetches + 1):
+        index.apply([clock(at)])
+        assert index.counts()["settling"] <= BACKLOG + 1
+    assert judged.most <= BACKLOG + 1
+    assert Counted.asked < 40 * fetches
+    settled(index)
+    assert index.expire(fetches) == fetches - 1
+    assert index.counts()["contents"] == index.counts()["versions"] == 1
+    assert partition(index) == expected([clock(fetches)])
+    index.close()
+
+
+def test_versions_that_a_batch_supersedes_itself_are_never_posted(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = Judged(monkeypatch)
+    index = RedisIndex(redis_url, prefix)
+    index.apply([clock(at) for at in range(1, 61)])
+    assert judged.all == 0
+    with connect(redis_url) as client:
+        assert int(client.get(f"{prefix}{{0}}:pn") or 0) < 3 * 20
+    assert [hit.url for hit in index.similar(clock(60).main, clock(60).profile)] == [URL]
+    settled(index)
+    assert partition(index) == expected([clock(60)])
+    index.close()
+
+
+def test_a_page_of_a_giant_cluster_has_a_few_neighbours(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every page is a near duplicate of every other; a common list proposes its latest few alone."""
+    judged = Judged(monkeypatch)
+    scheme = Scheme(bound=16, latest=3)
+    index = RedisIndex(redis_url, prefix, scheme=scheme)
+    crawl = [page(f"http://h.example/{n}", 1, [*range(200), 1000 + n]) for n in range(600)]
+    for start in range(0, len(crawl), 20):
+        index.apply(crawl[start : start + 20])
+    assert partition(index)["near"] == {frozenset(one.url for one in crawl)}
+    begun, judged.most = judged.all, 0
+    late = [page(f"http://h.example/late{n}", 1, [*range(200), 5000 + n]) for n in range(40)]
+    for one in late:
+        index.apply([one])
+    lists = scheme.small_prefix + 200 // scheme.modulus + 8
+    assert judged.most <= lists * (scheme.latest + 1)
+    assert judged.all - begun <= len(late) * 3 * (scheme.latest + 1)
+    index.close()

@@ -1,8 +1,15 @@
-"""One crawl that measures itself. Usage: python -m benchmarks.crawl_overhead_spider SITE PAGES SETTINGS"""
+"""One crawl that measures itself. Usage: python -m benchmarks.crawl_overhead_spider SITE PAGES MODE SETTINGS
+
+Every page of the site is a start URL, so that each crawl fetches the same pages. What is done with one is the mode:
+
+- ``follow``: what a `CrawlSpider` does: an item (title, headings, first paragraph) and every link that Scrapy's
+  `LinkExtractor` finds is asked for, once each (about fifty requests a page go through duplicate filter and signals);
+- ``list``: title and links are taken by two CSS selectors and nothing is followed: the least that a spider does;
+- ``pauses``: nothing at all, and a beat measures how long the loop is busy (`benchmarks.crawl_overhead_pauses`).
+"""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import time
@@ -12,21 +19,25 @@ from typing import Any
 import scrapy
 from scrapy import signals
 from scrapy.crawler import Crawler, CrawlerProcess
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
+from scrapy.linkextractors import LinkExtractor
 
-#: Seconds between two beats; what a beat comes later is a pause of the loop.
-BEAT = 0.001
+from benchmarks.crawl_overhead_pauses import Beat, own_callbacks
+from benchmarks.crawl_overhead_site import documents
 
 
 class Measured(scrapy.Spider):
-    """Fetches the pages and takes title and links off each, as spiders do."""
+    """See the module."""
 
     name = "measured"
 
-    def __init__(self, site: str, count: int) -> None:
+    def __init__(self, site: str, count: int, mode: str) -> None:
         super().__init__()
-        self.site, self.count = site, count
-        self.pauses: list[float] = []
+        self.urls = [site + path for path in documents(count)]
+        self.site = frozenset(self.urls)
+        self.mode, self.count, self.fetched = mode, len(self.urls), 0
+        self.links = LinkExtractor(unique=True)
+        self.beat = Beat()
         self.found: dict[str, float] = {}
 
     @classmethod
@@ -37,48 +48,56 @@ class Measured(scrapy.Spider):
         return spider
 
     def begin(self) -> None:
-        self.beating = asyncio.get_running_loop().create_task(self.beat())
+        if self.mode == "pauses":
+            self.beat.begin()
         self.started = time.perf_counter(), time.process_time(), time.thread_time()
-
-    async def beat(self) -> None:
-        while True:
-            due = time.perf_counter() + BEAT
-            await asyncio.sleep(BEAT)
-            self.pauses.append(time.perf_counter() - due)
 
     def end(self) -> None:
         wall, cpu, loop_cpu = self.started
-        self.beating.cancel()
-        self.pauses.sort()
+        assert self.fetched == self.count, f"{self.fetched} of {self.count} pages"
         self.found = {
             "cpu_ms": 1000 * (time.process_time() - cpu) / self.count,
             "loop_cpu_ms": 1000 * (time.thread_time() - loop_cpu) / self.count,
-            "longest_ms": 1000 * self.pauses[-1],
-            "pause_999_ms": 1000 * self.pauses[int(0.999 * len(self.pauses))],
             "rate": self.count / (time.perf_counter() - wall),
+            **self.beat.end(),
         }
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
-        for number in range(self.count):
-            yield scrapy.Request(f"{self.site}/{number}")
+        for url in self.urls:
+            yield scrapy.Request(url)
 
-    def parse(self, response: Response, **kwargs: Any) -> Iterator[dict[str, Any]]:
-        yield {"title": response.css("title::text").get(), "links": response.css("a::attr(href)").getall()}
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        self.fetched += 1
+        if self.mode == "list":
+            yield {"title": response.css("title::text").get(), "links": response.css("a::attr(href)").getall()}
+        elif self.mode == "follow":
+            assert isinstance(response, HtmlResponse)
+            yield {
+                "title": response.css("title::text").get(),
+                "headings": response.css("h1 ::text, h2 ::text").getall(),
+                "summary": response.xpath("string(//p)").get(),
+            }
+            for link in self.links.extract_links(response):
+                if link.url in self.site:
+                    yield scrapy.Request(link.url)
 
 
-def main(site: str, count: str, settings: str) -> None:
+def main(site: str, count: str, mode: str, settings: str) -> None:
+    """Crawl and print what was measured."""
     fixed = {
         "LOG_LEVEL": "WARNING",
         "TELNETCONSOLE_ENABLED": False,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "DOWNLOAD_DELAY": 0,
+        "DEPTH_STATS_VERBOSE": False,
     }
     process = CrawlerProcess({**fixed, **json.loads(settings)})
     crawler = process.create_crawler(Measured)
-    process.crawl(crawler, site=site, count=int(count))
-    process.start()
+    process.crawl(crawler, site=site, count=int(count), mode=mode)
+    with own_callbacks(mode == "pauses") as own:
+        process.start()
     assert isinstance(crawler.spider, Measured)
-    print(json.dumps(crawler.spider.found))
+    print(json.dumps({**crawler.spider.found, **own()}))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ to decide by, links are not looked at before they are sent. The middleware is a 
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections import OrderedDict
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 from scrapy import Request, Spider
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import HtmlResponse, Response
-from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.asyncio import create_looping_call, run_in_thread
 from scrapy.utils.httpobj import urlparse_cached
 
@@ -30,6 +30,7 @@ from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.reporter import URL_BYTES, Reporter
+from clusterd_crawler.crawling.requests import is_page, may_be_skipped
 from clusterd_crawler.crawling.rewriting import META, Rewriting
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.crawling.soft_errors import is_soft_error
@@ -131,6 +132,8 @@ class Crawl:
             await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
         if self._settings.skip and (self._rewriting is not None or self._decisions.decides):
             self._attend()
+        await run_in_thread(registrable, "example.com")  # reads the list of public suffixes: 40 ms
+        gc.freeze()  # what is there by now stays: a full collection would look at all of it again, 40 ms each time
         self._counting = create_looping_call(self._count)
         self._counting.start(COUNT_SECONDS, now=False)
 
@@ -380,22 +383,6 @@ class Crawl:
 def now() -> int:
     """Return the time in Unix milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def is_page(request: Request) -> bool:
-    """Whether a request is for a page that the spider wants to see: robots.txt and media are not."""
-    return request.method == "GET" and request.callback is not NO_CALLBACK
-
-
-def may_be_skipped(request: Request) -> bool:
-    """Whether rules apply: to a page that need not be sent for, and that is not what a redirect leads to."""
-    return (
-        is_page(request)
-        and not request.dont_filter
-        and "redirect_urls" not in request.meta
-        and request.url.startswith(("http://", "https://"))
-        and len(request.url) <= URL_BYTES
-    )
 
 
 def is_near(verdict: Verdict) -> bool:

@@ -1,0 +1,24 @@
+"""Which requests are for pages, and which of them rules may keep out."""
+
+from __future__ import annotations
+
+from scrapy import Request
+from scrapy.http.request import NO_CALLBACK
+
+from clusterd_crawler.crawling.reporter import URL_BYTES
+
+
+def is_page(request: Request) -> bool:
+    """Whether a request is for a page that the spider wants to see: robots.txt and media are not."""
+    return request.method == "GET" and request.callback is not NO_CALLBACK
+
+
+def may_be_skipped(request: Request) -> bool:
+    """Whether rules apply: to a page that need not be sent for, and that is not what a redirect leads to."""
+    return (
+        is_page(request)
+        and not request.dont_filter
+        and "redirect_urls" not in request.meta
+        and request.url.startswith(("http://", "https://"))
+        and len(request.url) <= URL_BYTES
+    )

@@ -30,6 +30,7 @@ from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, 
 from clusterd.clusters.forest import Forest
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.memory_contents import Content, Fetch, any_url, version_of
+from clusterd.clusters.memory_wholes import Wholes
 from clusterd.clusters.splitting import Search
 
 Identity = Literal["text", "sketch"]
@@ -38,7 +39,9 @@ Identity = Literal["text", "sketch"]
 class MemoryIndex:
     """The index, in this process's memory."""
 
-    def __init__(self, policies: Sequence[Policy] = DEFAULT_POLICIES, scheme: Scheme = DEFAULT) -> None:
+    def __init__(
+        self, policies: Sequence[Policy] = DEFAULT_POLICIES, scheme: Scheme = DEFAULT, whole: bool = False
+    ) -> None:
         self._scheme = scheme
         self._lock = threading.RLock()
         self._identical = [policy for policy in policies if policy.identical]
@@ -53,6 +56,7 @@ class MemoryIndex:
         self._ghosts: deque[Content] = deque()
         self._unbuilt: deque[int] = deque()
         self._position: dict[str, str] = {}
+        self._wholes = Wholes(scheme) if whole else None
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -107,6 +111,8 @@ class MemoryIndex:
         fetches.sort(key=lambda f: f.order)
         if not latest:
             return None, None, None
+        if self._wholes:
+            self._wholes.put(sketch)
         group = content.texts.setdefault(fetch.text_key, {})
         twins = (next((u for u in g if u != sketch.url), None) for g in (group, *content.texts.values()))
         text_twin = next(twins)
@@ -322,6 +328,9 @@ class MemoryIndex:
 
     def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        if stream == "whole" and self._wholes:
+            with self._lock:
+                return self._wholes.similar(query, profile)[:limit]
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]

@@ -15,10 +15,14 @@ def open_index(
     prefix: str = "clusterd:",
     policies: Sequence[Policy] = DEFAULT_POLICIES,
     scheme: Scheme = DEFAULT,
+    whole: bool = False,
 ) -> Index:
-    """Open the index at ``redis_url``; None or "" keeps it in memory, where each opening is a new one."""
+    """Open the index at ``redis_url``; None or "" keeps it in memory, where each opening is a new one.
+
+    ``whole``: whole pages can be asked for beside main texts; all who write to a store must agree on it.
+    """
     if not redis_url:
-        return MemoryIndex(policies, scheme)
+        return MemoryIndex(policies, scheme, whole)
     from clusterd.clusters.redis_index import RedisIndex  # a user without Redis needs no client
 
-    return RedisIndex(redis_url, prefix, policies, scheme)
+    return RedisIndex(redis_url, prefix, policies, scheme, whole=whole)

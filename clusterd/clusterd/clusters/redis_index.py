@@ -29,6 +29,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import mmh3
+import numpy as np
 from clusterd_consumer.postings.posted import prepare
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
@@ -46,6 +47,7 @@ from clusterd.clusters.redis_edges import packed_edges
 from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home, pairs
 from clusterd.clusters.redis_questions import Questions, slot_of
 from clusterd.clusters.redis_settling import PATIENCE, Settler
+from clusterd.clusters.redis_stream import SecondStream, Showing
 
 #: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
 #: tokens, profile.
@@ -102,6 +104,7 @@ class RedisIndex:
         scheme: Scheme = DEFAULT,
         calls: Callable[[Client], Calls] = Calls,
         patience: float = PATIENCE,
+        whole: bool = False,
     ) -> None:
         self._client = connect(redis_url)
         self._calls = calls(self._client)
@@ -113,6 +116,7 @@ class RedisIndex:
         for policy in policies:
             self.add_policy(policy)
         self._questions = Questions(self._home, self._lists, scheme)
+        self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if whole else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
         #: Contents that are done but for being pending no more: that rides with the next call.
         self._done: list[int] = []
@@ -164,7 +168,9 @@ class RedisIndex:
         self, sketches: Sequence[Sketch], registered: Sequence[Registered], position: Mapping[str, str]
     ) -> list[Outcome]:
         """Post, verify and link what was registered."""
-        self._link(registered, self._post(sketches, registered), position)
+        verdicts = self._post(sketches, registered)
+        self._show_whole(sketches, registered)
+        self._link(registered, verdicts, position)
         return [self._outcome(sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
 
     def _help(self) -> None:
@@ -189,7 +195,7 @@ class RedisIndex:
         main, url = sketch.main, mmh3.hash_bytes(sketch.url)
         return VERSION.pack(
             url[:4],
-            min(max(sketch.fetched_at, 0), LATEST).to_bytes(6, "big"),
+            _time(sketch).to_bytes(6, "big"),
             url[4:8],
             sketch.content,
             sketch.bag,
@@ -222,6 +228,12 @@ class RedisIndex:
             judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits) if candidates else []
             verdicts[place] = dict(zip(candidates, judged, strict=True))
         return verdicts
+
+    def _show_whole(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> None:
+        """Post the whole pages of current versions, where that stream is kept."""
+        if self._whole:
+            current = [(one, known) for one, known in zip(sketches, registered, strict=True) if known.flags & CURRENT]
+            self._whole.apply([Showing(known.page, _time(one), one.whole, one.profile) for one, known in current])
 
     def _link(
         self,
@@ -311,11 +323,13 @@ class RedisIndex:
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
         self._ask()
-        return self._settler.settle(steps, self._reload())
+        waiting = self._settler.settle(steps, self._reload())
+        return waiting + (self._whole.settle(steps) if self._whole else 0)
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
-        numbers = sorted(int(number) for number in self._home.command("SMEMBERS", "x"))
+        superseded = np.frombuffer(self._home.command("GET", "x") or b"", np.uint8)
+        numbers = np.flatnonzero(np.unpackbits(superseded)).tolist()
         limit = min(max(before, 0), LATEST).to_bytes(6, "big")
         gone = start = offset = 0
         while start < len(numbers):
@@ -364,6 +378,8 @@ class RedisIndex:
 
     def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        if self._whole and stream == "whole":
+            return self._questions.similar_whole(self._whole, query, profile, limit)
         return self._questions.similar(self._reload(), query, profile, limit, stream)
 
     def versions(self, url: str) -> list[Version]:
@@ -389,7 +405,7 @@ class RedisIndex:
             "documents": known.urls,
             "versions": known.versions,
             "contents": known.contents,
-            "settling": self._settler.waiting(),
+            "settling": self._settler.waiting() + (self._whole.waiting() if self._whole else 0),
             "store_bytes": self._calls.used_memory(),
         }
 
@@ -406,6 +422,10 @@ class RedisIndex:
         self._calls.close()
         with translated():
             self._client.close()
+
+
+def _time(sketch: Sketch) -> int:
+    return min(max(sketch.fetched_at, 0), LATEST)
 
 
 def _registered(answer: bytes, width: int) -> Registered:

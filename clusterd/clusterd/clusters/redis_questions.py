@@ -21,6 +21,7 @@ from clusterd_crawler.urls import host_of
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Hit, Policy, Version
 from clusterd.clusters.redis_home import MEMBERS, SHOWN, STANDINGS, URLS, VERSIONS, Home
+from clusterd.clusters.redis_stream import SecondStream
 
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
 VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
@@ -106,6 +107,14 @@ class Questions:
                 ]
             if len(hits) >= limit:
                 break
+        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+
+    def similar_whole(self, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:
+        """Return the pages that resemble the query as a whole, best first; of a second stream there are no clusters."""
+        found = stream.similar(query, profile, max(limit, EQUALS))
+        urls = self._urls(np.array([page for _, pages in found for page in pages], np.int64))
+        verdicts = [verdict for verdict, pages in found for _ in pages]
+        hits = [Hit(u, v.resemblance, v.a_in_b, v.b_in_a, None) for u, v in zip(urls, verdicts, strict=True)]
         return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
 
     def versions(self, url: str) -> list[Version]:

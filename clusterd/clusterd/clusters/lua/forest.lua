@@ -4,7 +4,7 @@
 --                       ring of its cluster; only of contents that are not alone
 --   BASE:e:<id / 128>   element: parent (0: a root), URLs in the cluster, contents and elements that point here, name. One
 --                       that is free: the next free one
---   BASE:a:<id / 16>    hash: id mod 16 → neighbours of a content: 6 bytes each, content and bits of the policies
+--   BASE:a:<id / 64>    hash: id mod 64 → neighbours of a content: 6 bytes each, content and bits of the policies
 --
 -- A content points at an element, so that a part of a cluster can leave by pointing at a fresh one, at its own cost. A
 -- newcomer points at the root itself; elements are made only where two that stood alone meet, and go when nothing points
@@ -16,6 +16,8 @@ local ELEMENTS = store('e', '<I4I4I4I4', 4)
 local PARENT, SIZE, POINTERS, NAME = 1, 2, 3, 4
 -- In a content's places, from the third of its policy on.
 local ELEMENT, AFTER, BEFORE = 1, 2, 3
+-- Contents of a hash of neighbours.
+local NEIGHBOURS = 64
 
 local graded, place_layout, place_zeros = 0, '<', ''
 local places, places_dirty, edges_of, edges_dirty
@@ -52,13 +54,13 @@ local function edit_place(content)
 end
 
 local function edges_key(content)
-  return BASE .. ':a:' .. whole(floor(content / 16))
+  return BASE .. ':a:' .. whole(floor(content / NEIGHBOURS))
 end
 
 local function edges(content)
   local bytes = edges_of[content]
   if not bytes then
-    bytes = has(get(NODES, content), JOINED) and call('HGET', edges_key(content), whole(content % 16)) or ''
+    bytes = has(get(NODES, content), JOINED) and call('HGET', edges_key(content), whole(content % NEIGHBOURS)) or ''
     edges_of[content] = bytes
   end
   return bytes
@@ -103,7 +105,7 @@ local function flush()
     if stores[at].used then write_store(stores[at]) end
   end
   if next(places_dirty) then write_hashes(places_dirty, places_key, PER, packed_place) end
-  if next(edges_dirty) then write_hashes(edges_dirty, edges_key, 16, packed_edges) end
+  if next(edges_dirty) then write_hashes(edges_dirty, edges_key, NEIGHBOURS, packed_edges) end
   write_urls()
 end
 

@@ -37,7 +37,7 @@ define('forget', function(ARGV)
       local left = before .. concat(kept) .. call('GETRANGE', key, offset + #bytes, -1)
       if left == '' then
         call('DEL', key)
-        call('SREM', BASE .. ':x', u)
+        call('SETBIT', BASE .. ':x', whole(u), '0')
       else
         call('SET', key, left)
       end

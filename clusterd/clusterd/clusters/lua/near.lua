@@ -5,7 +5,7 @@ define('near', function(ARGV)
   local reply = {}
   for at = 1, #ARGV[1], 4 do
     local content = u4(ARGV[1], at)
-    reply[#reply + 1] = call('HGET', edges_key(content), whole(content % 16)) or ''
+    reply[#reply + 1] = call('HGET', edges_key(content), whole(content % NEIGHBOURS)) or ''
   end
   return reply
 end)

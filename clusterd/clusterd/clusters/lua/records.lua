@@ -8,7 +8,7 @@
 --   BASE:m              counters (counters.lua)
 --   BASE:w              set of pending contents: registered, not linked yet
 --   BASE:wt             hash: pending content that departed → when (seconds) it was first to be dismissed
---   BASE:x              set of URL ids with superseded versions
+--   BASE:x              a bit for each URL id, set where it has superseded versions
 --   BASE:h:<host>       URL ids of a host, 4 bytes each;  BASE:hosts   set of hosts
 --   BASE:l              hash: label of a crawl or sweep → number;  BASE:q  hash: partition → offset read
 --   BASE:g, BASE:tasks, BASE:trash, BASE:mv, BASE:rl, BASE:lock   what waits for `settle` (settling.lua)

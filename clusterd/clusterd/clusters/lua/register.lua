@@ -120,7 +120,7 @@ end
 
 local function supersede(u, record)
   call('APPEND', BASE .. ':o:' .. whole(u), record)
-  call('SADD', BASE .. ':x', whole(u))
+  call('SETBIT', BASE .. ':x', whole(u), '1')
 end
 
 -- The node of a superseded version that is known already, nil where it is not.

@@ -1,0 +1,71 @@
+-- The texts of a second stream (whole pages beside their main texts), each once, and the pages that show them now.
+--
+--   BASE:v:<page / 128>   page: its text, its neighbours in the ring of pages that show it, fetch time (big-endian)
+--   BASE:n:<text / 128>   text: first page of its ring, pages in it, identity, profile, 1 where it was posted
+--   BASE:p:<bucket>       identity → text (postings/lua/buckets.lua, which goes before this file)
+--   BASE:c                number of the last text
+--   BASE:g                list of texts that no page shows any more: text * 256 + profile
+--
+-- Pages have the numbers that the home shard gave them. A text that is shown no more is buried by `settle`.
+
+local PER = 128
+local kinds = {}
+
+local function kind(name, form)
+  local k = {name = name, form = form, size = struct.size(form)}
+  kinds[#kinds + 1] = k
+  return k
+end
+
+local PAGES, TEXTS = kind('v', '<I4I4I4c6'), kind('n', '<I4I4c8BB')
+local TEXT, NEXT, PREV, AT = 1, 2, 3, 4
+local HEAD, LIVE, IDENTITY, PROFILE, POSTED = 1, 2, 3, 4, 5
+
+resets[#resets + 1] = function()
+  for at = 1, #kinds do kinds[at].records, kinds[at].changed = {}, {} end
+end
+
+local function block_of(k, id)
+  return BASE .. ':' .. k.name .. ':' .. floor(id / PER), id % PER * k.size
+end
+
+local function get(k, id)
+  local record = k.records[id]
+  if not record then
+    local block, from = block_of(k, id)
+    local bytes = call('GETRANGE', block, from, from + k.size - 1)
+    record = {unpack4(k.form, bytes == '' and rep('\0', k.size) or bytes)}
+    record[#record] = nil
+    k.records[id] = record
+  end
+  return record
+end
+
+local function edit(k, id)
+  k.changed[id] = true
+  return get(k, id)
+end
+
+-- The first write to a block is the whole block: Redis then gives it its size and no more.
+local function flush()
+  for at = 1, #kinds do
+    local k = kinds[at]
+    for id in pairs(k.changed) do
+      local block, from = block_of(k, id)
+      if call('EXISTS', block) == 0 then call('SET', block, rep('\0', PER * k.size)) end
+      call('SETRANGE', block, from, pack(k.form, unpack(k.records[id])))
+    end
+  end
+end
+
+-- The text of an identity, nil where it is not known.
+local function text_of(identity, profile)
+  local bytes, head = bytes_of(place(identity)), sub(identity, 2, 4)
+  local at = entry_at(bytes, head, 1)
+  while at do
+    local text = u4(bytes, at + 3)
+    local t = get(TEXTS, text)
+    if text ~= 0 and t[IDENTITY] == identity and t[PROFILE] == profile then return text end
+    at = entry_at(bytes, head, at + ENTRY)
+  end
+end

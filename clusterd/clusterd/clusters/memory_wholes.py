@@ -1,0 +1,35 @@
+"""Whole pages in memory, to be asked for beside their main texts: each that shares a key is looked at."""
+
+from __future__ import annotations
+
+from clusterd_consumer.postings.posted import lookup_keys, prepare
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.verdict import judge_many
+from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
+
+from clusterd.clusters.contract import Hit
+
+
+class Wholes:
+    """The current whole page of each URL."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+        #: Profile, stored sketch, keys.
+        self._pages: dict[str, tuple[int, bytes, frozenset[int]]] = {}
+
+    def put(self, sketch: Sketch) -> None:
+        """Let a URL show this page."""
+        stored, keys = prepare(sketch.whole, PROFILES[sketch.profile], self._scheme)
+        self._pages[sketch.url] = sketch.profile, stored, frozenset(keys.tolist())
+
+    def similar(self, query: StreamSketch, profile: int) -> list[Hit]:
+        """Return the pages that resemble the query as a whole, best first."""
+        kind = PROFILES[profile]
+        asked = frozenset(lookup_keys(query, kind, self._scheme).tolist())
+        pages = self._pages.items()
+        alike = {url: stored for url, (code, stored, keys) in pages if code == profile and asked & keys}
+        verdicts = judge_many(prepare(query, kind, self._scheme)[0], list(alike.values()), mantissa(kind))
+        found = zip(alike, verdicts, strict=True)
+        hits = [Hit(url, v.resemblance, v.a_in_b, v.b_in_a, None) for url, v in found if v.resemblance]
+        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))

@@ -329,8 +329,7 @@ class MemoryIndex:
     def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if stream == "whole" and self._wholes:
-            with self._lock:
-                return self._wholes.similar(query, profile)[:limit]
+            return self._wholes.similar(query, profile)[:limit]
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]

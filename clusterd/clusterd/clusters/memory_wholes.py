@@ -27,7 +27,7 @@ class Wholes:
         """Return the pages that resemble the query as a whole, best first."""
         kind = PROFILES[profile]
         asked = frozenset(lookup_keys(query, kind, self._scheme).tolist())
-        pages = self._pages.items()
+        pages = list(self._pages.items())  # another thread may be writing
         alike = {url: stored for url, (code, stored, keys) in pages if code == profile and asked & keys}
         verdicts = judge_many(prepare(query, kind, self._scheme)[0], list(alike.values()), mantissa(kind))
         found = zip(alike, verdicts, strict=True)

@@ -38,9 +38,11 @@ LAG: Final = 16
 ODD: Final = struct.Struct("<3I")
 
 FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim")
+#: The buckets: a table for other rooms, too.
+BUCKETS: Final = (LUA / "buckets.lua").read_text()
 LIBRARY: Final = Library(
     "postings",
-    [(LUA / f"{name}.lua").read_text() for name in ("buckets", "blocks")],
+    [BUCKETS, (LUA / "blocks.lua").read_text()],
     {name: (LUA / f"{name}.lua").read_text() for name in FUNCTIONS},
 )
 GROW: Final = Script(LIBRARY, "grow")
@@ -90,11 +92,11 @@ class Append:
 
 
 class RedisLists:
-    """Bounded posting lists and stored sketches, in ``shards`` hash slots."""
+    """Bounded posting lists and stored sketches, in ``shards`` hash slots; ``name`` keeps those of one stream apart."""
 
-    def __init__(self, calls: Calls, prefix: str, shards: int, scheme: Scheme) -> None:
+    def __init__(self, calls: Calls, prefix: str, shards: int, scheme: Scheme, name: str = "") -> None:
         self._calls = calls
-        self._bases = [f"{prefix}{{{number}}}" for number in range(shards)]
+        self._bases = [f"{prefix}{{{number}}}{name}" for number in range(shards)]
         self._scheme = scheme
         #: Buckets of each shard, as far as is known; 0: not yet.
         self._buckets = [0] * shards
@@ -105,21 +107,30 @@ class RedisLists:
 
     def propose(self, postings: Sequence[Posting]) -> tuple[list[list[int]], dict[int, bytes]]:
         """Store and post documents; return whom each is proposed, and the sketches of those."""
+        found, upkeep = self._write(postings)
+        return found, self._read({number for one in found for number in one}, upkeep)
+
+    def post(self, postings: Sequence[Posting]) -> None:
+        """Store and post documents of which nobody asks whom they resemble."""
+        _, upkeep = self._write(postings)
+        if upkeep:
+            self._calls.ask(upkeep)
+
+    def _write(self, postings: Sequence[Posting]) -> tuple[list[list[int]], list[Request]]:
+        """Store and post documents; return whom each is proposed, and what the tables need."""
         self._open()
         requests, appended = self._stores([posting for posting in postings if posting.stored])
+        spoiled: list[int] = []
         if len(self._bases) > 1 and requests:
             spoiled = _spoiled(appended, self._calls.ask(requests))
             requests, appended = [], []
-        else:
-            spoiled = []
         plans = self._plans([(posting.number, posting.keys.tobytes()) for posting in postings])
         requests += (request for planned in plans for request in planned.requests)
         replies = self._calls.ask(requests)
         spoiled += _spoiled(appended, replies)
         found: list[list[int]] = [[] for _ in postings]
-        upkeep = self._trims(spoiled) + self._found(plans, replies[len(replies) - 2 * len(plans) :], found)
-        numbers = {number for one in found for number in one}
-        return found, self._read(numbers, upkeep)
+        upkeep = self._found(plans, replies[len(replies) - 2 * len(plans) :], found)
+        return found, self._trims(spoiled) + upkeep
 
     def withdraw(self, keys_of: Mapping[int, Keys]) -> None:
         """Take documents out of their lists."""

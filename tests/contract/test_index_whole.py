@@ -1,0 +1,116 @@
+"""The second stream: whole pages are found beside main texts; what no page shows any more leaves nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from clusterd.clusters.contract import Index
+from clusterd.clusters.opening import open_index
+from clusterd.clusters.redis_index import RedisIndex
+from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import TEXT, Sketch
+
+from tests.contract.index_world import page, settled, stream
+
+A, B, C, D = (f"http://h.example/{letter}" for letter in "abcd")
+MAIN, CHROME, OTHER = range(100), range(5000, 5100), range(9000, 9100)
+
+
+def framed(url: str, at: int, main: range, chrome: range) -> Sketch:
+    """A page whose main text stands in a frame."""
+    return replace(page(url, at, main), whole=stream([*main, *chrome]))
+
+
+@pytest.fixture(params=["memory", "redis", "cluster"])
+def index(request: pytest.FixtureRequest, prefix: str) -> Iterator[Index]:
+    url = {"memory": None, "redis": "redis_url", "cluster": "redis_cluster_url"}[request.param]
+    made = open_index(request.getfixturevalue(url) if url else None, prefix, whole=True)
+    yield made
+    made.close()
+
+
+def found(index: Index, *parts: range) -> list[tuple[str, float]]:
+    hits = index.similar(stream([number for part in parts for number in part]), TEXT.code, stream="whole")
+    return [(hit.url, round(hit.resemblance, 1)) for hit in hits]
+
+
+def test_pages_are_found_by_their_frames(index: Index) -> None:
+    index.apply([framed(A, 1, MAIN, CHROME), framed(B, 1, MAIN, OTHER), framed(C, 1, MAIN, CHROME)])
+    assert found(index, MAIN, CHROME) == [(A, 1.0), (C, 1.0), (B, 0.3)]
+    assert found(index, OTHER) == [(B, 0.5)]
+    assert [hit.url for hit in index.similar(stream(MAIN), TEXT.code)] == [A, B, C]
+
+
+def test_a_recrawled_page_shows_its_latest_frame_in_whatever_order(index: Index) -> None:
+    index.apply([framed(A, 2, MAIN, CHROME), framed(B, 1, MAIN, CHROME)])
+    index.apply([framed(A, 1, MAIN, OTHER)])
+    assert found(index, MAIN, CHROME) == [(A, 1.0), (B, 1.0)]
+    index.apply([framed(A, 3, MAIN, OTHER)])
+    settled(index)
+    assert found(index, MAIN, CHROME) == [(B, 1.0), (A, 0.3)]
+    index.apply([framed(B, 3, OTHER, range(0)), framed(B, 3, OTHER, range(0))])
+    settled(index)
+    assert found(index, CHROME) == []
+    index.apply([framed(C, 4, MAIN, CHROME)])
+    assert found(index, CHROME) == [(C, 0.5)]
+
+
+def test_an_empty_page_is_like_nothing(index: Index) -> None:
+    index.apply([framed(A, 1, range(0), range(0)), framed(B, 1, MAIN, CHROME)])
+    index.apply([framed(B, 2, range(0), range(0))])
+    settled(index)
+    assert found(index, MAIN, CHROME) == []
+
+
+def test_a_stream_that_is_not_kept_is_not_asked(redis_url: str, prefix: str) -> None:
+    index = open_index(redis_url, prefix)
+    with pytest.raises(WrongInput, match="whole"):
+        index.similar(stream(MAIN), TEXT.code, stream="whole")
+    index.close()
+
+
+def test_frames_that_are_gone_leave_nothing(redis_url: str, prefix: str) -> None:
+    index = open_index(redis_url, prefix, whole=True)
+    index.apply([framed(f"{A}{n}", 1, MAIN, range(n * 1000, n * 1000 + 90)) for n in range(1, 400)])
+    index.apply([framed(f"{A}{n}", 2, MAIN, range(0)) for n in range(1, 400)])
+    settled(index)
+    with connect(redis_url) as client:
+        kinds = [key.split(b":whole:")[1] for key in client.scan_iter(f"{prefix}{{0}}:whole:*", count=1000)]
+        assert int(client.get(f"{prefix}{{0}}:whole:of:pn") or 0) == 1
+        postings = int(client.get(f"{prefix}{{0}}:whole:pn") or 0)
+    assert postings == len([kind for kind in kinds if kind.startswith(b"p:") and kind[2:].isdigit()]) > 0
+    assert len([kind for kind in kinds if kind.startswith(b"k:")]) == 1
+    index.close()
+
+
+class Lost(Exception):
+    """The worker dies here."""
+
+
+@pytest.mark.parametrize("name", ["enter", "post", "look"])
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_page_that_was_half_applied_is_found_when_it_is_delivered_again(
+    redis_url: str, prefix: str, name: str, nth: int
+) -> None:
+    left = [nth]
+
+    class Dying(Calls):
+        def ask(self, requests: list[Request]) -> list[object]:  # type: ignore[override]
+            if any(request.name == name for request in requests):
+                left[0] -= 1
+                if left[0] == 0:
+                    raise Lost
+            return super().ask(requests)
+
+    dying = RedisIndex(redis_url, prefix, calls=Dying, whole=True)
+    for _ in range(3):
+        try:
+            dying.apply([framed(A, 1, MAIN, CHROME)])
+        except Lost:
+            continue
+    assert found(dying, MAIN, CHROME) == [(A, 1.0)]
+    dying.close()

@@ -2,7 +2,7 @@
 --
 --   BASE:r:<id / 128>   hash: id mod 128 → for each graded policy 12 bytes: element of the content, its neighbours in the
 --                       ring of its cluster; only of contents that are not alone
---   BASE:e:<id / 128>   element: parent (0: a root), URLs in the cluster, contents and elements that point here, name. One
+--   BASE:e:<id / 127>   element: parent (0: a root), URLs in the cluster, contents and elements that point here, name. One
 --                       that is free: the next free one
 --   BASE:a:<id / 64>    hash: id mod 64 → neighbours of a content: 6 bytes each, content and bits of the policies
 --
@@ -12,12 +12,12 @@
 -- A cluster is called by its first content's number, after a split by a fresh number: names are never used twice.
 -- Up to five graded policies a content's place stays within the 64 bytes that Redis packs; beyond, it costs 60 more.
 
-local ELEMENTS = store('e', '<I4I4I4I4', 4)
+local ELEMENTS = store('e', '<I4I4I4I4', 4, 127)
 local PARENT, SIZE, POINTERS, NAME = 1, 2, 3, 4
 -- In a content's places, from the third of its policy on.
 local ELEMENT, AFTER, BEFORE = 1, 2, 3
--- Contents of a hash of neighbours.
-local NEIGHBOURS = 64
+-- Contents of a hash of places (Redis packs so many), and of neighbours.
+local PLACES, NEIGHBOURS = 128, 64
 
 local graded, place_layout, place_zeros = 0, '<', ''
 local places, places_dirty, edges_of, edges_dirty
@@ -35,13 +35,13 @@ local function begin()
 end
 
 local function places_key(content)
-  return BASE .. ':r:' .. whole(floor(content / PER))
+  return BASE .. ':r:' .. whole(floor(content / PLACES))
 end
 
 local function place_of(content)
   local c = places[content]
   if c then return c end
-  local bytes = has(get(NODES, content), JOINED) and call('HGET', places_key(content), whole(content % PER)) or ''
+  local bytes = has(get(NODES, content), JOINED) and call('HGET', places_key(content), whole(content % PLACES)) or ''
   if #bytes < #place_zeros then bytes = bytes .. sub(place_zeros, #bytes + 1) end
   c = {unpack4(place_layout, bytes)}
   places[content] = c
@@ -104,7 +104,7 @@ local function flush()
   for at = 1, #stores do
     if stores[at].used then write_store(stores[at]) end
   end
-  if next(places_dirty) then write_hashes(places_dirty, places_key, PER, packed_place) end
+  if next(places_dirty) then write_hashes(places_dirty, places_key, PLACES, packed_place) end
   if next(edges_dirty) then write_hashes(edges_dirty, edges_key, NEIGHBOURS, packed_edges) end
   write_urls()
 end

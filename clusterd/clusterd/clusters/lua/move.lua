@@ -32,7 +32,7 @@ define('move', function(ARGV)
       element = root(p, first)
     else
       local name = count(N, 1)
-      call('HINCRBY', BASE .. ':b', floor(name / PER), 1)
+      call('HINCRBY', BASE .. ':b', floor(name / NODES.per), 1)
       element = new_element(name)
     end
     local stop = math.min(#moving, 1 + 4 * limit)

@@ -1,7 +1,7 @@
--- Records of fixed width, packed 128 to a string key, read and written through a cache that lives for one call.
+-- Records of fixed width, packed PER to a string key, read and written through a cache that lives for one call.
 --
---   BASE:n:<id / 128>   node: a text, and in the node that represents a content also the content (NODES below)
---   BASE:v:<id / 128>   the current version of a URL (PAGES below)
+--   BASE:n:<id / 146>   node: a text, and in the node that represents a content also the content (NODES below)
+--   BASE:v:<id / 133>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
 --   BASE:s:<id / 12>    URLs, packed: where each of the twelve ends (3 bytes each, counted from byte 36), then the URLs
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
@@ -15,22 +15,22 @@
 --   forest.lua has the clusters.
 --
 -- Ids are dense, so what one call adds lies side by side and is written at once. The first write to a block is the whole
--- block: Redis then allocates it once and exactly.
+-- block: Redis then allocates it once and exactly. A block and the 6 bytes around it fill what its allocator gives
+-- (8 KB, 6 KB, 2 KB: one record more or less would leave up to an eighth unused).
 
-local PER = 128
 local ZERO = rep('\0', 8)
 local stores = {}
 
-local function store(name, layout, fields)
-  local s = {name = name, layout = layout, size = struct.size(layout), fields = fields, from = {}, to = {}}
+local function store(name, layout, fields, per)
+  local s = {name = name, layout = layout, size = struct.size(layout), fields = fields, per = per, from = {}, to = {}}
   s.zeros = rep('\0', s.size)
-  for at = 0, PER - 1 do s.from[at], s.to[at] = whole(at * s.size), whole(at * s.size + s.size - 1) end
+  for at = 0, per - 1 do s.from[at], s.to[at] = whole(at * s.size), whole(at * s.size + s.size - 1) end
   stores[#stores + 1] = s
   return s
 end
 
 local function key_of(s, id)
-  return format(s.format, floor(id / PER))
+  return format(s.format, floor(id / s.per))
 end
 
 local function get(s, id)
@@ -38,7 +38,7 @@ local function get(s, id)
   if record then return record end
   local bytes = s.made[id]
   if not bytes then
-    local at = id % PER
+    local at = id % s.per
     bytes = call('GETRANGE', key_of(s, id), s.from[at], s.to[at])
     if bytes == '' then bytes = s.zeros end
   end
@@ -51,7 +51,7 @@ end
 local function get_field(s, id, field)
   local record = s.cache[id] or s.made[id] and get(s, id)
   if record then return record[field] end
-  local from = id % PER * s.size + 4 * (field - 1)
+  local from = id % s.per * s.size + 4 * (field - 1)
   local bytes = call('GETRANGE', key_of(s, id), whole(from), whole(from + 3))
   return bytes == '' and 0 or u4(bytes, 1)
 end
@@ -72,23 +72,23 @@ local function set_field(s, id, field, value)
   if s.cache[id] or s.made[id] then
     edit(s, id)[field] = value
   else
-    call('SETRANGE', key_of(s, id), whole(id % PER * s.size + 4 * (field - 1)), pack('<I4', value))
+    call('SETRANGE', key_of(s, id), whole(id % s.per * s.size + 4 * (field - 1)), pack('<I4', value))
   end
 end
 
 local function write_made(s)
   local from, made = s.first, s.made
   while from and from <= s.last do
-    local stop, parts, count = math.min(s.last, from - from % PER + PER - 1), {}, 0
+    local stop, parts, count = math.min(s.last, from - from % s.per + s.per - 1), {}, 0
     for id = from, stop do
       count = count + 1
       parts[count] = made[id] or s.zeros
     end
-    if from % PER == 0 or from == 1 then
+    if from % s.per == 0 or from == 1 then
       local before = from == 1 and s.zeros or ''
-      call('SET', key_of(s, from), before .. concat(parts) .. rep(s.zeros, PER - 1 - stop % PER))
+      call('SET', key_of(s, from), before .. concat(parts) .. rep(s.zeros, s.per - 1 - stop % s.per))
     else
-      call('SETRANGE', key_of(s, from), s.from[from % PER], concat(parts))
+      call('SETRANGE', key_of(s, from), s.from[from % s.per], concat(parts))
     end
     from = stop + 1
   end
@@ -100,7 +100,7 @@ local function write_store(s)
     if s.made[id] then
       s.made[id] = bytes
     else
-      call('SETRANGE', key_of(s, id), s.from[id % PER], bytes)
+      call('SETRANGE', key_of(s, id), s.from[id % s.per], bytes)
     end
   end
   write_made(s)
@@ -110,7 +110,7 @@ end
 -- the content's own node also: URLs that show the content, versions that refer to it. Neighbours in the chain of the
 -- content's texts. Sketch identity (of the content's own node), text identity, numbers of shingles and tokens, profile;
 -- flags.
-local NODES = store('n', '<I4I4I4I4I4I4I4I4c8c8I3I3BB', 14)
+local NODES = store('n', '<I4I4I4I4I4I4I4I4c8c8I3I3BB', 14, 146)
 local REP, HEAD, LIVE, REFS, CLIVE, CREFS, TNEXT, TPREV, SKEY, TEXT, SHINGLES, TOKENS, PROFILE, FLAGS =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 -- Flags of a content: shown by no URL any more; out of the graph; has been in a cluster with others.
@@ -118,7 +118,7 @@ local DEPARTED, DISMISSED, JOINED = 2, 4, 8
 
 -- PAGES. Node, neighbours in the chain of URLs that show it, fetch time (big-endian), second half of the URL hash,
 -- identity of the bytes and of the words, crawl, sweep, status.
-local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2', 10)
+local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2', 10, 133)
 local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 -- OLD. Node, fetch time, bytes, words, crawl, sweep, status.
 local OLD = '<I4c6c8c8I3I3I2'

@@ -10,13 +10,13 @@
 --   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted
 
 local function free(id)
-  local block = floor(id / PER)
+  local block = floor(id / NODES.per)
   NODES.dirty[id], NODES.cache[id] = nil, nil
   if call('STRLEN', key_of(NODES, id)) > 0 then
-    call('SETRANGE', key_of(NODES, id), id % PER * NODES.size, NODES.zeros)
+    call('SETRANGE', key_of(NODES, id), id % NODES.per * NODES.size, NODES.zeros)
   end
   -- Ids begin with 1, so the first block is full with one record less.
-  if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and PER - 1 or PER) then return end
+  if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and NODES.per - 1 or NODES.per) then return end
   call('DEL', key_of(NODES, id))
   call('HDEL', BASE .. ':b', block)
 end

@@ -166,8 +166,7 @@ class Settler:
         """Free the stored sketches of contents that were forgotten."""
         while numbers := [int(number) for number in self._home.command("LRANGE", "trash", 0, 255)]:
             self._lists.discard(numbers)
-            for number in numbers:
-                self._home.command("LREM", "trash", 1, number)
+            self._home.ask([self._home.request("LREM", "trash", 1, number) for number in numbers])
 
     def _held(self, reply: int) -> int:
         if reply == -1:

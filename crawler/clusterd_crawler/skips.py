@@ -24,6 +24,9 @@ from clusterd_crawler.urls import canonical, host_of, registrable
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
 FAMILY_EXPLORE: Final = 2.5
+#: How many times as often a page is explored that another spelling of its URL has shown: order and escapes (RFC 3986).
+SPELLING_EXPLORE: Final = 0.25
+SPELLING: Final = frozenset({"sort", "decode"})
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
@@ -130,6 +133,8 @@ class KnownPages:
         """Take the share of would-be skips that is fetched, and how old a known page may be (seconds; None: any)."""
         self._keys = Keys()
         self._all_keys = Keys(conditional=True)
+        #: Ids of rules that only say how URLs are spelled.
+        self._spelling: set[str] = set()
         #: Id of a rule that asks what the known page shows → what.
         self._shows: dict[str, int] = {}
         #: Host of a set → ids of its rules that span hosts.
@@ -173,6 +178,8 @@ class KnownPages:
         gone = () if known is None else known.rules
         for rule in gone:
             self._shows.pop(rule.id, None)
+            self._spelling.discard(rule.id)
+        self._spelling.update(rule.id for rule in rules.rules if _is_spelling(rule))
         self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
         self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
         domain = registrable(rules.host)
@@ -290,7 +297,7 @@ class KnownPages:
             trap = self.traps.leaves(url)
             return None if trap is None else self._left(url, trap)
         rule, key, known = found
-        explore = self._explores(url, FAMILY_EXPLORE if key.startswith(FAMILY) else 1)
+        explore = self._explores(url, self._times(rule, key))
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known.url, explore)
 
@@ -340,8 +347,18 @@ class KnownPages:
         known = held.pages.get(named)
         return (rule, f"{rule}:{url}", known) if known is not None and self._recent(known, at) else None
 
+    def _times(self, rule: str, key: str) -> float:
+        """Return how many times as often as others a would-be skip is explored."""
+        if rule in self._spelling:
+            return SPELLING_EXPLORE
+        return FAMILY_EXPLORE if key.startswith(FAMILY) else 1
+
     def _recent(self, known: KnownPage, at: int) -> bool:
         return self._within is None or at - known.at <= self._within
 
     def _explores(self, url: str, times: float) -> bool:
         return mmh3.hash(url, EXPLORE_SEED, signed=False) < self._explore * times
+
+
+def _is_spelling(rule: Rule) -> bool:
+    return bool(rule.transformation) and all(edit.op in SPELLING for edit in rule.transformation)

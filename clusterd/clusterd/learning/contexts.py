@@ -30,9 +30,13 @@ BOUND: Final = 0.869
 OPEN_BOUND: Final = 0.95
 #: The bound where a context was narrowed to values whose record may be luck, since they were chosen: 31 clean trials.
 NARROWED_BOUND: Final = 0.919
-#: The bound for a parameter that takes this many values or more: 31 clean trials.
+#: The bound for a parameter that takes this many values or more, on a host of fewer pages: 31 clean trials.
 MANY_BOUND: Final = 0.919
 MANY: Final = 5
+SMALL: Final = 500
+#: A value is rare when another of its key has so many times its pages; up to so many values of a key are few.
+RARE: Final = 4
+FEW_VALUES: Final = 16
 #: Groups in which a content stands before rules are looked for that ask for it; most such contents of an edit.
 SHOWN: Final = 52
 SHOWN_CONTENTS: Final = 3
@@ -228,21 +232,22 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return None
     outcome = trials.outcome
-    if not _holds(outcome, max(bound, _bound_of_values(trials, found)), prior):
+    if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot))), prior):
         return None
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
     return Proposal(edit, trials.rows, conditions, outcome, reached)
 
 
-def _bound_of_values(trials: Trials, found: list[Attribute]) -> float:
+def _bound_of_values(trials: Trials, found: list[Attribute], pages: int) -> float:
     """Return the bound that the values of the edited parameters ask for.
 
-    What takes ever new values is mostly what the content hangs on; what takes many may be.
+    What takes ever new values is mostly what the content hangs on; what takes many may be, and on a small host no page
+    is explored soon enough to tell.
     """
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
     if any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
-    return MANY_BOUND if any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
+    return MANY_BOUND if pages < SMALL and any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
 
 
 def _could_hold(outcome: Outcome, bound: float, prior: int) -> bool:
@@ -331,9 +336,36 @@ def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], condition
         path_closed |= attribute.name == "path"
         trials.narrow(np.isin(attribute.values, seen))
         conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
+    _leave_out_unseen_pairs(snapshot, trials, found, conditions)
     if not is_open(ONE, NONE, prior):  # What is expected of a value never seen is expected of a key never seen.
         conditions.append(_only_seen_names(snapshot, trials))
     return True
+
+
+def _leave_out_unseen_pairs(
+    snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition]
+) -> None:
+    """Of a key with few values, leave out the rare ones that were not seen with all values of the edited parameters.
+
+    That ``page=1`` may go from two kinds of list, and ``page=`` from one of them, says nothing of the other.
+    """
+    closed = {condition.key: condition for condition in conditions if condition.test in {"in", "within"}}
+    own = [known for known in found if known.column in trials.edit.own and known.key in closed]
+    for attribute in [known for known in found if known not in own and known.key in closed] if own else ():
+        rows = trials.outcome.rows[trials.outcome.good & trials.rows[trials.outcome.rows]]
+        values = attribute.values[rows]
+        numbers, counts = np.unique(values, return_counts=True)
+        if not 1 < len(numbers) <= FEW_VALUES:
+            continue
+        best = numbers[int(np.argmax(counts))]
+        kept = RARE * counts >= counts.max()
+        for edited in own:
+            with_best = np.unique(edited.values[rows[values == best]])
+            kept |= [bool(np.isin(with_best, edited.values[rows[values == number]]).all()) for number in numbers]
+        condition = attribute.condition(snapshot, numbers[kept])
+        if condition is not None and not kept.all():
+            trials.narrow(np.isin(attribute.values, numbers[kept]))
+            conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
 
 
 def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:

@@ -32,10 +32,11 @@ from clusterd.learning.exhausted import exhausted
 from clusterd.learning.families import families
 from clusterd.learning.fixed_values import BothFixed, DropFixed
 from clusterd.learning.names import NameEvidence
+from clusterd.learning.siblings import beyond_luck
 from clusterd.learning.watch import Watch
 
 #: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it …
-GROWTH: Final = ((1_000, 0.02), (5_000, 0.05), (20_000, 0.1), (50_000, 0.25), (200_000, 0.5))
+GROWTH: Final = ((1_000, 0.01), (5_000, 0.05), (20_000, 0.1), (50_000, 0.25), (200_000, 0.5))
 LAST_GROWTH: Final = 1.0
 #: … and by this many.
 FEWEST_NEW: Final = 1
@@ -129,7 +130,7 @@ class Learner:
         replaced = [offer for offer in offered if isinstance(offer[0], Replace)]
         yield from self._refined(snapshot, [offer for offer in offered if offer not in fixed and offer not in replaced])
         apart = snapshot.copy() if fixed else snapshot
-        yield from self._refined(snapshot, replaced)
+        yield from self._refined(snapshot, beyond_luck(snapshot, replaced))
         for found in self._refined(apart, fixed):
             accept(snapshot, found)
             yield found

@@ -1,0 +1,83 @@
+"""Parameters at stated values, values beside each other, and what a replay does when a rule is withdrawn."""
+
+from __future__ import annotations
+
+from clusterd.learning.contract import Page
+from clusterd.learning.evidence import Evidence, Snapshot
+from clusterd.learning.learner import Learner
+from clusterd.learning.replay import CrawlRow, Replay
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.urls import parse
+
+HOST = "http://h.com"
+
+
+def listings(folders: int) -> list[tuple[str, int]]:
+    """Folders sorted eight ways: the index is sorted by name, and by type everything stands as it does by name."""
+    found = []
+    for n in range(folders):
+        found.append((f"{HOST}/pub/d{n}/index.html", 10 * n))
+        for column, shown in (("N", 0), ("D", 0), ("M", 2), ("S", 4)):
+            found += [(f"{HOST}/pub/d{n}/?C={column};O={order}", 10 * n + shown + (order == "D")) for order in "AD"]
+    return found
+
+
+def learned(crawl: list[tuple[str, int]]) -> RuleSet:
+    learner = Learner("h.com")
+    learner.observe(Page(url, content) for url, content in crawl)
+    return learner.learn(1) or RuleSet("h.com", 0, ())
+
+
+def test_values_that_hold_only_together_are_dropped_together() -> None:
+    rules = learned(listings(30))
+    index = key_under(rules, f"{HOST}/pub/d3/index.html")[0]
+    assert key_under(rules, f"{HOST}/pub/d3/?C=N;O=A")[0] == index
+    assert key_under(rules, f"{HOST}/pub/d3/?C=D;O=A")[0] == index
+    assert key_under(rules, f"{HOST}/pub/d3/?C=N;O=D")[0] != index
+    assert key_under(rules, f"{HOST}/pub/d3/?C=S;O=A")[0] != index
+    assert key_under(rules, f"{HOST}/pub/d3/?C=D;O=D")[0] == key_under(rules, f"{HOST}/pub/d3/?C=N;O=D")[0]
+
+
+def test_the_luckiest_of_many_values_is_no_rule() -> None:
+    """Revisions 1 and 2 agree 22 times of 22, those after them nine times of ten."""
+    crawl = []
+    for n in range(22):
+        shown = n
+        for revision in range(1, 7):
+            shown += 1000 if revision > 2 and (n + revision) % 10 == 0 else 0
+            crawl.append((f"{HOST}/file/f{n}.c?rev={revision}", shown))
+    assert learned(crawl).rules == ()
+
+
+def test_a_copy_of_a_snapshot_is_edited_apart() -> None:
+    evidence = Evidence()
+    for n in range(6):
+        url = f"{HOST}/a?x={n % 2}&y={n}"
+        evidence.add(url, n, parse(url))
+    snapshot = Snapshot(evidence)
+    twin = snapshot.copy()
+    twin.key[:] = 0
+    twin.columns["x", 1].alive[:] = False
+    assert snapshot.key.all()
+    assert snapshot.columns["x", 1].alive.all()
+
+
+def test_what_a_withdrawn_rule_kept_out_is_decided_anew() -> None:
+    run = Replay(explore=0)
+    rows = [CrawlRow(f"{HOST}/t?id={n}{more}", n) for n in range(60) for more in ("", "&v=1")]
+    late = [
+        CrawlRow(f"{HOST}/t?id={n}{more}", 1000 + n * 2 + len(more)) for n in range(60, 90) for more in ("", "&v=1")
+    ]
+    for row in [*rows, *late]:
+        run.visit(row)
+    assert run.skips > 30
+    kept_out = {row.url for row, *_ in run.trace.values()}
+    learner = run.learners["h.com"]
+    learner.retire(learner.rules[0].id, "by hand", 1)
+    run._load("h.com")
+    run.visit(CrawlRow(f"{HOST}/other", 5000))
+    assert run.skips == 0
+    assert not run.trace
+    assert {run.identity(row) for row in late} <= run.fetched
+    assert kept_out

@@ -1,0 +1,149 @@
+"""Made-up sites of the kinds that there are, each with what looks like a rule and is none: nothing may be lost there.
+
+Every site has pages that differ only now and then under two URLs (a translation that is missing, a version that was not
+changed), since that is what a few clean trials mistake for a rule.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from clusterd.learning.replay import CrawlRow, replay
+
+Site = Iterator[tuple[str, object]]
+H = "http://h.com"
+
+
+def wiki(chance: random.Random) -> Site:
+    """Titles under two names, histories and differences (content), edit forms that ask to log in, printable views."""
+    for n in range(400):
+        yield f"{H}/wiki/Page_{n}", n
+        yield f"{H}/index.php?title=Page_{n}", n
+        yield f"{H}/index.php?title=Page_{n}&printable=yes", n
+        yield f"{H}/index.php?title=Page_{n}&action=edit", "log in"
+        yield f"{H}/index.php?title=Page_{n}&action=history", ("history", n)
+        for old in range(chance.randrange(3)):
+            yield f"{H}/index.php?title=Page_{n}&oldid={n * 10 + old}", n if chance.random() < 0.3 else ("old", n, old)
+
+
+def shop(chance: random.Random) -> Site:
+    """Products under several categories and campaigns; sizes that mostly look the same and sometimes do not."""
+    for n in range(300):
+        yield f"{H}/product?id={n}", n
+        yield f"{H}/product?id={n}&utm_source={chance.choice('abcdef')}{n}", n
+        for size in "SML":
+            yield f"{H}/product?id={n}&size={size}", n if chance.random() < 0.9 else (n, size)
+    for category in range(20):
+        for page in range(6):
+            for sort in ("price", "name"):
+                yield f"{H}/list?cat={category}&page={page}&sort={sort}", (category, page, sort)
+
+
+def blog(chance: random.Random) -> Site:
+    """Entries, their comment pages, archives by day, tags of which some hold one entry."""
+    for n in range(400):
+        yield f"{H}/{2000 + n % 10}/{n % 12 + 1:02}/entry-{n}/", n
+        yield f"{H}/{2000 + n % 10}/{n % 12 + 1:02}/entry-{n}/?replytocom={n * 3}", n
+        yield f"{H}/tag/word-{n % 150}/", ("tag", n % 150)
+        yield f"{H}/?m={2000 + n % 10}{n % 12 + 1:02}{n % 28 + 1:02}", ("day", n % 10, n % 12, n % 28)
+        if n % 3 == 0:
+            yield f"{H}/{2000 + n % 10}/{n % 12 + 1:02}/entry-{n}/comment-page-2/", ("comments", n)
+
+
+def mailing_list(chance: random.Random) -> Site:
+    """Messages by date, by thread and by author; a message that was posted twice."""
+    for n in range(600):
+        yield f"{H}/archive/2001-{n % 12 + 1:02}/msg{n:05}.html", n
+        if chance.random() < 0.06:
+            yield f"{H}/archive/2001-{n % 12 + 1:02}/msg{n + 50_000:05}.html", n
+    for month in range(12):
+        for order in ("thread", "date", "author", "subject"):
+            yield f"{H}/archive/2001-{month + 1:02}/{order}.html", (month, order)
+
+
+def code_browser(chance: random.Random) -> Site:
+    """Files at revisions, of which most did not change between two; line ranges; raw and annotated views."""
+    for n in range(150):
+        changed = 0
+        for revision in range(8):
+            changed = revision if chance.random() < 0.12 else changed
+            yield f"{H}/file/src/f{n}.c?rev={revision}", (n, changed)
+            if chance.random() < 0.3:
+                yield f"{H}/annotate/src/f{n}.c?rev={revision}", ("annotate", n, changed)
+
+
+def listings(chance: random.Random) -> Site:
+    """Folders of an Apache, sorted eight ways: by name and by type look alike, and so does all of a folder of one."""
+    for n in range(150):
+        single = chance.random() < 0.2
+        yield f"{H}/data/d{n}/", (n, "NA")
+        for column in "NMSD":
+            for order in "AD":
+                shown = "NA" if single else ("N" if column in "ND" else column) + order
+                yield f"{H}/data/d{n}/?C={column};O={order}".replace(";", "&"), (n, shown)
+
+
+def calendar(chance: random.Random) -> Site:
+    """Days of which most are empty, in three views; a day with an event is found nowhere else."""
+    for day in range(700):
+        event = chance.random() < 0.08
+        for view in ("day", "agenda", "print"):
+            content = ("event", day) if event else "nothing on this day"
+            yield f"{H}/calendar?date=2020-{day // 28 + 1:02}-{day % 28 + 1:02}&view={view}", content
+
+
+def versions(chance: random.Random) -> Site:
+    """A manual in five versions, most pages of which did not change from one to the next."""
+    for n in range(200):
+        text = 0
+        for version in ("1.0", "1.1", "1.2", "2.0", "latest"):
+            text += version != "latest" and chance.random() < 0.12
+            yield f"{H}/docs/{version}/chapter-{n % 10}/page-{n}.html", (n, text)
+
+
+def languages(chance: random.Random) -> Site:
+    """Pages in four languages, of which most are not translated and show the English text."""
+    for n in range(300):
+        yield f"{H}/page/{n}", n
+        for language in ("en", "de", "fr", "ja"):
+            translated = language != "en" and chance.random() < 0.15
+            yield f"{H}/page/{n}?lang={language}", (n, language) if translated else n
+
+
+SITES: tuple[Callable[[random.Random], Site], ...] = (
+    wiki,
+    shop,
+    blog,
+    mailing_list,
+    code_browser,
+    listings,
+    calendar,
+    versions,
+    languages,
+)
+
+
+def crawl_of(site: Callable[[random.Random], Site], seed: int) -> list[CrawlRow]:
+    numbers: dict[object, int] = {}
+    rows: dict[str, CrawlRow] = {}
+    for url, content in site(random.Random(seed)):
+        rows.setdefault(url, CrawlRow(url, numbers.setdefault(content, len(numbers))))
+    return list(rows.values())
+
+
+@pytest.mark.parametrize("seed", [0])
+@pytest.mark.parametrize("site", SITES, ids=lambda site: site.__name__)
+def test_what_is_skipped_is_known_and_nothing_is_lost(site: Callable[[random.Random], Site], seed: int) -> None:
+    rows = crawl_of(site, seed)
+    line = replay(rows, "random", seed)
+    assert line["lost_contents"] <= max(0.001, 1 / len({row.content for row in rows}))
+    assert line["skip_precision"] >= 0.99
+
+
+@pytest.mark.parametrize(
+    ("site", "least"), [(wiki, 0.25), (shop, 0.05), (blog, 0.1), (listings, 0.15)], ids=lambda value: str(value)
+)
+def test_what_is_a_rule_is_found(site: Callable[[random.Random], Site], least: float) -> None:
+    assert replay(crawl_of(site, 3), "random", 3)["reduction"] >= least

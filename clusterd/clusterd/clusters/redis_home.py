@@ -87,6 +87,7 @@ class Home:
         self._calls = calls
         self.base = f"{prefix}{{0}}"
         self._labels: dict[str, int] = {"": 0}
+        self._pairs: dict[tuple[str, str], bytes] = {}
         self._names: dict[int, str] = {0: ""}
 
     def run(self, script: Script, *arguments: Any) -> Any:
@@ -119,6 +120,13 @@ class Home:
         if number is None:
             number = self._labels[text] = int(self.run(LABEL, text))
         return number
+
+    def labels(self, crawl: str, sweep: str) -> bytes:
+        """Return the numbers of a crawl's and a sweep's label, 3 bytes each."""
+        known = self._pairs.get((crawl, sweep))
+        if known is None:
+            known = self._pairs[crawl, sweep] = (self.label(crawl) | self.label(sweep) << 24).to_bytes(6, "little")
+        return known
 
     def label_names(self, least: int) -> dict[int, str]:
         """Return all labels by number, read again where the number ``least`` is not known yet."""

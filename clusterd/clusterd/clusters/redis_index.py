@@ -51,7 +51,7 @@ from clusterd.clusters.redis_stream import SecondStream, Showing
 
 #: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
 #: tokens, profile.
-VERSION: Final = struct.Struct("<4s6s4sQQ3s3sH8s8s3s3sB")
+VERSION: Final = struct.Struct("<4s6s4sQQ6sH8s8s6sB")
 #: register.lua's answer begins with: URL id, node, content, flags.
 ANSWER: Final = struct.Struct("<4I")
 NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
@@ -199,13 +199,11 @@ class RedisIndex:
             url[4:8],
             sketch.content,
             sketch.bag,
-            self._home.label(sketch.crawl).to_bytes(3, "little"),
-            self._home.label(sketch.sweep).to_bytes(3, "little"),
+            self._home.labels(sketch.crawl, sketch.sweep),
             min(max(sketch.status, 0), 0xFFFF),
             sketch_key(sketch),
             main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
-            min(main.shingles, MOST).to_bytes(3, "little"),
-            min(main.tokens, MOST).to_bytes(3, "little"),
+            (min(main.shingles, MOST) | min(main.tokens, MOST) << 24).to_bytes(6, "little"),
             sketch.profile,
         )
 
@@ -283,6 +281,8 @@ class RedisIndex:
 
     def _outcome(self, sketch: Sketch, known: Registered) -> Outcome:
         flags = known.flags
+        if not (known.now or known.match or flags & CHANGED):  # alone, as most pages are, or not current
+            return Outcome(sketch.url, sketch.fetched_at, bool(flags & NEW), False, None, None, 0.0, {})
         after, merged = self._standing(known.now, known.merged)
         before, _ = self._standing(known.before, b"")
         return Outcome(

@@ -25,10 +25,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
-import mmh3
 import numpy as np
 from clusterd_consumer.postings.posted import prepare
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
@@ -40,28 +39,30 @@ from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.changes import changes
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Version
-from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.redis_edges import packed_edges
 from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home, pairs
 from clusterd.clusters.redis_questions import Questions, slot_of
+from clusterd.clusters.redis_registered import (
+    CURRENT,
+    LATEST,
+    MADE,
+    PLACE,
+    POST,
+    STORE,
+    Registered,
+    best_of,
+    note,
+    outcome_of,
+    packed_version,
+    read_answer,
+    time_of,
+)
 from clusterd.clusters.redis_settling import PATIENCE, Settler
 from clusterd.clusters.redis_stream import SecondStream, Showing
 
-#: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
-#: tokens, profile.
-VERSION: Final = struct.Struct("<4s6s4sQQ6sH8s8s6sB")
-#: register.lua's answer begins with: URL id, node, content, flags.
-ANSWER: Final = struct.Struct("<4I")
-NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
-#: Size and name of a cluster.
-PLACE: Final = struct.Struct("<II")
 #: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
 LAYOUT: Final = 2
-#: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
-LATEST: Final = 2**48 - 1
-MOST: Final = 2**24 - 1
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
 #: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
@@ -74,23 +75,6 @@ PART: Final = 64
 #: URLs whose superseded versions are looked through in one call, and versions at most.
 CHUNK: Final = 256
 LOOKS: Final = 512
-
-
-@dataclass(slots=True)
-class Registered:
-    """What register.lua said of a version; `link` then says more of one that was proposed any."""
-
-    page: int
-    node: int
-    content: int
-    flags: int
-    #: Packed places (forest.lua): where the page stands, and where it stood.
-    now: bytes
-    before: bytes
-    #: URL of the page that is equal to it or matches best, and how well.
-    match: bytes
-    resemblance: float
-    merged: bytes = b""
 
 
 class RedisIndex:
@@ -171,7 +155,7 @@ class RedisIndex:
         verdicts = self._post(sketches, registered)
         self._show_whole(sketches, registered)
         self._link(registered, verdicts, position)
-        return [self._outcome(sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
+        return [outcome_of(self._policies, sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
 
     def _help(self) -> None:
         """Settle a little where ghosts pile up: they would be proposed to every page that resembles them."""
@@ -179,7 +163,7 @@ class RedisIndex:
             self._settler.settle(HELP, self._policies)
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
-        versions = [self._version(sketch) for sketch in sketches]
+        versions = [packed_version(self._home, sketch) for sketch in sketches]
         arguments: list[Any] = [b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])]
         for sketch, version in zip(sketches, versions, strict=True):
             arguments += (version, sketch.url, host_of(sketch.url))
@@ -188,24 +172,8 @@ class RedisIndex:
             registering = self._home.function(REGISTER, len(graded), *arguments)
             *_, reply, self._waiting = self._ask(registering, self._home.request("LLEN", "g"))
             if reply[0] == len(graded):
-                return [_registered(one, PLACE.size * (1 + len(graded))) for one in reply[1:]]
+                return [read_answer(one, PLACE.size * (1 + len(graded))) for one in reply[1:]]
             self._reload()
-
-    def _version(self, sketch: Sketch) -> bytes:
-        main, url = sketch.main, mmh3.hash_bytes(sketch.url)
-        return VERSION.pack(
-            url[:4],
-            _time(sketch).to_bytes(6, "big"),
-            url[4:8],
-            sketch.content,
-            sketch.bag,
-            self._home.labels(sketch.crawl, sketch.sweep),
-            min(max(sketch.status, 0), 0xFFFF),
-            sketch_key(sketch),
-            main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
-            (min(main.shingles, MOST) | min(main.tokens, MOST) << 24).to_bytes(6, "little"),
-            sketch.profile,
-        )
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
@@ -231,7 +199,7 @@ class RedisIndex:
         """Post the whole pages of current versions, where that stream is kept."""
         if self._whole:
             current = [(one, known) for one, known in zip(sketches, registered, strict=True) if known.flags & CURRENT]
-            self._whole.apply([Showing(known.page, _time(one), one.whole, one.profile) for one, known in current])
+            self._whole.apply([Showing(known.page, time_of(one), one.whole, one.profile) for one, known in current])
 
     def _link(
         self,
@@ -241,7 +209,7 @@ class RedisIndex:
     ) -> None:
         """Link what was verified, write the position; note what that says of each page."""
         contents = [registered[place].content for place in verdicts]
-        found = ((place, _best(judged)) for place, judged in verdicts.items())
+        found = ((place, best_of(judged)) for place, judged in verdicts.items())
         linked = {place: best for place, best in found if best}
         if not linked:
             with self._lock:
@@ -263,7 +231,7 @@ class RedisIndex:
             reply = self._home.run(LINK, *arguments)
             if reply[0] == len(graded):
                 for number, (place, (_, verdict)) in enumerate(linked.items()):
-                    _note(registered[place], verdict, *reply[1 + 3 * number : 4 + 3 * number])
+                    note(registered[place], verdict, *reply[1 + 3 * number : 4 + 3 * number])
                 return
             self._reload()
 
@@ -278,42 +246,6 @@ class RedisIndex:
             with self._lock:
                 self._done += done
             raise
-
-    def _outcome(self, sketch: Sketch, known: Registered) -> Outcome:
-        flags = known.flags
-        if not (known.now or known.match or flags & CHANGED):  # alone, as most pages are, or not current
-            return Outcome(sketch.url, sketch.fetched_at, bool(flags & NEW), False, None, None, 0.0, {})
-        after, merged = self._standing(known.now, known.merged)
-        before, _ = self._standing(known.before, b"")
-        return Outcome(
-            url=sketch.url,
-            fetched_at=sketch.fetched_at,
-            new=bool(flags & NEW),
-            changed=bool(flags & CHANGED),
-            identity="text" if flags & TEXT_EQUAL else "sketch" if flags & SKETCH_EQUAL else None,
-            match=known.match.decode() if known.match else None,
-            resemblance=known.resemblance if known.match else 0.0,
-            clusters=after,
-            changes=changes(before, after, merged) if flags & NEW and flags & CURRENT else (),
-        )
-
-    def _standing(self, places: bytes, both: bytes) -> tuple[dict[str, tuple[str, int]], dict[str, bool]]:
-        """Turn sizes and names under identical text and each graded policy into a standing; say what merged."""
-        standing: dict[str, tuple[str, int]] = {}
-        merged: dict[str, bool] = {}
-        if not places:
-            return standing, merged
-        slot = 0
-        for policy in self._policies:
-            slot += not policy.identical
-            at = 0 if policy.identical else slot
-            if PLACE.size * at >= len(places):
-                continue  # a policy that was added since
-            size, name = PLACE.unpack_from(places, PLACE.size * at)
-            if size > 1:
-                standing[policy.name] = (f"{policy.name}-{name}", size)
-                merged[policy.name] = at > 0 and both[at - 1 : at] == b"\1"
-        return standing, merged
 
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
@@ -422,28 +354,3 @@ class RedisIndex:
         self._calls.close()
         with translated():
             self._client.close()
-
-
-def _time(sketch: Sketch) -> int:
-    return min(max(sketch.fetched_at, 0), LATEST)
-
-
-def _registered(answer: bytes, width: int) -> Registered:
-    """Read an answer of register.lua; ``width`` is that of a page's places."""
-    page, node, content, flags = ANSWER.unpack_from(answer)
-    now = ANSWER.size + (width if flags & (CURRENT | ALONE) == CURRENT else 0)
-    before = now + (width if flags & CHANGED else 0)
-    return Registered(page, node, content, flags, answer[ANSWER.size : now], answer[now:before], answer[before:], 1.0)
-
-
-def _note(known: Registered, best: Verdict, match: bytes, now: bytes, merged: bytes) -> None:
-    """Note what link.lua said of a page; an equal page, if any, stays its match."""
-    known.now, known.merged = now, merged
-    if not known.match:
-        known.match, known.resemblance = match, best.resemblance
-
-
-def _best(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:
-    """Return the content that resembles most, where any does."""
-    best = max(verdicts.items(), key=lambda item: (item[1].resemblance, -item[0]), default=None)
-    return best if best and best[1].resemblance else None

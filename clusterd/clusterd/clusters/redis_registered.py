@@ -1,0 +1,134 @@
+"""A version on its way to register.lua, what that and link.lua say of it, and what the index then says.
+
+Cost: 10 µs a page.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import mmh3
+from clusterd_consumer.postings.verdict import Verdict
+from clusterd_crawler.sketch import Sketch
+
+from clusterd.clusters.changes import changes
+from clusterd.clusters.contract import Outcome, Policy
+from clusterd.clusters.identity import sketch_key, text_key
+from clusterd.clusters.redis_home import Home
+
+#: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
+#: tokens, profile.
+VERSION: Final = struct.Struct("<4s6s4sQQ6sH8s8s6sB")
+#: register.lua's answer begins with: URL id, node, content, flags.
+ANSWER: Final = struct.Struct("<4I")
+NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
+#: Size and name of a cluster.
+PLACE: Final = struct.Struct("<II")
+#: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
+LATEST: Final = 2**48 - 1
+MOST: Final = 2**24 - 1
+
+
+@dataclass(slots=True)
+class Registered:
+    """What register.lua said of a version; `link` then says more of one that was proposed any."""
+
+    page: int
+    node: int
+    content: int
+    flags: int
+    #: Packed places (forest.lua): where the page stands, and where it stood.
+    now: bytes
+    before: bytes
+    #: URL of the page that is equal to it or matches best, and how well.
+    match: bytes
+    resemblance: float
+    merged: bytes = b""
+
+
+def time_of(sketch: Sketch) -> int:
+    """Return when a page was fetched, as far as that is told apart."""
+    return min(max(sketch.fetched_at, 0), LATEST)
+
+
+def packed_version(home: Home, sketch: Sketch) -> bytes:
+    """Return a fetch as register.lua reads it."""
+    main, url = sketch.main, mmh3.hash_bytes(sketch.url)
+    return VERSION.pack(
+        url[:4],
+        time_of(sketch).to_bytes(6, "big"),
+        url[4:8],
+        sketch.content,
+        sketch.bag,
+        home.labels(sketch.crawl, sketch.sweep),
+        min(max(sketch.status, 0), 0xFFFF),
+        sketch_key(sketch),
+        main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
+        (min(main.shingles, MOST) | min(main.tokens, MOST) << 24).to_bytes(6, "little"),
+        sketch.profile,
+    )
+
+
+def read_answer(answer: bytes, width: int) -> Registered:
+    """Read an answer of register.lua; ``width`` is that of a page's places."""
+    page, node, content, flags = ANSWER.unpack_from(answer)
+    now = ANSWER.size + (width if flags & (CURRENT | ALONE) == CURRENT else 0)
+    before = now + (width if flags & CHANGED else 0)
+    return Registered(page, node, content, flags, answer[ANSWER.size : now], answer[now:before], answer[before:], 1.0)
+
+
+def note(known: Registered, best: Verdict, match: bytes, now: bytes, merged: bytes) -> None:
+    """Note what link.lua said of a page; an equal page, if any, stays its match."""
+    known.now, known.merged = now, merged
+    if not known.match:
+        known.match, known.resemblance = match, best.resemblance
+
+
+def best_of(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:
+    """Return the content that resembles most, where any does."""
+    best = max(verdicts.items(), key=lambda item: (item[1].resemblance, -item[0]), default=None)
+    return best if best and best[1].resemblance else None
+
+
+def outcome_of(policies: Sequence[Policy], sketch: Sketch, known: Registered) -> Outcome:
+    """Return what the index says of a sketch."""
+    flags = known.flags
+    if not (known.now or known.match or flags & CHANGED):  # alone, as most pages are, or not current
+        return Outcome(sketch.url, sketch.fetched_at, bool(flags & NEW), False, None, None, 0.0, {})
+    after, merged = _standing(policies, known.now, known.merged)
+    before, _ = _standing(policies, known.before, b"")
+    return Outcome(
+        url=sketch.url,
+        fetched_at=sketch.fetched_at,
+        new=bool(flags & NEW),
+        changed=bool(flags & CHANGED),
+        identity="text" if flags & TEXT_EQUAL else "sketch" if flags & SKETCH_EQUAL else None,
+        match=known.match.decode() if known.match else None,
+        resemblance=known.resemblance if known.match else 0.0,
+        clusters=after,
+        changes=changes(before, after, merged) if flags & NEW and flags & CURRENT else (),
+    )
+
+
+def _standing(
+    policies: Sequence[Policy], places: bytes, both: bytes
+) -> tuple[dict[str, tuple[str, int]], dict[str, bool]]:
+    """Turn sizes and names under identical text and each graded policy into a standing; say what merged."""
+    standing: dict[str, tuple[str, int]] = {}
+    merged: dict[str, bool] = {}
+    if not places:
+        return standing, merged
+    slot = 0
+    for policy in policies:
+        slot += not policy.identical
+        at = 0 if policy.identical else slot
+        if PLACE.size * at >= len(places):
+            continue  # a policy that was added since
+        size, name = PLACE.unpack_from(places, PLACE.size * at)
+        if size > 1:
+            standing[policy.name] = (f"{policy.name}-{name}", size)
+            merged[policy.name] = at > 0 and both[at - 1 : at] == b"\1"
+    return standing, merged

@@ -2,7 +2,7 @@
  *
  * pack(values, bits, flags, prefix, modulus, profile, shingles) -> (stored, keys): postings/stored.py has the byte layout,
  * postings/posted.py the keys. judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b, |A|, |B|)]: the counts of
- * postings/verdict.py. plan and find: postings/buckets.py. Cost: O(n), a word of bits at a time.
+ * postings/verdict.py. plan, find, pick: postings/buckets.py. Cost: O(n), a word of bits at a time.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -599,11 +599,28 @@ static PyObject *find(PyObject *self, PyObject *args) {
     return made;
 }
 
+/* The sketch at a place of a block: place (1 byte), length (4), bytes; empty where there is none. */
+static PyObject *pick(PyObject *self, PyObject *args) {
+    const char *block;
+    Py_ssize_t size;
+    int wanted;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "z#i", &block, &size, &wanted)) return NULL;
+    for (Py_ssize_t at = 0; block && at + 5 <= size;) {
+        Py_ssize_t length = (Py_ssize_t)read_u4((const uint8_t *)block + at + 1);
+        if (length > size - at - 5) break;
+        if ((uint8_t)block[at] == wanted) return PyBytes_FromStringAndSize(block + at + 5, length);
+        at += 5 + length;
+    }
+    return PyBytes_FromStringAndSize("", 0);
+}
+
 static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS, "pack(values, bits, flags, prefix, modulus, profile, shingles) -> (stored, keys)"},
     {"judge", judge, METH_VARARGS, "judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b)]"},
     {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
     {"plan", plan, METH_VARARGS, "plan(prefix, last, documents, buckets, shard, shards) -> (appends, groups, reads, steps)"},
+    {"pick", pick, METH_VARARGS, "pick(block, place) -> sketch"},
     {"find", find, METH_VARARGS, "find(steps, values, documents, buckets, bound, looking) -> (lists, odd)"},
     {NULL, NULL, 0, NULL},
 };

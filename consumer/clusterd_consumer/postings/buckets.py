@@ -37,6 +37,8 @@ FIRST: Final = 256
 COMMON: Final = 0xFFFFFFFF
 ENTRY: Final = struct.Struct("<3sI")
 STEP: Final = struct.Struct("<4I")
+#: What stands before a sketch in its block: its place, its length.
+SKETCH: Final = struct.Struct("<BI")
 
 #: (document, its keys, 4 bytes each)
 Posted = tuple[int, bytes]
@@ -95,6 +97,20 @@ def find(
             else:
                 odd.append(STEP.pack(bucket, key, number, place))
     return [sorted(one) for one in others], b"".join(odd)
+
+
+def pick(block: bytes | None, place: int) -> bytes:
+    """Return the sketch at a place of a block (`lua/blocks.lua`), empty where there is none."""
+    if CORE is not None:
+        picked: bytes = CORE.pick(block, place)
+        return picked
+    at = 0
+    while block and at < len(block):
+        which, length = SKETCH.unpack_from(block, at)
+        at += SKETCH.size + length
+        if which == place:
+            return block[at - length : at]
+    return b""
 
 
 def _steps(documents: Sequence[Posted], buckets: int, shard: int, shards: int) -> Iterator[Step]:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import hiredis
 import numpy as np
 
-from clusterd_consumer.postings.buckets import FIRST, STEP, Posted, bucket_of, find, plan
+from clusterd_consumer.postings.buckets import FIRST, SKETCH, STEP, Posted, bucket_of, find, pick, plan
 from clusterd_consumer.postings.posted import Keys
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
@@ -29,8 +29,6 @@ from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, com
 LUA: Final = files("clusterd_consumer.postings") / "lua"
 #: Sketches of a block (`lua/blocks.lua`).
 PACK: Final = 12
-#: What stands before each: its number modulo `PACK`, its length.
-ENTRY: Final = struct.Struct("<BI")
 #: Entries of a bucket (`lua/buckets.lua`); buckets by which a table may lag behind, so that a call splits many.
 LOAD: Final = 128
 LAG: Final = 16
@@ -113,8 +111,7 @@ class RedisLists:
     def post(self, postings: Sequence[Posting]) -> None:
         """Store and post documents of which nobody asks whom they resemble."""
         _, upkeep = self._write(postings)
-        if upkeep:
-            self._calls.ask(upkeep)
+        self._keep_up(upkeep, self._calls.ask(upkeep) if upkeep else [])
 
     def _write(self, postings: Sequence[Posting]) -> tuple[list[list[int]], list[Request]]:
         """Store and post documents; return whom each is proposed, and what the tables need."""
@@ -181,7 +178,7 @@ class RedisLists:
         fresh = sorted((posting for posting in postings if posting.fresh), key=lambda posting: posting.number)
         for block, group in groupby(fresh, key=lambda posting: posting.number // PACK):
             entries = [(posting.number % PACK, posting.stored) for posting in group]
-            data = b"".join([ENTRY.pack(place, len(stored)) + stored for place, stored in entries])
+            data = b"".join([SKETCH.pack(place, len(stored)) + stored for place, stored in entries])
             base = self._bases[block % len(self._bases)]
             full = entries[-1][0] == PACK - 1 or block != fresh[-1].number // PACK
             appended.append(Append(len(requests), block, len(data), full))
@@ -262,10 +259,17 @@ class RedisLists:
         ]
         if not requests and not upkeep:
             return {}
-        replies = self._calls.ask([*requests, *upkeep])[: len(requests)]
+        replies = self._calls.ask([*requests, *upkeep])
+        self._keep_up(upkeep, replies[len(requests) :])
         ordered = (block for group in groups for block in group)
-        known = {block: _unpacked(value) for block, value in zip(ordered, (v for r in replies for v in r), strict=True)}
-        return {number: known[number // PACK].get(number % PACK, b"") for number in wanted}
+        known = dict(zip(ordered, (value for reply in replies[: len(requests)] for value in reply), strict=True))
+        return {number: pick(known[number // PACK], number % PACK) for number in wanted}
+
+    def _keep_up(self, upkeep: Sequence[Request], replies: Sequence[Any]) -> None:
+        """Note how many buckets a table has that has grown."""
+        for request, reply in zip(upkeep, replies, strict=True):
+            if request.name == GROW.name:
+                self._buckets[self._bases.index(request.key)] = reply
 
     def _trims(self, blocks: Sequence[int]) -> list[Request]:
         groups: dict[int, list[int]] = {}
@@ -293,13 +297,3 @@ def _spoiled(appended: Sequence[Append], replies: Sequence[Any]) -> list[int]:
 
 def _packed(numbers: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(numbers)}I", *numbers)
-
-
-def _unpacked(block: bytes | None) -> dict[int, bytes]:
-    """Return the sketches of a block by their place."""
-    found, at = {}, 0
-    while block and at < len(block):
-        place, length = ENTRY.unpack_from(block, at)
-        at += ENTRY.size + length
-        found[place] = block[at - length : at]
-    return found

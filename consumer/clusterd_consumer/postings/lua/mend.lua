@@ -6,7 +6,18 @@
 --
 -- 1. An entry that another number of buckets made an entry of the wrong bucket is taken out there. 2. The list holds the
 -- document once. 3. A list that grew beyond its bound is common from then on: it keeps the latest `bound`, and proposes to
--- a document the `latest` before it, so that the pages of one batch hold together with those of the batch before.
+-- a document `latest` of those before it: the last ones, so that the pages of one batch hold together with those of the
+-- batch before; and one a quarter of the list back, so that a giant cluster does not fall into large pieces whenever a few
+-- neighbours in a row depart.
+
+-- What a document in this place of a list (packed) is proposed.
+local function proposed_at(packed, p, bound, latest)
+  local from = math.max(1, p - latest + 1)
+  local far = p - math.max(latest, floor(bound / 4))
+  local last = sub(packed, 4 * (from - 1) + 1, 4 * (p - 1))
+  if far < 1 then far = from - 1 end
+  return far < 1 and last or sub(packed, 4 * far - 3, 4 * far) .. last
+end
 
 -- Add documents to the list of a common key; returns what it proposes to each of `mine`. What was in the list when it
 -- became common is proposed whole: up to then it was a list like any other.
@@ -30,7 +41,7 @@ local function common_list(key, ids, mine, bound, latest)
     elseif before == 0 and p <= bound then
       proposed[id] = sub(packed, 1, 4 * bound)
     else
-      proposed[id] = sub(packed, math.max(1, 4 * (p - 1 - latest) + 1), 4 * (p - 1))
+      proposed[id] = proposed_at(packed, p, bound, latest)
     end
   end
   call('SET', common_key(key), sub(packed, -4 * bound))

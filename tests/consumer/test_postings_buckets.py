@@ -1,0 +1,130 @@
+"""Buckets: compiled and plain code write and read the same bytes; what is odd is mended; a split keeps what belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from clusterd_consumer.postings import buckets
+from clusterd_consumer.postings.compiled import CORE
+from clusterd_consumer.postings.redis_lists import LOAD, Posting, RedisLists
+from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.redis_connection import Client, connect
+from clusterd_consumer.redis_scripts import Calls
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SCHEME = Scheme(bound=5, latest=2)
+KEYS = st.integers(0, 2**32 - 1) | st.integers(0, 3).map(lambda n: n * 2**20 + 7)
+DOCUMENTS = st.lists(st.tuples(st.integers(1, 9), st.lists(KEYS, max_size=6, unique=True)), max_size=6)
+
+
+def packed(keys: list[int]) -> bytes:
+    return np.array(keys, "<u4").tobytes()
+
+
+def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buckets, "CORE", None)
+
+
+@pytest.mark.core
+@settings(max_examples=150, deadline=None)
+@given(DOCUMENTS, DOCUMENTS, st.integers(256, 2000), st.integers(1, 3), st.integers(1, 3), st.booleans())
+def test_compiled_and_plain_agree(
+    written: list[tuple[int, list[int]]],
+    asked: list[tuple[int, list[int]]],
+    known: int,
+    shards: int,
+    bound: int,
+    looking: bool,
+) -> None:
+    assert CORE is not None
+    stored: dict[int, bytes] = {}
+    for number, keys in [*written, *asked]:
+        for key in keys:
+            bucket = buckets.bucket_of(key, known)
+            stored[bucket] = stored.get(bucket, b"") + buckets.ENTRY.pack(key.to_bytes(4, "little")[1:], number)
+    documents = [(number, packed(keys)) for number, keys in asked]
+    arguments = b"x:{0}:p:", b"x:{0}:pb", documents, known, 0, shards
+    with pytest.MonkeyPatch.context() as patch:
+        made = buckets.plan(*arguments)
+        steps = list(buckets.STEP.iter_unpack(made[3]))
+        values: list[bytes | None] = [stored.get(bucket) for bucket in dict.fromkeys(step[0] for step in steps)]
+        found = buckets.find(made[3], values, len(documents), known + 40, bound, looking)
+        plainly(patch)
+        assert buckets.plan(*arguments) == made
+        assert buckets.find(made[3], values, len(documents), known + 40, bound, looking) == found
+
+
+@pytest.mark.core
+@given(st.dictionaries(st.integers(0, 11), st.binary(max_size=20)), st.binary(max_size=30))
+def test_a_sketch_is_picked_from_its_block(sketches: dict[int, bytes], noise: bytes) -> None:
+    block = b"".join(buckets.SKETCH.pack(place, len(one)) + one for place, one in sketches.items())
+    with pytest.MonkeyPatch.context() as patch:
+        for plain in (False, True):
+            if plain:
+                plainly(patch)
+            for place in range(12):
+                assert buckets.pick(block, place) == sketches.get(place, b"")
+            assert buckets.pick(None, 3) == b""
+    assert CORE is not None
+    assert len(CORE.pick(noise, 1)) <= len(noise)
+
+
+def test_buckets_are_split_in_the_order_in_which_they_were_made() -> None:
+    keys = range(0, 2**20, 37)
+    for known in (256, 257, 511, 512, 700, 4000):
+        for key in keys:
+            before, after = buckets.bucket_of(key, known), buckets.bucket_of(key, known + 1)
+            assert before == key % 2 ** (known.bit_length() - 1) or before == key % 2 ** known.bit_length()
+            assert after in (before, before + 2 ** (known.bit_length() - 1))
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[Client]:
+    with connect(redis_url) as made:
+        yield made
+
+
+def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_same(client: Client, prefix: str) -> None:
+    dice = np.random.default_rng(3)
+    keys = {number: np.unique(dice.integers(0, 2**32, 9, dtype=np.uint32)) for number in range(1, 6001)}
+    ahead, behind = (RedisLists(Calls(client), prefix, 1, SCHEME) for _ in range(2))
+    behind.propose([Posting(1, b"s", keys[1])])
+    for start in range(2, 6000, 300):
+        ahead.propose([Posting(n, b"s", keys[n]) for n in range(start, min(start + 300, 6000))])
+    ahead.propose([])
+    (found,), sketches = behind.propose([Posting(6000, b"t", np.unique(np.concatenate([keys[17], keys[6000]])))])
+    assert found == [17]
+    assert sketches == {17: b"s"}
+    assert ahead.look_up(keys[6000]) == [6000]
+    assert behind.look_up(keys[4711]) == [4711]
+    entries = int(client.get(f"{prefix}{{0}}:pn") or 0)
+    stored = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}{{0}}:p:*", count=1000)]
+    assert entries == sum(number > 0 for one in stored for _, number in buckets.ENTRY.iter_unpack(one)) == 9 * 6001
+    assert entries / len(stored) < 1.5 * LOAD
+
+
+def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None:
+    lists = RedisLists(Calls(client), prefix, 1, SCHEME)
+    keys = np.array([5, 6, 7], np.uint32)
+    for fresh in (True, False, False):
+        lists.propose([Posting(1, b"first", keys, fresh), Posting(2, b"other", keys[:1], fresh)])
+    assert lists.look_up(keys) == [1, 2]
+    assert lists.sketches([1, 2]) == {1: b"first", 2: b"other"}
+    assert int(client.get(f"{prefix}{{0}}:pn") or 0) == 4
+    assert client.strlen(f"{prefix}{{0}}:k:0") == 2 * (buckets.SKETCH.size + 5)
+
+
+def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(client: Client, prefix: str) -> None:
+    lists = RedisLists(Calls(client), prefix, 1, SCHEME)
+    key = np.array([9], np.uint32)
+    together = {1: {1}}
+    for start in range(1, 41, 8):
+        found, _ = lists.propose([Posting(n, b"s", key) for n in range(start, start + 8)])
+        for number, others in zip(range(start, start + 8), found, strict=True):
+            joined = set.union({number}, *(together.get(other, {other}) for other in others))
+            together.update(dict.fromkeys(joined, joined))
+    assert together[40] == set(range(1, 41))
+    assert lists.look_up(key) == [38, 39, 40]

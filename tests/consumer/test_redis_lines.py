@@ -1,0 +1,86 @@
+"""Asking Redis on dedicated lines: functions are loaded where they are missing, lost lines replaced, errors told."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from clusterd_consumer import redis_lines
+from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.redis_lines import Refused
+from clusterd_consumer.redis_scripts import Calls, Library, Script, command, function
+from clusterd_crawler.errors import Unreachable
+
+from tests.services.redis_server import free_port, redis_server
+
+COUNT = """
+local calls = 0
+define('count', function(ARGV)
+  calls = calls + 1
+  return {BASE, calls, #ARGV, redis.call('INCR', BASE .. ':n')}
+end)
+"""
+
+
+def library(name: str) -> Script:
+    return Script(Library("test", [f"-- {name}"], {"count": COUNT}), "count")
+
+
+@pytest.mark.parametrize("where", ["redis_url", pytest.param("redis_cluster_url", marks=pytest.mark.cluster)])
+def test_a_function_is_loaded_where_it_is_missing(where: str, prefix: str, request: pytest.FixtureRequest) -> None:
+    count = library(prefix)
+    with connect(request.getfixturevalue(where)) as client:
+        calls = Calls(client)
+        bases = [f"{prefix}{{{number}}}" for number in range(8)]
+        replies = calls.run_all((count, base, ["a", b"b"]) for base in bases)
+        assert [reply[0] for reply in replies] == [base.encode() for base in bases]
+        assert [reply[2] for reply in replies] == [2] * 8
+        reply, number = calls.ask([function(count, bases[3]), command("GET", f"{bases[3]}:n")])
+        assert int(number) == reply[3]
+        assert reply[1] > 1  # its locals live from call to call
+        calls.close()
+
+
+def test_a_new_server_is_taught_again_and_a_lost_one_is_unreachable(
+    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_lines, "REST", 0.0)
+    count, port = library(prefix), free_port()
+    with redis_server(tmp_path / "first", port=port) as url, connect(url) as client:
+        calls = Calls(client)
+        assert calls.run(count, "a{0}")[3] == 1
+    with pytest.raises(Unreachable):
+        calls.run(count, "a{0}")
+    with redis_server(tmp_path / "second", port=port):
+        assert calls.run(count, "a{0}")[3] == 1
+        calls.close()
+
+
+def test_what_a_server_refuses_is_told_and_the_line_goes_on(redis_url: str, prefix: str) -> None:
+    with connect(redis_url) as client:
+        calls = Calls(client)
+        calls.command("SET", f"{prefix}s", "text")
+        with pytest.raises(Refused, match="WRONGTYPE"):
+            calls.ask([command("LPUSH", f"{prefix}s", "x"), command("GET", f"{prefix}s")])
+        assert calls.command("GET", f"{prefix}s") == b"text"
+        calls.close()
+
+
+def test_threads_do_not_read_each_others_replies(redis_url: str, prefix: str) -> None:
+    wrong: list[object] = []
+    with connect(redis_url) as client:
+        calls = Calls(client)
+
+        def work(number: int) -> None:
+            key, value = f"{prefix}{number}", str(number).encode() * 1000
+            asked = [command("SET", key, value), command("GET", key)]
+            wrong.extend(number for _ in range(200) if calls.ask(asked) != [b"OK", value])
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        calls.close()
+    assert wrong == []

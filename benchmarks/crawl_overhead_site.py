@@ -21,13 +21,14 @@ SIZES = (1_000, 5_000_000)
 
 
 def documents(count: int) -> dict[str, Path]:
-    """Return paths on the site with the files that are served there: real pages, evenly spread, and made ones."""
+    """Return paths on the site with the files that are served there; fewer pages are the first of more."""
     for package in PACKAGES:
         if not (FETCHED / package).is_dir():
             _fetch(package)
     files = [path for path in sorted(FETCHED.rglob("*.html")) if path.is_file() and not path.is_symlink()]
     real = [path for path in files if SIZES[0] <= path.stat().st_size <= SIZES[1] and "_made" not in path.parts]
-    chosen = real if len(real) <= count else [real[n * len(real) // count] for n in range(count)]
+    random.Random(1).shuffle(real)
+    chosen = real[:count]
     chosen += [_made(number) for number in range(count - len(chosen))]
     return {f"/{path.relative_to(FETCHED)}".replace("+", "%2B"): path for path in chosen}
 

@@ -57,8 +57,9 @@ def recrawl(pages: int) -> Iterator[Sketch]:
     """Yield one URL, with another text each time, of which a tenth changed."""
     dice = np.random.default_rng(3)
     values = np.frombuffer(fresh(dice).values, "<u8").copy()
+    top = int(values.max())
     for number in range(pages):
-        values[dice.integers(len(values), size=40)] = dice.integers(0, int(values.max()), 40, dtype=np.uint64)
+        values[dice.integers(len(values), size=40)] = dice.integers(0, top, 40, dtype=np.uint64)
         yield _page("http://a.example/", number, values, dice)
 
 

@@ -55,7 +55,8 @@ def run(pages: int = 20_000) -> list[Row]:
             lambda number: _stream(url, f"single{number}:", sketches[: pages // 4], 1, SINGLES_IN_FLIGHT)[0]
         )
         client, server = _stream(url, "cpu:", sketches, BATCH)[1:]
-    (size, strings), peer_size = _memory(list(crawl(MEMORY_PAGES))), _peer_memory(sketches[:PEER])
+    many = list(crawl(MEMORY_PAGES))
+    (size, strings), (both, _), peer_size = _memory(many), _memory(many, whole=True), _peer_memory(sketches[:PEER])
     name = "datasketch MinHashLSH on Redis"
     return [
         _row("store: stream into clusters, batches of 64", batched, "documents/s", name, batched / peer),
@@ -63,6 +64,9 @@ def run(pages: int = 20_000) -> list[Row]:
         _row("store: CPU of the worker", client, "us/document", None, None),
         _row("store: CPU of Redis", server, "us/document", None, None),
         _row("store: memory, URL strings apart", size - strings, "bytes/document", name, peer_size / (size - strings)),
+        _row(
+            "store: memory with whole pages kept too, URL strings apart", both - strings, "bytes/document", None, None
+        ),
         _row("store: memory of the URL strings", strings, "bytes/document", None, None),
     ]
 
@@ -136,14 +140,14 @@ def used(client: redis.Redis) -> int:
     )
 
 
-def _memory(sketches: Sequence[Sketch]) -> tuple[float, float]:
-    """Return the bytes a document, and of these the blocks of URL strings."""
+def _memory(sketches: Sequence[Sketch], *, whole: bool = False) -> tuple[float, float]:
+    """Return the bytes a document, and of these the blocks of URL strings; ``whole``: with the second token stream."""
     with (
         tempfile.TemporaryDirectory() as folder,
         redis_server(Path(folder)) as url,
         redis.Redis.from_url(url) as client,
     ):
-        index = RedisIndex(url, "memory:")
+        index = RedisIndex(url, "memory:", whole=whole)
         before = used(client)
         feed(index, sketches, BATCH)
         size = used(client) - before

@@ -17,8 +17,8 @@ from clusterd.learning.tokenize import split_url
 PAPER = 2.97e9 / (5.4 * 3600) / 100
 PRECISION = 0.95
 SIZES = ((10_000, 0), (100_000, 0), (1_000_000, 100_000))
-#: Hosts are alike, so that a tenth of ten thousand tells the rate.
-HOSTS, HOST_URLS = 1_000, 100
+#: Hosts, and URLs of each.
+HOSTS, HOST_URLS = 10_000, 100
 
 
 def site(host: str, urls: int, giant: int, random: Random) -> list[list[str]]:
@@ -56,7 +56,9 @@ def run() -> list[dict[str, Any]]:
     for urls, giant in SIZES:
         rows.append(_row(f"one host, {urls:,} URLs", urls, seconds([site("a.test", urls, giant, random)])))
     hosts = [site(f"h{n}.test", HOST_URLS, 0, random) for n in range(HOSTS)]
-    rows.append(_row(f"hosts of {HOST_URLS} URLs", sum(len(c) for host in hosts for c in host), seconds(hosts)))
+    rows.append(
+        _row(f"{HOSTS:,} hosts of {HOST_URLS} URLs", sum(len(c) for host in hosts for c in host), seconds(hosts))
+    )
     return rows
 
 

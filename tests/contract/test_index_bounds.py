@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,4 +104,20 @@ def test_a_page_of_a_giant_cluster_has_a_few_neighbours(
     lists = scheme.small_prefix + 200 // scheme.modulus + 8
     assert judged.most <= lists * (scheme.latest + 1)
     assert judged.all - begun <= len(late) * 3 * (scheme.latest + 1)
+    index.close()
+
+
+def test_a_giant_cluster_holds_together_when_a_third_of_it_departs(redis_url: str, prefix: str) -> None:
+    """Whoever is proposed the last few alone is cut off as soon as those are gone."""
+    dice = random.Random(4)
+    index = RedisIndex(redis_url, prefix, scheme=Scheme(bound=64, latest=3))
+    urls = [f"http://h.example/{n}" for n in range(900)]
+    for start in range(0, len(urls), 30):
+        index.apply([page(url, 1, [*range(200), 1000 + int(url[17:])]) for url in urls[start : start + 30]])
+    leaving = set(dice.sample(urls, 300))
+    index.apply([page(url, 2, range(9000 + 50 * n, 9050 + 50 * n)) for n, url in enumerate(sorted(leaving))])
+    settled(index)
+    left = index.cluster_of(next(url for url in urls if url not in leaving), "near")
+    assert left is not None
+    assert set(left.members) == set(urls) - leaving
     index.close()

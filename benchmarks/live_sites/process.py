@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 START_SECONDS = 20.0
@@ -23,13 +25,14 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: list[str], log: Path, environment: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Run a server; stop it at the end."""
+    """Run a server; stop it at the end, with the workers that it forked (PHP's outlive it otherwise)."""
     with log.open("wb") as out:
-        server = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
+        server = subprocess.Popen(command, stdout=out, stderr=out, env=environment, start_new_session=True)
     try:
         yield
     finally:
-        server.terminate()
+        with suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGTERM)
         server.wait(timeout=30)
 
 

@@ -1,10 +1,10 @@
--- Stored sketches by document, packed PACK to a string key, in any order: document mod PACK (1 byte), length (4), bytes.
+-- Stored sketches by document, PACK to a string key, in any order: document mod PACK (1 byte), length (4), bytes.
 --
 --   BASE:k:<document / 12>
 --
--- Many small keys, or a hash whose values are long, would cost more than half as much again. Twelve full sketches fill an
--- allocation of 4 KB (of 8, a seventh would be lost to rounding). A sketch that nobody has stored is appended by a native
--- command; what follows is for the rest. Lua hashes every byte that passes it.
+-- Many small keys, or a hash whose values are long, would cost more than half as much again. Twelve full sketches fill
+-- an allocation of 4 KB (of 8, a seventh would be lost to rounding). A sketch that nobody has stored is appended by a
+-- native command; what follows is for the rest. Lua hashes every byte that passes it.
 
 local PACK = 12
 local blocks

@@ -4,10 +4,10 @@
 --   BASE:pb, BASE:pn  number of buckets, number of entries
 --   BASE:f:<key>      a common list, latest last, 4 bytes a document; its bucket has one entry for it, document COMMON
 --
--- One bucket is split at a time, so growing costs each entry about one move, and no page waits. Splitting SETs both halves,
--- which gives each the memory of its size; APPEND then doubles that once, which lasts until the next split. So nothing else
--- sets a bucket: what is taken out is overwritten with document 0, and goes when that is about a quarter of the bucket.
--- Buckets are read through a cache that lives for one call.
+-- One bucket is split at a time, so growing costs each entry about one move, and no page waits. Splitting SETs both
+-- halves, which gives each the memory of its size; APPEND then doubles that once, which lasts until the next split. So
+-- nothing else sets a bucket: what is taken out is overwritten with document 0, and goes when that is about a quarter of
+-- the bucket. Buckets are read through a cache that lives for one call.
 
 local pack, unpack4, rep = struct.pack, struct.unpack, string.rep
 local floor, find, sub, byte, format = math.floor, string.find, string.sub, string.byte, string.format
@@ -64,8 +64,8 @@ local function change(i, bytes, by)
   cache[i], dirty[i], entries = bytes, true, entries + by
 end
 
--- Whether a bucket is to be rid of its dead entries. Counting them would take long: one speaks for the rest, that before
--- which a quarter stand, since the oldest mostly go first.
+-- Whether a bucket is to be rid of its dead entries. Counting them would take long: one speaks for the rest, that
+-- before which a quarter stand, since the oldest mostly go first.
 local function spent(bytes)
   local at = floor(#bytes / ENTRY / 4) * ENTRY
   return sub(bytes, at + 4, at + ENTRY) == NOBODY
@@ -139,8 +139,8 @@ local function put(i, key, id)
   end
 end
 
--- The documents under a key, in order, each once; which they are; the bucket without them; whether one was repeated; how
--- many entries that were.
+-- The documents under a key, in order, each once; which they are; the bucket without them; whether one was repeated;
+-- how many entries that were.
 local function taken(key)
   local bytes, head = bytes_of(place(key)), sub(key, 2, 4)
   local ids, known, rest, from, repeated, count = {}, {}, {}, 1, false, 0

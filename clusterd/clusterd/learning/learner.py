@@ -4,7 +4,8 @@
 does these steps on a snapshot of it:
 
 1. Families that always answer with one page (`families`).
-2. Edits that pages of one content propose (`candidates`), each judged on top of those accepted before (`contexts`).
+2. Edits that pages of one content propose (`candidates`), each judged on top of those accepted before (`contexts`),
+   those of the rules in use first; values that mean the same and values that may go (`fixed_values`) apart, at last.
 3. Names that pages bear (`names`).
 4. The watch: what explored pages say about the live rules (`watch`).
 
@@ -35,7 +36,8 @@ from clusterd.learning.names import NameEvidence
 from clusterd.learning.siblings import beyond_luck
 from clusterd.learning.watch import Watch
 
-#: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it …
+#: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it: small hosts
+#: often, since a rule that is found after half of their pages saves little …
 GROWTH: Final = ((1_000, 0.01), (5_000, 0.05), (20_000, 0.1), (50_000, 0.25), (200_000, 0.5))
 LAST_GROWTH: Final = 1.0
 #: … and by this many.

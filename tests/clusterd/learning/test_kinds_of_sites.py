@@ -143,7 +143,9 @@ def test_what_is_skipped_is_known_and_nothing_is_lost(site: Callable[[random.Ran
 
 
 @pytest.mark.parametrize(
-    ("site", "least"), [(wiki, 0.25), (shop, 0.05), (blog, 0.1), (listings, 0.15)], ids=lambda value: str(value)
+    ("site", "least"),
+    [(wiki, 0.25), (shop, 0.05), (blog, 0.1), (listings, 0.15)],
+    ids=("wiki", "shop", "blog", "listings"),
 )
 def test_what_is_a_rule_is_found(site: Callable[[random.Random], Site], least: float) -> None:
     assert replay(crawl_of(site, 3), "random", 3)["reduction"] >= least

@@ -15,13 +15,13 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.contexts import BOUND, DIFFER, Proposal
+from clusterd.learning.contexts import BOUND, DIFFER, OPEN_BOUND, Proposal
 from clusterd.learning.edits import Drop, PathEdit
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
 from clusterd.learning.joint_families import EACH, Joint, joint
 from clusterd.learning.trials import Outcome, lower_bound
 
-#: Fewest pages of a family: 26 give 25 clean trials, a lower bound of .9.
+#: Fewest pages of a family: 26 give 25 clean trials, a lower bound of .9; 53 where the page is shown nowhere else.
 FAMILY: Final = 26
 #: A parameter takes a new value on nearly every page when this share of pages brings one.
 NEW_VALUES: Final = 0.5
@@ -66,7 +66,9 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
         outcome = one_page(snapshot, members)
         reached = outcome and _bound_of(outcome)
         conditions = [Condition(Key(), "is", (path,)), *_conditions(snapshot, few, fixed)]
-        if outcome is None or not reached or reached < bound or len(conditions) != len(few) + 1:
+        if outcome is None or not reached or len(conditions) != len(few) + 1:
+            continue
+        if reached < (bound if _is_wall(snapshot, outcome) else max(bound, OPEN_BOUND)):
             continue
         conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
         names = tuple(sorted({key[0] for key in shape}))
@@ -91,6 +93,12 @@ def _joint_proposal(
     flags = np.zeros(len(snapshot), np.bool_)
     flags[found.rows] = True
     return Proposal(Drop(dropped), flags, conditions, found.outcome, _bound_of(found.outcome))
+
+
+def _is_wall(snapshot: Snapshot, outcome: Outcome) -> bool:
+    """Whether a family's page is shown elsewhere too, as a log-in form is; an empty day is not, and the next is full."""
+    shown = outcome.content[np.argmax(outcome.good)]
+    return len(np.unique(snapshot.path[snapshot.content == shown])) > 1
 
 
 def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:

@@ -33,6 +33,7 @@ from clusterd.learning.exhausted import exhausted
 from clusterd.learning.families import families
 from clusterd.learning.fixed_values import BothFixed, DropFixed
 from clusterd.learning.names import NameEvidence
+from clusterd.learning.references import Reference
 from clusterd.learning.siblings import beyond_luck
 from clusterd.learning.watch import Watch
 
@@ -112,13 +113,16 @@ class Learner:
             yield proposal, 0
 
     def _ordered(self, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:
-        """Put the edits of the rules in use first, in their order, so that no rule gives way to another of its kind."""
+        """Put the edits of the rules in use first, in their order, so that no rule gives way to another of its kind.
+
+        References stay last: one that writes a parameter, and one that drops it, would undo each other for ever.
+        """
         context = [(rule.transformation, frozenset(rule.context)) for rule in self.rules]
 
         def place(offer: tuple[CandidateEdit, int]) -> int:
             said, needs = offer[0].transformation, offer[0].needs
             known = (at for at, rule in enumerate(context) if rule[0] == said and rule[1].issuperset(needs))
-            return next(known, len(context))
+            return len(context) if isinstance(offer[0], Reference) else next(known, len(context))
 
         return sorted(offered, key=place) if context else offered
 

@@ -81,3 +81,15 @@ def test_what_a_withdrawn_rule_kept_out_is_decided_anew() -> None:
     assert not run.trace
     assert {run.identity(row) for row in late} <= run.fetched
     assert kept_out
+
+
+def test_a_reference_and_a_drop_do_not_undo_each_other() -> None:
+    """The session's number is the item's, at times: what writes it is learned first, what drops it must win."""
+    learner = Learner("h.com")
+    items = [(f"{HOST}/item?id={n}{more}", n) for n in range(60) for more in ("", f"&sid={n}", f"&sid={n + 1}")]
+    for start in range(0, len(items), 12):
+        learner.observe(Page(url, content) for url, content in items[start : start + 12])
+        learner.learn(start)
+    rules = RuleSet("h.com", 1, learner.rules)
+    keys = {key_under(rules, f"{HOST}/item?id=99{more}")[0] for more in ("", "&sid=99", "&sid=100")}
+    assert len(keys) == 1

@@ -1,9 +1,9 @@
 """The index in memory: the reference implementation, and what a single process uses without Redis.
 
-A content lives while a current version shows it, and is posted while it lives. When its last current version goes it
-is taken out of its lists, and stays in the graph as a ghost until `settle` has looked whether its clusters hold
-without it. A departed content never lives again: the same text fetched later makes a new content, so that every
-content only ever moves forward: posted, ghost, kept for history, forgotten.
+A content lives while a current version shows it, and is posted while it lives. When its last current version goes it is
+taken out of its lists, and stays in the graph as a ghost until `settle` has looked whether its clusters hold without
+it. It never lives again: the same text fetched later makes a new content. So every content only ever moves forward:
+posted, ghost, kept for history, forgotten.
 """
 
 from __future__ import annotations

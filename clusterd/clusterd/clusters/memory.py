@@ -2,8 +2,7 @@
 
 A content lives while a current version shows it, and is posted while it lives. When its last current version goes it is
 taken out of its lists, and stays in the graph as a ghost until `settle` has looked whether its clusters hold without
-it. It never lives again: the same text fetched later makes a new content. So every content only ever moves forward:
-posted, ghost, kept for history, forgotten.
+it. It never lives again (the same text makes a new content): posted, ghost, kept for history, forgotten, in this order.
 """
 
 from __future__ import annotations

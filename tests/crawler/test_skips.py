@@ -99,6 +99,19 @@ def test_a_share_is_explored_and_always_the_same() -> None:
     assert 140 < sum(decisions[0]) < 260
 
 
+def test_another_spelling_is_explored_less() -> None:
+    edits = (Edit(Key(), "sort"),)
+    known = KnownPages(explore=0.4)
+    known.load(rule_set(Rule(rule_id(HOST, (), edits), HOST, (), edits)))
+    explored = 0
+    for number in range(1000):
+        known.fetched(f"http://h.com/?a={number}&b=1", 1)
+        skip = known.decide(f"http://h.com/?b=1&a={number}", 2)
+        assert skip is not None
+        explored += skip.explore
+    assert 60 < explored < 140
+
+
 def test_an_operator_s_urls_are_fetched(known: KnownPages) -> None:
     known.load(rule_set(DROP_SID, unskip=("http://h.com/a?sid=2",)))
     known.fetched("http://h.com/a?sid=1", 1)

@@ -96,7 +96,7 @@ def _joint_proposal(
 
 
 def _is_wall(snapshot: Snapshot, outcome: Outcome) -> bool:
-    """Whether a family's page is shown elsewhere too, as a log-in form is; an empty day is not, and the next is full."""
+    """Whether a family's page is shown elsewhere too, as a log-in form is; an empty day is not."""
     shown = outcome.content[np.argmax(outcome.good)]
     return len(np.unique(snapshot.path[snapshot.content == shown])) > 1
 

@@ -18,11 +18,11 @@ from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd.learning.contexts import BOUND, DIFFER, OPEN_BOUND, Proposal
 from clusterd.learning.edits import Drop, PathEdit
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
-from clusterd.learning.joint_families import EACH, Joint, joint
+from clusterd.learning.joint_families import EACH, TRIALS, Joint, joint
 from clusterd.learning.trials import Outcome, lower_bound
 
-#: Fewest pages of a family: 26 give 25 clean trials, a lower bound of .9; 53 where the page is shown nowhere else.
-FAMILY: Final = 26
+#: Fewest pages of a family: 53 give the 52 clean trials that `OPEN_BOUND` asks for, since any value is let through.
+FAMILY: Final = 53
 #: A parameter takes a new value on nearly every page when this share of pages brings one.
 NEW_VALUES: Final = 0.5
 #: Most values of a parameter that takes few.
@@ -39,14 +39,14 @@ def families(snapshot: Snapshot, bound: float = BOUND) -> Iterator[Proposal]:
 
 
 def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
-    """Yield the rows of each (path, shape) in which a common content stands."""
+    """Yield the rows of each (path, shape) in which a common content stands, where they may be enough together."""
     form = snapshot.path * (int(snapshot.shape.max(initial=0)) + 1) + snapshot.shape
     wanted = np.unique(form[is_common[snapshot.content]])
     rows = np.flatnonzero(np.isin(form, wanted))
     rows = rows[np.argsort(form[rows], kind="stable")]
     starts = np.flatnonzero(form[rows][1:] != form[rows][:-1]) + 1
     for group in np.split(rows, starts):
-        if len(group) >= FAMILY:
+        if len(group) > TRIALS:
             yield group
 
 
@@ -66,9 +66,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
         outcome = one_page(snapshot, members)
         reached = outcome and _bound_of(outcome)
         conditions = [Condition(Key(), "is", (path,)), *_conditions(snapshot, few, fixed)]
-        if outcome is None or not reached or len(conditions) != len(few) + 1:
-            continue
-        if reached < (bound if _is_wall(snapshot, outcome) else max(bound, OPEN_BOUND)):
+        if outcome is None or not reached or len(conditions) != len(few) + 1 or reached < max(bound, OPEN_BOUND):
             continue
         conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
         names = tuple(sorted({key[0] for key in shape}))
@@ -93,12 +91,6 @@ def _joint_proposal(
     flags = np.zeros(len(snapshot), np.bool_)
     flags[found.rows] = True
     return Proposal(Drop(dropped), flags, conditions, found.outcome, _bound_of(found.outcome))
-
-
-def _is_wall(snapshot: Snapshot, outcome: Outcome) -> bool:
-    """Whether a family's page is shown elsewhere too, as a log-in form is; an empty day is not."""
-    shown = outcome.content[np.argmax(outcome.good)]
-    return len(np.unique(snapshot.path[snapshot.content == shown])) > 1
 
 
 def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:
@@ -180,7 +172,7 @@ def _path_families(snapshot: Snapshot, is_large: Flags, bound: float) -> Iterato
         members = np.flatnonzero(wanted & np.isin(snapshot.path, paths)) if len(paths) >= FAMILY else np.zeros(0, int)
         outcome = one_page(snapshot, members)
         reached = outcome and _bound_of(outcome)
-        if outcome is None or not reached or reached < bound:
+        if outcome is None or not reached or reached < max(bound, OPEN_BOUND):
             continue
         flags = np.zeros(len(snapshot), np.bool_)
         flags[members] = True

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from math import log
 
-from clusterd.learning.contexts import FEWEST, LUCK, Trials
+from clusterd.learning.contexts import FEWEST, LUCK
+from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import CandidateEdit
 from clusterd.learning.evidence import Snapshot
 from clusterd.learning.trials import Outcome

@@ -1,0 +1,119 @@
+"""The pages that an edit brings together, and what becomes of them when its context is narrowed.
+
+Narrowing only takes edited pages out of groups, so what the first judgement found is all that later ones need.
+Cost: one judgement of the rows that the edit touches; each narrowing judges those of its groups again.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from clusterd.learning.attributes import Attribute
+from clusterd.learning.edits import CandidateEdit
+from clusterd.learning.evidence import Flags, Rows, Snapshot
+from clusterd.learning.trials import Outcome, Parts, judge, judge_each
+
+#: Most values of an edited key that are judged one by one.
+ALONE: Final = 64
+#: Most rows that are judged together: what one value after the other would be, without the memory for all.
+AT_ONCE: Final = 1 << 20
+
+
+class Trials:
+    """An edit's pages under the context so far, what their groups say of it, and the record of every value."""
+
+    def __init__(self, snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> None:
+        self.edit = edit
+        #: Rows of the snapshot that the edit changes, under the context so far.
+        self.rows = rows
+        after = edit.keys(snapshot, rows) if rows.any() else snapshot.key
+        self.outcome = judge(snapshot.key, after, snapshot.content, rows)
+        self._at = np.sort(self.outcome.rows)
+        self._before = snapshot.key[self._at]
+        self._after = after[self._at]
+        self._content = snapshot.content[self._at]
+        self._by_group = False
+        #: Column or place of a key → its values' records, until the context is narrowed.
+        self._known: dict[object, tuple[Rows, Rows]] = {}
+
+    @property
+    def units(self) -> Rows:
+        """Of each row of the outcome, what it is an agreement of."""
+        return self.outcome.group if self._by_group else self.outcome.content
+
+    def _judged(self, changed: Flags) -> Outcome:
+        after = np.where(changed, self._after, self._before)
+        found = judge(self._before, after, self._content, changed, by_group=self._by_group)
+        return replace(found, rows=self._at[found.rows])
+
+    def showing(self, content: int) -> Trials:
+        """Return the trials of the groups in which a page shows a content."""
+        meant = np.isin(self._after, self._after[self._content == content])
+        chosen = copy(self)
+        chosen._by_group = True
+        chosen._known = {}
+        chosen._at, chosen._before, chosen._after = self._at[meant], self._before[meant], self._after[meant]
+        chosen._content = self._content[meant]
+        chosen.outcome = chosen._judged(chosen.rows[chosen._at])
+        return chosen
+
+    def common(self, fewest: int) -> list[int]:
+        """Return the contents that stand in so many groups, the most common first."""
+        size = int(self.outcome.group.max(initial=0)) + 1
+        pairs = np.unique(self.outcome.content * size + self.outcome.group)
+        contents, groups = np.unique(pairs // size, return_counts=True)
+        order = np.argsort(-groups, kind="stable")
+        return [int(contents[at]) for at in order if groups[at] >= fewest]
+
+    def narrow(self, wanted: Flags) -> None:
+        """Leave only these rows edited."""
+        before = self.rows[self._at]
+        self.rows = self.rows & wanted
+        after = self.rows[self._at]
+        if not np.array_equal(before, after):
+            self._known = {}
+            self.outcome = self._judged(after)
+
+    def preview(self, wanted: Flags) -> Outcome:
+        """Return the outcome that narrowing would have."""
+        return self._judged((self.rows & wanted)[self._at])
+
+    def records(self, attribute: Attribute) -> tuple[Rows, Rows]:
+        """Return, for every value of a key, its agreeing contents and what differs, of the rows edited."""
+        which = attribute.column or attribute.name
+        if which not in self._known:
+            self._known[which] = self._records(attribute)
+        return self._known[which]
+
+    def _records(self, attribute: Attribute) -> tuple[Rows, Rows]:
+        size = int(attribute.values.max(initial=0)) + 1
+        if attribute.column in self.edit.own or (not self.edit.own and attribute.column is None):
+            alone = self._records_alone(attribute, size)
+            if alone is not None:
+                return alone
+        values = attribute.values[self.outcome.rows]
+        edited = self.rows[self.outcome.rows]
+        good = self.outcome.good & edited
+        contents = int(self.outcome.content.max(initial=0)) + 1
+        pairs = np.unique(values[good] * contents + self.outcome.content[good])
+        bad = ~self.outcome.good & edited
+        return np.bincount(pairs // contents, minlength=size), np.bincount(values[bad], minlength=size)
+
+    def _records_alone(self, attribute: Attribute, size: int) -> tuple[Rows, Rows] | None:
+        """Judge each value of an edited key by itself: in a group of several it is not plain which of them differs."""
+        values = attribute.values[self._at]
+        edited = self.rows[self._at]
+        present = np.unique(values[edited])
+        if len(present) > ALONE:
+            return None
+        good, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        step = max(1, AT_ONCE // max(1, len(values)))
+        for start in range(0, len(present), step):
+            some = present[start : start + step]
+            parts = Parts(values, edited, some)
+            good[some], bad[some] = judge_each(self._before, self._after, self._content, parts, by_group=self._by_group)
+        return good, bad

@@ -59,6 +59,9 @@ class Config(Settings):
     retention: float = setting(
         0.0, "days that superseded versions of pages are kept; 0: for ever", _at_least(0), "0 or more"
     )
+    whole: bool = setting(
+        False, 'keep whole pages beside their main texts, to be asked for (`Index.similar(…, stream="whole")`)'
+    )
     alerts_kept: int = setting(100_000, "alerts that stay readable", _at_least(1), "1 or more")
     alert_file: str = setting("", "file to which every alert is appended as a JSON line")
     alert_webhook: str = setting(

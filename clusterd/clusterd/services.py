@@ -76,7 +76,7 @@ class Services:
         """Return the index of all pages."""
         from clusterd.clusters.opening import open_index
 
-        index = open_index(self.redis_url, self.config.redis_prefix, self.config.policies)
+        index = open_index(self.redis_url, self.config.redis_prefix, self.config.policies, whole=self.config.whole)
         self._stack.callback(index.close)
         return index
 

@@ -114,3 +114,14 @@ def test_a_page_that_was_half_applied_is_found_when_it_is_delivered_again(
             continue
     assert found(dying, MAIN, CHROME) == [(A, 1.0)]
     dying.close()
+
+
+def test_whole_pages_are_kept_from_the_beginning_or_not_at_all(redis_url: str, prefix: str) -> None:
+    RedisIndex(redis_url, prefix + "with:", whole=True).close()
+    follower = RedisIndex(redis_url, prefix + "with:")
+    follower.apply([framed(A, 1, MAIN, CHROME)])
+    assert found(follower, CHROME) == [(A, 0.5)]
+    follower.close()
+    RedisIndex(redis_url, prefix + "without:").close()
+    with pytest.raises(WrongInput, match="begun without whole pages"):
+        RedisIndex(redis_url, prefix + "without:", whole=True)

@@ -19,7 +19,7 @@ def open_index(
 ) -> Index:
     """Open the index at ``redis_url``; None or "" keeps it in memory, where each opening is a new one.
 
-    ``whole``: whole pages can be asked for beside main texts; all who write to a store must agree on it.
+    ``whole``: whole pages can be asked for beside main texts; a store on Redis keeps them if it did from its beginning.
     """
     if not redis_url:
         return MemoryIndex(policies, scheme, whole)

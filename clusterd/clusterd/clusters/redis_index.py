@@ -100,7 +100,8 @@ class RedisIndex:
         for policy in policies:
             self.add_policy(policy)
         self._questions = Questions(self._home, self._lists, scheme)
-        self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if whole else None
+        kept = self._keeps_whole(whole)
+        self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if kept else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
         #: Contents that are done but for being pending no more: that rides with the next call.
         self._done: list[int] = []
@@ -124,6 +125,16 @@ class RedisIndex:
         if known.decode() != scheme:
             raise WrongInput(f"this store was made with the scheme {known.decode()}; open it with that one")
         return int(founded)
+
+    def _keeps_whole(self, wanted: bool) -> bool:
+        """Agree with whoever opened this index first on whether whole pages are kept: all writers have to."""
+        self._home.command("HSETNX", "m", "whole", int(wanted))
+        kept = bool(int(self._home.command("HGET", "m", "whole")))
+        if wanted and not kept:
+            raise WrongInput(
+                "this store was begun without whole pages; read the log into a store of another prefix to keep them"
+            )
+        return kept
 
     # -- writing ---------------------------------------------------------------------------------------------------
 

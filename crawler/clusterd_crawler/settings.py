@@ -26,6 +26,7 @@ DAEMON_ONLY: Final = frozenset(
         "kafka_replication",
         "settle_steps",
         "retention",
+        "whole",
         "alerts_kept",
         "alert_file",
         "alert_webhook",

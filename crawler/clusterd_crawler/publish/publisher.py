@@ -57,7 +57,7 @@ class Publisher:
         self._queue: deque[Entry] = deque()
         self._in_flight: tuple[Entry, ...] = ()
         self._counts = Counts()
-        lock = threading.Lock()
+        lock = threading.RLock()
         #: The sender waits on the first, for messages; the keeper on the second, for more than the queue is to hold.
         self._changed = threading.Condition(lock)
         self._surplus_changed = threading.Condition(lock)

@@ -160,6 +160,36 @@ def test_a_consumer_that_was_killed_is_replaced(kafka_bootstrap: str, prefix: st
     publisher.close()
 
 
+def grow(bootstrap: str, topic: str, partitions: int) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.create_partitions({topic: partitions})
+    finally:
+        admin.close()
+
+
+def test_a_join_that_ends_between_two_polls_is_taken_up(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.rstrip(":")
+    topic = f"{name}-{topics.SKETCHES}"
+    member = transport(kafka_bootstrap, name)
+    member.publish(topics.SKETCHES, b"a", b"1")
+    member.flush(10)
+    assert len(drain(member, 1)) == 1
+    grow(kafka_bootstrap, topic, 3)
+    cluster = member._consumer._client.cluster
+    deadline = time.monotonic() + 20
+    while len(cluster.partitions_for_topic(topic)) < 3 and time.monotonic() < deadline:
+        cluster.request_update()
+        time.sleep(0.1)  # no poll in between: it would join within its time
+    member.poll(10, 0.001)  # begins to join
+    time.sleep(1)  # the join ends
+    member.publish(topics.SKETCHES, b"b", b"2")
+    member.flush(10)
+    assert b"2" in {record.value for record in drain(member, 2)}
+    assert len(member.assigned()) == 3
+    member.close()
+
+
 def test_a_topic_made_anew_is_read_from_its_beginning(kafka_bootstrap: str, prefix: str) -> None:
     name = prefix.rstrip(":")
     held: dict[str, str] = {}

@@ -86,7 +86,9 @@ class KafkaTransport:
         #: A consumer of no group, for `backlog`.
         self._asker: Any = None
         self._topic_id = ""
-        self._placed: set[Any] = set()
+        self._membership = _Membership()
+        #: Partition → the turn of the membership in which it was placed.
+        self._placed: dict[Any, int] = {}
         #: Partitions of which nothing has been delivered since they were placed: their first records may come again.
         self._fresh: set[Any] = set()
         #: Partition → the offset up to which everything has been worked on, as far as this member knows.
@@ -97,8 +99,10 @@ class KafkaTransport:
         """Fetch; place partitions that are new to us where the store says."""
         with self._translated():
             consumer = self._joined()
+            if self._membership.joining:
+                consumer._coordinator.request_rejoin()  # or a join that ended between two polls is never taken up
             fetched = consumer.poll(timeout_ms=int(timeout * 1000), max_records=max_records)
-            unplaced = set(consumer.assignment()) - self._placed
+            unplaced = consumer.assignment() - self._in_place()
             if unplaced:
                 self._place(unplaced, self._remembered())
         usable = {partition: taken for partition, taken in fetched.items() if partition not in unplaced}
@@ -148,7 +152,7 @@ class KafkaTransport:
         """Return the partitions that are assigned and placed."""
         if self._consumer is None:
             return []
-        return sorted(self._name(p) for p in self._consumer.assignment() & self._placed)
+        return sorted(self._name(p) for p in self._consumer.assignment() & self._in_place())
 
     def lag(self) -> int:
         """Return the records of the assigned partitions that lie after what was committed here (or polled)."""
@@ -191,7 +195,8 @@ class KafkaTransport:
         """Let the latest offsets arrive before the group is left: only lag tools would miss them."""
         if self._consumer is None or not self._committed:
             return
-        offsets = {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._committed.items()}
+        ours = self._in_place()
+        offsets = {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._committed.items() if p in ours}
         try:
             self._consumer.commit(offsets, timeout_ms=LAST_COMMIT)
         except KafkaError as error:
@@ -211,7 +216,7 @@ class KafkaTransport:
                 fetch_max_wait_ms=FETCH_WAIT,
             )
             self._topic_id = self._find_topic_id(consumer)
-            consumer.subscribe([self._topic], listener=_Forget(self._placed, self._committed))
+            consumer.subscribe([self._topic], listener=self._membership)
             self._consumer = consumer
         return self._consumer
 
@@ -253,7 +258,13 @@ class KafkaTransport:
         topic_id = consumer._client.cluster.topic_id(self._topic)
         return topic_id.hex[:12] if topic_id else ""
 
+    def _in_place(self) -> set[Any]:
+        """Return the partitions that were placed since the group last changed."""
+        turn = self._membership.turn
+        return {partition for partition, placed in self._placed.items() if placed == turn}
+
     def _place(self, partitions: set[Any], position: Position) -> None:
+        turn = self._membership.turn  # read first: what changes meanwhile asks for another placing
         for partition in partitions:
             offset = position.get(self._name(partition))
             try:
@@ -268,7 +279,7 @@ class KafkaTransport:
             self._committed.pop(partition, None)
             if offset is not None:
                 self._committed[partition] = int(offset)
-            self._placed.add(partition)
+            self._placed[partition] = turn
             self._fresh.add(partition)
 
     def _record(self, partition: Any, taken: Any) -> Record:
@@ -325,20 +336,27 @@ class KafkaTransport:
             raise Unreachable(f"Kafka at {', '.join(self._servers)} does not answer: {error}") from error
 
 
-class _Forget(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Forgets where partitions stood that are taken away: when they come back, the store says."""
+class _Membership(ConsumerRebalanceListener):  # type: ignore[misc]
+    """What the group does with our partitions. The client calls it from its own thread, while `poll` waits or not.
 
-    def __init__(self, placed: set[Any], committed: dict[Any, int]) -> None:
-        self._placed = placed
-        self._committed = committed
+    Partitions keep no place beyond a change of the group: when they come back, the store says. And kafka-python 3.0.12
+    loses a join for the sake of new metadata that ends after the poll that began it: nothing awaits it any more, the
+    heartbeat stays off and the partitions are never fetched, unless the next poll is told to join again.
+    """
+
+    def __init__(self) -> None:
+        #: Counts the changes.
+        self.turn = 0
+        #: Whether partitions were taken away and none have been given yet.
+        self.joining = False
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        for partition in revoked:
-            self._placed.discard(partition)
-            self._committed.pop(partition, None)
+        self.turn += 1
+        self.joining = True
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        """Nothing: `KafkaTransport.poll` places them."""
+        self.turn += 1
+        self.joining = False
 
 
 def _close(client: Any) -> None:

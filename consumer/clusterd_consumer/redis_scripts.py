@@ -9,9 +9,11 @@ hash slot, and Redis refuses one of another slot.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import hiredis
@@ -61,6 +63,17 @@ class Library:
         registered = "\n".join(REGISTERED.format(library=self.name, name=function) for function in functions)
         self.text = WRAPPER.format(name=self.name, body=body, registered=registered)
 
+    @classmethod
+    def of_files(
+        cls, name: str, folder: Traversable, shared: Sequence[str], functions: Sequence[str], before: str = ""
+    ) -> Library:
+        """Return the library of a folder's Lua files, by their names; ``before``: text of another folder."""
+
+        def text(file: str) -> str:
+            return (folder / f"{file}.lua").read_text()
+
+        return cls(name, [before, *map(text, shared)], {function: text(function) for function in functions})
+
 
 class Script:
     """A function of a library."""
@@ -91,6 +104,11 @@ def function(script: Script, base: str, arguments: Sequence[Any] = ()) -> Reques
 def command(name: str, key: str, *arguments: Any) -> Request:
     """Return a command whose first argument is its key."""
     return Request(name, key, hiredis.pack_command((name, key, *arguments)))
+
+
+def packed_numbers(numbers: Sequence[int]) -> bytes:
+    """Return numbers as functions read them: 4 bytes each."""
+    return struct.pack(f"<{len(numbers)}I", *numbers)
 
 
 class Calls:

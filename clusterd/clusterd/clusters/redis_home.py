@@ -27,17 +27,11 @@ FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
 )
-
-
-def _texts(names: Sequence[str]) -> dict[str, str]:
-    return {name: (LUA / f"{name}.lua").read_text() for name in names}
-
-
 #: Places of counters in the order of `Counters`; where those of clusters begin.
 COUNTED: Final = (0, 2, 5, 6, 13, 14)
 CLUSTERS: Final = 15
 
-LIBRARY: Final = Library("home", list(_texts(SHARED).values()), _texts(FUNCTIONS))
+LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS)
 REGISTER: Final = Script(LIBRARY, "register")
 LINK: Final = Script(LIBRARY, "link")
 RELINK: Final = Script(LIBRARY, "relink")

@@ -34,7 +34,7 @@ from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
-from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers
 from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
@@ -229,7 +229,7 @@ class RedisIndex:
                 words = (word for pair in position.items() for word in pair)
                 self._ask(self._home.request("HSET", "q", *words))
             return
-        posted = struct.pack(f"<{len(contents)}I", *contents)
+        posted = packed_numbers(contents)
         while True:
             graded = self._graded()
             arguments: list[Any] = [len(graded), len(position)]
@@ -277,7 +277,7 @@ class RedisIndex:
         gone = start = offset = 0
         while start < len(numbers):
             chunk = numbers[start : start + CHUNK]
-            some, done, offset = self._home.run(FORGET, limit, LOOKS, offset, struct.pack(f"<{len(chunk)}I", *chunk))
+            some, done, offset = self._home.run(FORGET, limit, LOOKS, offset, packed_numbers(chunk))
             gone, start = gone + some, start + done
         self._settler.discard()
         return gone

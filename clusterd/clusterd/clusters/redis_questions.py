@@ -14,6 +14,7 @@ from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.stored import restored
 from clusterd_consumer.postings.verdict import judge_many
+from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 from clusterd_crawler.urls import host_of
@@ -97,7 +98,7 @@ class Questions:
         hits: list[Hit] = []
         for start in range(0, len(ranked), CHUNK):
             chunk = ranked[start : start + CHUNK]
-            shown = self._home.run(SHOWN, struct.pack(f"<{len(chunk)}I", *(n for n, _ in chunk)), max(limit, EQUALS))
+            shown = self._home.run(SHOWN, packed_numbers([n for n, _ in chunk]), max(limit, EQUALS))
             for (_, verdict), standing, pages in zip(chunk, shown[::2], shown[1::2], strict=True):
                 size, name = struct.unpack("<II", standing) if standing else (0, 0)
                 cluster = f"{named}-{name}" if size > 1 else None

@@ -22,6 +22,7 @@ from clusterd_consumer.postings.posted import keys_of
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import judge_many
+from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.contract import Policy
@@ -110,7 +111,7 @@ class Settler:
         near: dict[int, bytes] = {}
         while open_ := {task: search.wanted() for task, search in found.items() if not search.done}:
             unread = list(dict.fromkeys(node for nodes in open_.values() for node in nodes if node not in near))
-            near.update(zip(unread, self._home.run(NEAR, struct.pack(f"<{len(unread)}I", *unread)), strict=True))
+            near.update(zip(unread, self._home.run(NEAR, packed_numbers(unread)), strict=True))
             for task, nodes in open_.items():
                 found[task].feed({node: _joined(near[node], task[0]) for node in nodes})
 

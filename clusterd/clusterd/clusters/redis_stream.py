@@ -21,16 +21,12 @@ from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
-from clusterd_consumer.redis_scripts import Calls, Library, Script
+from clusterd_consumer.redis_scripts import Calls, Library, Script, packed_numbers
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 LUA: Final = files("clusterd.clusters") / "lua"
 FUNCTIONS: Final = ("enter", "bury", "pages")
-LIBRARY: Final = Library(
-    "stream",
-    [BUCKETS, (LUA / "stream.lua").read_text()],
-    {name: (LUA / f"{name}.lua").read_text() for name in FUNCTIONS},
-)
+LIBRARY: Final = Library.of_files("stream", LUA, ("stream",), FUNCTIONS, before=BUCKETS)
 ENTER: Final = Script(LIBRARY, "enter")
 BURY: Final = Script(LIBRARY, "bury")
 PAGES: Final = Script(LIBRARY, "pages")
@@ -72,7 +68,7 @@ class SecondStream:
             SHOWN.pack(one.page, one.at.to_bytes(6, "big"), _identity(one.sketch, one.profile), one.profile)
             for one in showings
         )
-        reply = self._calls.run(ENTER, self._base, [_packed(posted), pages])
+        reply = self._calls.run(ENTER, self._base, [packed_numbers(posted), pages])
         postings: dict[int, Posting] = {}
         for one, (text, state) in zip(showings, ENTERED.iter_unpack(reply), strict=True):
             if state and (text not in postings or state == 2):
@@ -96,7 +92,7 @@ class SecondStream:
         pages = 0
         for start in range(0, len(ranked), BURIED):
             chunk = ranked[start : start + BURIED]
-            shown: list[Any] = self._calls.run(PAGES, self._base, [_packed([n for n, _ in chunk]), limit])
+            shown: list[Any] = self._calls.run(PAGES, self._base, [packed_numbers([n for n, _ in chunk]), limit])
             found += [(v, np.frombuffer(one, "<u4").tolist()) for (_, v), one in zip(chunk, shown, strict=True)]
             pages += sum(len(one) // 4 for one in shown)
             if pages >= limit:
@@ -119,7 +115,7 @@ class SecondStream:
 
     def _bury(self, profiles: dict[int, int]) -> None:
         """Forget them, then withdraw them: repeated, if it was left half done, it comes to the same."""
-        gone = np.frombuffer(self._calls.run(BURY, self._base, [_packed(list(profiles))]), "<u4").tolist()
+        gone = np.frombuffer(self._calls.run(BURY, self._base, [packed_numbers(list(profiles))]), "<u4").tolist()
         stored = {number: one for number, one in self._lists.sketches(gone).items() if one}
         if stored:
             self._lists.withdraw({n: keys_of(one, profiles[n], self._scheme) for n, one in stored.items()})
@@ -129,7 +125,3 @@ class SecondStream:
 def _identity(sketch: StreamSketch, profile: int) -> bytes:
     """Return the identity of a sketch; zeros of one without a shingle."""
     return mmh3.hash_bytes(sketch.values, profile * 2 + sketch.complete)[:8] if sketch.shingles else bytes(8)
-
-
-def _packed(numbers: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(numbers)}I", *numbers)

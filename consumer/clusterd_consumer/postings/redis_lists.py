@@ -24,7 +24,7 @@ import numpy as np
 from clusterd_consumer.postings.buckets import FIRST, SKETCH, STEP, Posted, bucket_of, find, pick, plan
 from clusterd_consumer.postings.posted import Keys
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
+from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function, packed_numbers
 
 LUA: Final = files("clusterd_consumer.postings") / "lua"
 #: Sketches of a block (`lua/blocks.lua`).
@@ -38,11 +38,7 @@ ODD: Final = struct.Struct("<3I")
 FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim")
 #: The buckets: a table for other rooms, too.
 BUCKETS: Final = (LUA / "buckets.lua").read_text()
-LIBRARY: Final = Library(
-    "postings",
-    [BUCKETS, (LUA / "blocks.lua").read_text()],
-    {name: (LUA / f"{name}.lua").read_text() for name in FUNCTIONS},
-)
+LIBRARY: Final = Library.of_files("postings", LUA, ("buckets", "blocks"), FUNCTIONS)
 GROW: Final = Script(LIBRARY, "grow")
 MEND: Final = Script(LIBRARY, "mend")
 WITHDRAW: Final = Script(LIBRARY, "withdraw")
@@ -140,7 +136,7 @@ class RedisLists:
     def discard(self, numbers: Sequence[int]) -> None:
         """Free the stored sketches of documents."""
         groups = self._by_shard(numbers)
-        self._calls.run_all((DISCARD, self._bases[shard], [_packed(group)]) for shard, group in groups.items())
+        self._calls.run_all((DISCARD, self._bases[shard], [packed_numbers(group)]) for shard, group in groups.items())
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -157,7 +153,7 @@ class RedisLists:
                 found.update(listed)
                 commons = [key for bucket, key, _, _ in odd if bucket == bucket_of(key, self._buckets[planned.shard])]
                 found.update(self._common(planned.shard, commons))
-                wanted += _packed([key for _, key, _, _ in odd if key not in commons])
+                wanted += packed_numbers([key for _, key, _, _ in odd if key not in commons])
         return sorted(found)
 
     def sketches(self, numbers: Iterable[int]) -> dict[int, bytes]:
@@ -293,7 +289,3 @@ class RedisLists:
 def _spoiled(appended: Sequence[Append], replies: Sequence[Any]) -> list[int]:
     """Return the blocks that are full and had been begun before: Redis has given them twice their size."""
     return [one.block for one in appended if one.full and replies[one.place] != one.size]
-
-
-def _packed(numbers: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(numbers)}I", *numbers)

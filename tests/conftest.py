@@ -106,7 +106,10 @@ PACED = (
     "tests/crawler/test_verdicts",
     "tests/consumer/test_embedded",
     "tests/consumer/test_transport",
+    "tests/consumer/test_worker",
     "tests/clusterd/test_daemon",
+    "tests/clusterd/test_deployed_redis",
+    "tests/clusterd/test_qa_flows",
 )
 
 

@@ -1,4 +1,4 @@
-"""Does the rate hold as the store grows? Documents/s and CPU a document around 100,000, 1, 2, 5 and 10 million documents.
+"""Does the rate hold as the store grows? Documents/s and CPU a document at 100,000, 1, 2, 5 and 10 million documents.
 
 ``python -m benchmarks.growth [PAGES]``: 1,000,000 by default; sketches as in `synthetic`, made while the clock stands.
 Five slices up to a mark are taken together. On a machine that others use the CPU of both processes tells more than the

@@ -1,6 +1,7 @@
-"""One crawl that measures itself. Usage: python -m benchmarks.crawl_overhead_spider SITE PAGES MODE SETTINGS
+"""One crawl that measures itself. Usage: python -m benchmarks.crawl_overhead_spider SITE PAGES PART PARTS MODE SETTINGS
 
-Every page of the site is a start URL, so that each crawl fetches the same pages. What is done with one is the mode:
+Every page of a part of the site is a start URL, so that each crawl fetches the same pages; those of the other parts
+count as seen. What is done with a page is the mode:
 
 - ``follow``: what a `CrawlSpider` does: an item (title, headings, first paragraph) and every link that Scrapy's
   `LinkExtractor` finds is asked for, once each (about fifty requests a page go through duplicate filter and signals);
@@ -19,6 +20,7 @@ from typing import Any
 import scrapy
 from scrapy import signals
 from scrapy.crawler import Crawler, CrawlerProcess
+from scrapy.dupefilters import RFPDupeFilter
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import LinkExtractor
 
@@ -26,15 +28,28 @@ from benchmarks.crawl_overhead_pauses import Beat, own_callbacks
 from benchmarks.crawl_overhead_site import documents
 
 
+class Seen(RFPDupeFilter):
+    """The duplicate filter of a crawl for which the other parts of the site are behind it."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Seen:
+        made = super().from_crawler(crawler)
+        assert isinstance(crawler.spider, Measured)
+        for url, mine in crawler.spider.site.items():
+            if not mine:
+                made.request_seen(scrapy.Request(url))
+        return made
+
+
 class Measured(scrapy.Spider):
     """See the module."""
 
     name = "measured"
 
-    def __init__(self, site: str, count: int, mode: str) -> None:
+    def __init__(self, site: str, count: int, part: int, parts: int, mode: str) -> None:
         super().__init__()
-        self.urls = [site + path for path in documents(count)]
-        self.site = frozenset(self.urls)
+        self.site = {site + path: number % parts == part for number, path in enumerate(documents(count))}
+        self.urls = [url for url, mine in self.site.items() if mine]
         self.mode, self.count, self.fetched = mode, len(self.urls), 0
         self.links = LinkExtractor(unique=True)
         self.beat = Beat()
@@ -82,7 +97,7 @@ class Measured(scrapy.Spider):
                     yield scrapy.Request(link.url)
 
 
-def main(site: str, count: str, mode: str, settings: str) -> None:
+def main(site: str, count: str, part: str, parts: str, mode: str, settings: str) -> None:
     """Crawl and print what was measured."""
     fixed = {
         "LOG_LEVEL": "WARNING",
@@ -90,10 +105,11 @@ def main(site: str, count: str, mode: str, settings: str) -> None:
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "DOWNLOAD_DELAY": 0,
         "DEPTH_STATS_VERBOSE": False,
+        "DUPEFILTER_CLASS": Seen,
     }
     process = CrawlerProcess({**fixed, **json.loads(settings)})
     crawler = process.create_crawler(Measured)
-    process.crawl(crawler, site=site, count=int(count), mode=mode)
+    process.crawl(crawler, site=site, count=int(count), part=int(part), parts=int(parts), mode=mode)
     with own_callbacks(mode == "pauses") as own:
         process.start()
     assert isinstance(crawler.spider, Measured)

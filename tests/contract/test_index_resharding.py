@@ -1,0 +1,121 @@
+"""A Redis Cluster gets a fourth node while pages arrive: slots move to it with their keys, and nothing is lost.
+
+While a slot is on its way its old node answers ASK or TRYAGAIN for keys that have left: a writer waits and asks again,
+as the worker does, and so long as the move takes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import redis
+from clusterd.clusters.contract import Index
+from clusterd.clusters.opening import open_index
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.sketch import Sketch
+
+from tests.contract.index_world import World, expected, partition, settled
+from tests.services.redis_server import connect_cluster, redis_cluster, redis_server
+
+#: Seconds after which a writer gives up: far more than a move takes.
+PATIENCE = 60.0
+
+
+@dataclass
+class Nodes:
+    """The old nodes of a cluster, and the new one, which holds no slot."""
+
+    url: str
+    old: list[redis.Redis]
+    new: redis.Redis
+
+    def move(self, keys: bytes, pause: float) -> int:
+        """Move every slot that holds such keys to the new node, a few keys at a time; return how many slots."""
+        there = self.new.execute_command("CLUSTER", "MYID").decode()
+        moved = 0
+        for node in self.old:
+            here = node.execute_command("CLUSTER", "MYID").decode()
+            for slot in sorted({node.execute_command("CLUSTER", "KEYSLOT", key) for key in node.keys(keys)}):
+                self.new.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
+                node.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", there)
+                self._empty(node, slot, pause)
+                for one in (self.new, *self.old):
+                    one.execute_command("CLUSTER", "SETSLOT", slot, "NODE", there)
+                moved += 1
+        return moved
+
+    def _empty(self, node: redis.Redis, slot: int, pause: float) -> None:
+        port = self.new.connection_pool.connection_kwargs["port"]
+        while keys := node.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 3):
+            node.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *keys)
+            time.sleep(pause)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    with (
+        redis_cluster(tmp_path / "cluster") as url,
+        redis_server(tmp_path / "new", "--cluster-enabled", "yes") as added,
+        redis.Redis.from_url(added) as new,
+        connect_cluster(url) as cluster,
+    ):
+        old = [cluster.get_redis_connection(node) for node in cluster.get_primaries()]
+        port = old[0].connection_pool.connection_kwargs["port"]
+        new.execute_command("CLUSTER", "MEET", "127.0.0.1", port)
+        deadline = time.monotonic() + 20
+        while any(len(node.execute_command("CLUSTER", "NODES").splitlines()) < 4 for node in (new, *old)):
+            assert time.monotonic() < deadline, "the fourth node was not met"
+            time.sleep(0.05)
+        yield Nodes(url, old, new)
+
+
+def insist(index: Index, sketches: Sequence[Sketch]) -> int:
+    """Apply as the worker does: where the store cannot, wait and apply again. Return how often it could not."""
+    refused, deadline = 0, time.monotonic() + PATIENCE
+    while True:
+        try:
+            index.apply(sketches)
+            return refused
+        except Unreachable:
+            assert time.monotonic() < deadline, "the store did not come back"
+            refused += 1
+            time.sleep(0.02)
+
+
+def test_slots_move_to_a_new_node_while_pages_arrive(nodes: Nodes, prefix: str) -> None:
+    crawl = World(seed=3, urls=60, families=12).crawl(400)
+    index = open_index(nodes.url, prefix)
+    for at in range(0, 120, 8):
+        index.apply(crawl[at : at + 8])
+    moving = threading.Event()
+    refused = 0
+
+    def feed() -> None:
+        nonlocal refused
+        at = 120
+        while at < len(crawl) or moving.is_set():  # pages arrive as long as slots move: the last again and again
+            refused += insist(index, crawl[at : at + 4] or crawl[-4:])
+            at += 4
+
+    moving.set()
+    writer = threading.Thread(target=feed)
+    writer.start()
+    moved = nodes.move(f"*{prefix}*".encode(), pause=0.01)
+    moving.clear()
+    writer.join(2 * PATIENCE)
+    assert not writer.is_alive()
+    settled(index)
+    assert moved > 3
+    assert nodes.new.dbsize() > 0
+    assert not any(node.keys(f"*{prefix}*") for node in nodes.old)
+    assert refused > 0  # it was tried while a slot was on its way
+    assert partition(index) == expected(crawl)
+    index.close()
+    after = open_index(nodes.url, prefix)
+    assert partition(after) == expected(crawl)
+    after.close()

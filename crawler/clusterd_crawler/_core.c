@@ -5,6 +5,7 @@
  *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
  *     kind: 0 canonical, 1 shortlink, 2 og, 3 base, 4 anchor
+ * pack(values: bytes) -> bytes              the values of a sketch as they travel (message.py)
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
  * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
  * set_markup(tags: dict[bytes, int], roles, names: Iterable[bytes], references: dict[bytes, bytes])    likewise (chrome)
@@ -140,6 +141,31 @@ static PyObject *sketch(PyObject *self, PyObject *args) {
     return made;
 }
 
+/* 8 bytes a value → 5; OverflowError where they are not 40 bits, ascending and distinct. */
+static PyObject *pack(PyObject *self, PyObject *values) {
+    (void)self;
+    if (!PyBytes_Check(values) || PyBytes_GET_SIZE(values) % 8) {
+        PyErr_SetString(PyExc_ValueError, "pack takes bytes, 8 a value");
+        return NULL;
+    }
+    Py_ssize_t count = PyBytes_GET_SIZE(values) / 8;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, count * FINGERPRINT_BITS / 8);
+    if (!made) return NULL;
+    const uint8_t *from = (const uint8_t *)PyBytes_AS_STRING(values);
+    uint8_t *to = (uint8_t *)PyBytes_AS_STRING(made);
+    uint64_t least = 0, wrong = 0;
+    for (Py_ssize_t i = 0; i < count; i++, from += 8, to += FINGERPRINT_BITS / 8) {
+        uint64_t value = load64(from);
+        wrong |= (value < least) | value >> FINGERPRINT_BITS;
+        least = value + 1;
+        memcpy(to, from, FINGERPRINT_BITS / 8);
+    }
+    if (!wrong) return made;
+    Py_DECREF(made);
+    PyErr_SetString(PyExc_OverflowError, "the values of a sketch are 40 bits, ascending and distinct");
+    return NULL;
+}
+
 static int add_bytes(words_t *words, PyObject *word, uint32_t value) {
     if (PyBytes_Check(word) &&
         add_word(words, (const uint8_t *)PyBytes_AS_STRING(word), (size_t)PyBytes_GET_SIZE(word), value))
@@ -226,6 +252,7 @@ static PyMethodDef methods[] = {
     {"set_markup", set_markup, METH_VARARGS, "Take the tables of the walk."},
     {"walk", walk, METH_VARARGS, "Walk markup: its marked text, flags, and what it declares."},
     {"sketch", sketch, METH_VARARGS, "Sketch a text."},
+    {"pack", pack, METH_O, "Pack the values of a sketch for the wire."},
     {"set_fold", set_fold, METH_O, "Take the function that folds a block of code points."},
     {NULL, NULL, 0, NULL},
 };

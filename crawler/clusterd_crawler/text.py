@@ -75,7 +75,7 @@ def utf8(body: bytes, content_type: str | None) -> bytes:
     if bom:
         return repaired(body[len(bom_bytes or b"") :], bom)
     charset = http_content_type_encoding(content_type) or html_body_declared_encoding(body[:_LOOKED_AT])
-    if charset is None and b"\x1b$" in body:
+    if charset is None and b"\x1b" in body and b"\x1b$" in body:  # one byte is looked for much faster than two
         charset = "iso2022_jp"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
         return body
@@ -126,7 +126,8 @@ def _walk(data: bytes, *, nested: bool) -> tuple[bytes, int, list[Declared]]:
     if compiled.CORE is None:
         return markup.walk(data, nested)
     marked, flags, declared = compiled.CORE.walk(data, nested, markup.unescape)
-    return marked, flags, [(_KINDS[kind], value) for kind, value in declared]
+    # pages number their anchors alike: of those that end in the same digits the first is enough
+    return marked, flags, [(_KINDS[kind], value) for kind, value in dict.fromkeys(declared)]
 
 
 def plain(marked: bytes) -> str:

@@ -128,8 +128,9 @@ def family_of(url: Url) -> str:
 def _growing(url: Url) -> str | None:
     if len(url.path) > DEEP:
         return f"the path has {len(url.path)} components"
-    if len(url.path) > REPEATED:
-        component, times = Counter(part for part in url.path if part).most_common(1)[0] if any(url.path) else ("", 0)
-        if times > REPEATED and not component.isdigit():
-            return f"{component!r} stands {times} times in the path"
+    if len(url.path) - len(set(url.path)) < REPEATED:  # most paths: nothing stands there so often
+        return None
+    component, times = Counter(part for part in url.path if part).most_common(1)[0] if any(url.path) else ("", 0)
+    if times > REPEATED and not component.isdigit():
+        return f"{component!r} stands {times} times in the path"
     return None

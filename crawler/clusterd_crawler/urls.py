@@ -30,10 +30,11 @@ DEFAULT_PORTS: Final = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "
 #: Longest host name (RFC 1035, section 2.3.4); what is longer is refused before it is looked at.
 HOST_LIMIT: Final = 253
 
-#: A URL without ``/.`` that is its own canonical form, told in one pass: no escape, no port, nothing unusual.
+#: A URL without ``/.`` that is its own canonical form, told in one pass: no escape, nothing unusual, and a port, where
+#: there is one, that is nobody's default.
 _CANONICAL: Final = re.compile(
-    r"https?://[a-z0-9][a-z0-9\-_]*+(?:\.[a-z0-9\-_]++)*+\.?/[A-Za-z0-9\-._~!$&'()*+,;=:@/]*+"
-    r"(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*+)?"
+    r"https?://[a-z0-9][a-z0-9\-_]*+(?:\.[a-z0-9\-_]++)*+\.?(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
+    r"/[A-Za-z0-9\-._~!$&'()*+,;=:@/]*+(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*+)?"
 )
 #: Its first two characters cannot open a label that IDNA would change.
 _SPLIT: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#\\]*)([^?#]*)(\?[^#]*)?")

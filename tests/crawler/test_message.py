@@ -9,12 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from clusterd_crawler import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.message import (
     Failure,
     Message,
     SkipReport,
     Verdict,
+    _packed,
     decode,
     decode_verdict,
     encode,
@@ -167,8 +169,21 @@ def test_unknown_or_impossible_fields_are_refused(body: bytes) -> None:
         decode(framed(body))
 
 
+@given(sketches())
+@settings(deadline=None)
+def test_the_core_writes_what_the_fallback_writes(page: Sketch) -> None:
+    assert compiled.CORE is not None
+    for stream in (page.main, page.whole):
+        assert compiled.CORE.pack(stream.values) == _packed(stream.values)
+
+
+@pytest.mark.parametrize("with_core", [True, False])
 @pytest.mark.parametrize("values", [[2, 1], [1, 1], [2**40]])
-def test_values_that_do_not_ascend_or_are_too_wide_are_not_written(values: list[int]) -> None:
+def test_values_that_do_not_ascend_or_are_too_wide_are_not_written(
+    values: list[int], with_core: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not with_core:
+        monkeypatch.setattr(compiled, "CORE", None)
     stream = StreamSketch(np.array(values, dtype="<u8").tobytes(), 9, 9, 1)
     with pytest.raises(WrongInput):
         encode(replace(PAGE, main=stream))

@@ -2,7 +2,7 @@
  *
  * pack(values, bits, flags, prefix, modulus, profile, shingles) -> (stored, keys): postings/stored.py has the byte layout,
  * postings/posted.py the keys. judge(query, candidates, bits) -> [(a, b, common, whole_a, whole_b, |A|, |B|)]: the counts of
- * postings/verdict.py. plan, find, pick: postings/buckets.py. Cost: O(n), a word of bits at a time.
+ * postings/verdict.py. plan, find, split, pick: postings/buckets.py. Cost: O(n), a word of bits at a time.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -599,6 +599,30 @@ static PyObject *find(PyObject *self, PyObject *args) {
     return made;
 }
 
+/* The halves of a bucket by the bit of the keys that 2^depth is; an entry of another bucket is dropped and counted. */
+static PyObject *split(PyObject *self, PyObject *args) {
+    const char *value;
+    Py_ssize_t size, low = 0, high = 0, dropped = 0;
+    unsigned bucket;
+    int depth;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "z#Ii", &value, &size, &bucket, &depth)) return NULL;
+    if (!value) size = 0;
+    char *halves = PyMem_Malloc(2 * (size_t)size + 1);
+    if (!halves) return PyErr_NoMemory();
+    for (Py_ssize_t at = 0; at + ENTRY <= size; at += ENTRY) {
+        const uint8_t *entry = (const uint8_t *)value + at;
+        uint32_t key = (bucket & 255) | (uint32_t)entry[0] << 8 | (uint32_t)entry[1] << 16 | (uint32_t)entry[2] << 24;
+        if (!read_u4(entry + 3)) continue; /* withdrawn */
+        if ((key & ((1u << depth) - 1)) != bucket) dropped++;
+        else if (key >> depth & 1) memcpy(halves + size + ENTRY * high++, entry, ENTRY);
+        else memcpy(halves + ENTRY * low++, entry, ENTRY);
+    }
+    PyObject *made = Py_BuildValue("(y#y#n)", halves, ENTRY * low, halves + size, ENTRY * high, dropped);
+    PyMem_Free(halves);
+    return made;
+}
+
 /* The sketch at a place of a block: place (1 byte), length (4), bytes; empty where there is none. */
 static PyObject *pick(PyObject *self, PyObject *args) {
     const char *block;
@@ -621,6 +645,7 @@ static PyMethodDef methods[] = {
     {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
     {"plan", plan, METH_VARARGS, "plan(prefix, last, documents, buckets, shard, shards) -> (appends, groups, reads, steps)"},
     {"pick", pick, METH_VARARGS, "pick(block, place) -> sketch"},
+    {"split", split, METH_VARARGS, "split(value, bucket, depth) -> (low, high, dropped)"},
     {"find", find, METH_VARARGS, "find(steps, values, documents, buckets, bound, looking) -> (lists, odd)"},
     {NULL, NULL, 0, NULL},
 };

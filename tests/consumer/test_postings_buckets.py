@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from clusterd_consumer.postings import buckets
 from clusterd_consumer.postings.compiled import CORE
-from clusterd_consumer.postings.redis_lists import LOAD, Posting, RedisLists
+from clusterd_consumer.postings.redis_lists import LOAD, SWAP, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls
@@ -81,6 +81,42 @@ def test_buckets_are_split_in_the_order_in_which_they_were_made() -> None:
             assert after in (before, before + 2 ** (known.bit_length() - 1))
 
 
+ENTRIES = st.lists(st.tuples(st.integers(0, 2**24 - 1), st.integers(0, 9)), max_size=40)
+
+
+@pytest.mark.core
+@settings(max_examples=100, deadline=None)
+@given(ENTRIES, st.integers(256, 3000), st.data())
+def test_halves_hold_what_belongs_compiled_and_plain(
+    entries: list[tuple[int, int]], known: int, data: st.DataObject
+) -> None:
+    depth = known.bit_length() - 1
+    bucket = data.draw(st.sampled_from(buckets.sources(known, 2 << depth)))
+    keys = [(tag << 8 | bucket & 255, number) for tag, number in entries]
+    keys += [(tag << depth & 0xFFFFFFFF | bucket, number) for tag, number in entries]
+    value = b"".join(buckets.ENTRY.pack(key.to_bytes(4, "little")[1:], number) for key, number in keys)
+    low, high, dropped = buckets.split(value, bucket, known)
+    with pytest.MonkeyPatch.context() as patch:
+        plainly(patch)
+        assert buckets.split(value, bucket, known) == (low, high, dropped)
+    after = [buckets.bucket_of(key, 2 << depth) for key, number in keys if number]
+    assert len(low) == after.count(bucket) * buckets.ENTRY.size
+    assert len(high) == after.count(bucket + (1 << depth)) * buckets.ENTRY.size
+    assert len(low) + len(high) + dropped * buckets.ENTRY.size == len(after) * buckets.ENTRY.size
+
+
+def test_the_buckets_that_are_split_are_those_that_lie_elsewhere_afterwards() -> None:
+    for known, wanted in ((256, 300), (300, 512), (300, 900), (700, 701), (4000, 5000)):
+        top = min(wanted, 1 << known.bit_length())
+        moved = {
+            buckets.bucket_of(key, known)
+            for key in range(0, 2**20, 37)
+            if buckets.bucket_of(key, known) != buckets.bucket_of(key, top)
+        }
+        assert set(buckets.sources(known, wanted)) == moved
+        assert len(buckets.sources(known, wanted)) == top - known
+
+
 @pytest.fixture
 def client(redis_url: str) -> Iterator[Client]:
     with connect(redis_url) as made:
@@ -104,6 +140,28 @@ def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_sa
     stored = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}{{0}}:p:*", count=1000)]
     assert entries == sum(number > 0 for one in stored for _, number in buckets.ENTRY.iter_unpack(one)) == 9 * 6001
     assert entries / len(stored) < 1.5 * LOAD
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "appended", "withdrawn", "split"])
+def test_a_bucket_that_changed_since_it_was_read_is_not_swapped(client: Client, prefix: str, meanwhile: str) -> None:
+    calls = Calls(client)
+    lists = RedisLists(calls, prefix, 1, SCHEME)
+    keys = np.array([n << 16 for n in range(1, 9)], np.uint32)  # all lie in the first bucket, which is split first
+    lists.propose([Posting(1, b"s", keys)])
+    base, bucket = f"{prefix}{{0}}", f"{prefix}{{0}}:p:0"
+    before = client.get(bucket) or b""
+    version = client.get(f"{base}:pv") or 0
+    halves = (0, len(before), *buckets.split(before, 0, 256))
+    if meanwhile == "appended":
+        lists.propose([Posting(2, b"t", keys[:1])])
+    elif meanwhile == "withdrawn":
+        lists.withdraw({1: keys[:1]})
+    elif meanwhile == "split":
+        calls.run(SWAP, base, [256, version, *halves])
+    swapped = calls.run(SWAP, base, [256, version, *halves])
+    assert swapped == (257 if meanwhile in ("nothing", "split") else 256)
+    assert lists.look_up(keys[1:]) == [1]
+    assert lists.look_up(keys[:1]) == {"appended": [1, 2], "withdrawn": []}.get(meanwhile, [1])
 
 
 def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None:

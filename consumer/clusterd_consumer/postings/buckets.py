@@ -19,6 +19,8 @@ The number of buckets that a client knows may be old. It is read again in the on
 key that now belongs elsewhere is seen to be odd. Odd is, too, a key whose list is common (an entry with the document
 `COMMON`), is longer than its bound, or does not hold the document once.
 
+    sources, split   which buckets are to be split, and their halves: `lua/swap.lua` puts these in their place
+
 Cost: O(entries of the buckets), compiled (`_verify.c`) .1 µs for a key, 10 µs here; both give the same bytes.
 """
 
@@ -97,6 +99,35 @@ def find(
             else:
                 odd.append(STEP.pack(bucket, key, number, place))
     return [sorted(one) for one in others], b"".join(odd)
+
+
+def sources(buckets: int, wanted: int) -> list[int]:
+    """Return the buckets that are split, in order, on the way to so many, but none that such a split has made."""
+    depth = buckets.bit_length() - 1
+    first = buckets - (1 << depth)
+    last = min(wanted - (1 << depth), 1 << depth)
+    return [int(f"{order:0{depth}b}"[::-1], 2) for order in range(first, last)]
+
+
+def split(value: bytes | None, bucket: int, buckets: int) -> tuple[bytes, bytes, int]:
+    """Return the two halves of a bucket among so many, and how many entries were dropped that do not belong in it.
+
+    Such an entry was written when the bucket was another: its writer sees. What was withdrawn is left out uncounted.
+    """
+    depth = buckets.bit_length() - 1
+    if CORE is not None:
+        halves: tuple[bytes, bytes, int] = CORE.split(value, bucket, depth)
+        return halves
+    low: list[bytes] = []
+    high: list[bytes] = []
+    dropped = 0
+    for tag, number in ENTRY.iter_unpack(value or b""):
+        key = int.from_bytes(tag, "little") << 8 | bucket & 255
+        if number and key % (1 << depth) != bucket:
+            dropped += 1
+        elif number:
+            (high if key >> depth & 1 else low).append(ENTRY.pack(tag, number))
+    return b"".join(low), b"".join(high), dropped
 
 
 def pick(block: bytes | None, place: int) -> bytes:

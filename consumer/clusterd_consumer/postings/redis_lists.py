@@ -21,7 +21,7 @@ from typing import Any, Final
 import hiredis
 import numpy as np
 
-from clusterd_consumer.postings.buckets import FIRST, SKETCH, STEP, Posted, bucket_of, find, pick, plan
+from clusterd_consumer.postings.buckets import FIRST, SKETCH, STEP, Posted, bucket_of, find, pick, plan, sources, split
 from clusterd_consumer.postings.posted import Keys
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function, packed_numbers
@@ -32,10 +32,12 @@ PACK: Final = 12
 #: Entries of a bucket (`lua/buckets.lua`); buckets by which a table may lag behind, so that a call splits many.
 LOAD: Final = 128
 LAG: Final = 16
+#: Buckets that are split at a time, and by which a table may lag behind before its server splits them itself.
+SPLITS: Final = 64
 #: What `mend.lua` is given of an odd key: key, document, bucket.
 ODD: Final = struct.Struct("<3I")
 
-FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim")
+FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim", "swap")
 #: The buckets: a table for other rooms, too.
 BUCKETS: Final = (LUA / "buckets.lua").read_text()
 LIBRARY: Final = Library.of_files("postings", LUA, ("buckets", "blocks"), FUNCTIONS)
@@ -45,6 +47,7 @@ WITHDRAW: Final = Script(LIBRARY, "withdraw")
 KEEP: Final = Script(LIBRARY, "keep")
 DISCARD: Final = Script(LIBRARY, "discard")
 TRIM: Final = Script(LIBRARY, "trim")
+SWAP: Final = Script(LIBRARY, "swap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,14 @@ class Plan:
     def requests(self) -> tuple[Request, Request]:
         """What is asked, in order."""
         return self.appends, self.reads
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Request):
+    """Reads the buckets that are to be split, behind the number of buckets and their version."""
+
+    buckets: int = FIRST
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +225,7 @@ class RedisLists:
                 places += [place for _, _, _, place in odd]
                 numbers += [number for _, _, number, _ in odd]
             if counted[-1] > (buckets + LAG) * LOAD:
-                upkeep.append(function(GROW, base))
+                upkeep.append(self._growing(planned.shard, counted[-1], buckets))
         if mends:
             proposed = [ids for reply in self._calls.ask(mends) for ids in reply]
             for place, number, ids in zip(places, numbers, proposed, strict=True):
@@ -262,10 +273,33 @@ class RedisLists:
         return {number: pick(known[number // PACK], number % PACK) for number in wanted}
 
     def _keep_up(self, upkeep: Sequence[Request], replies: Sequence[Any]) -> None:
-        """Note how many buckets a table has that has grown."""
+        """Split the buckets that were read to be split; note how many buckets a table has that has grown."""
         for request, reply in zip(upkeep, replies, strict=True):
-            if request.name == GROW.name:
+            if isinstance(request, Reading):
+                self._buckets[self._bases.index(request.key)] = self._split(request, reply)
+            elif request.name == GROW.name:
                 self._buckets[self._bases.index(request.key)] = reply
+
+    def _growing(self, shard: int, entries: int, buckets: int) -> Request:
+        """Return what reads the buckets that have to be split; of a table that lags far behind, what splits them."""
+        base, wanted = self._bases[shard], -(-entries // LOAD)
+        if wanted - buckets > SPLITS:
+            return function(GROW, base)
+        numbers = sources(buckets, wanted)
+        prefix = self._prefixes[shard]
+        words: list[Any] = [b"MGET", self._lasts[shard], f"{base}:pv", *(b"%s%d" % (prefix, one) for one in numbers)]
+        return Reading("split", base, hiredis.pack_command(tuple(words)), buckets=buckets, sources=tuple(numbers))
+
+    def _split(self, request: Reading, reply: Sequence[Any]) -> int:
+        """Split buckets as they were read; return how many there are."""
+        buckets, version, *values = reply
+        if int(buckets or FIRST) != request.buckets:
+            return int(buckets)
+        arguments: list[Any] = [request.buckets, version or 0]
+        for source, value in zip(request.sources, values, strict=True):
+            low, high, dropped = split(value, source, request.buckets)
+            arguments += (source, len(value or b""), low, high, dropped)
+        return int(self._calls.run(SWAP, request.key, arguments))
 
     def _trims(self, blocks: Sequence[int]) -> list[Request]:
         groups: dict[int, list[int]] = {}

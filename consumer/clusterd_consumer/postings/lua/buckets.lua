@@ -2,6 +2,7 @@
 --
 --   BASE:p:<bucket>   string of 7-byte entries, oldest first: upper 3 bytes of the key, document (little-endian)
 --   BASE:pb, BASE:pn  number of buckets, number of entries
+--   BASE:pv           counts the calls that may have written a bucket otherwise than by appending to it
 --   BASE:f:<key>      a common list, latest last, 4 bytes a document; its bucket has one entry for it, document COMMON
 --
 -- One bucket is split at a time, so growing costs each entry about one move, and no page waits. Splitting SETs both
@@ -199,18 +200,23 @@ local function shrink()
   change(target, bytes_of(target) .. last, 0)
 end
 
--- Bring the number of buckets nearer to what the entries need.
+-- Bring the number of buckets down to what the entries need.
+local function tighten()
+  local steps = 0
+  while entries * 4 < buckets * LOAD and buckets > FIRST and steps < 64 do
+    shrink()
+    steps = steps + 1
+  end
+end
+
+-- Bring it nearer to what they need. (What posts many leaves this to `swap`.)
 local function fit()
   local steps = math.min(math.ceil(entries / LOAD) - buckets, 1024)
   local ahead = {}
   for order = buckets - level, math.min(buckets - level + steps, level) - 1 do ahead[#ahead + 1] = turned(order) end
   read(ahead)
   for _ = 1, steps do grow() end
-  steps = 0
-  while entries * 4 < buckets * LOAD and buckets > FIRST and steps < 64 do
-    shrink()
-    steps = steps + 1
-  end
+  tighten()
 end
 
 local function write()
@@ -226,6 +232,7 @@ local function write()
   for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end
   for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
   call('SET', BASE .. ':pn', format('%d', entries))
+  call('INCR', BASE .. ':pv')
   if changed_buckets then call('SET', BASE .. ':pb', buckets) end
 end
 

@@ -27,7 +27,7 @@ define('withdraw', function(ARGV)
       cut(bucket, key, ARGV[i])
     end
   end
-  fit()
+  tighten()
   write()
   return #ARGV / 2
 end)

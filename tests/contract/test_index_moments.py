@@ -71,6 +71,25 @@ def test_a_bridge_that_comes_while_a_cluster_parts(
         opened.close()
 
 
+def test_pieces_of_two_clusters_that_a_page_joins_before_either_is_searched(redis_url: str, prefix: str) -> None:
+    """Two long chains lose their last link but one at once; a page joins both ends: the long pieces stay apart."""
+    index = RedisIndex(redis_url, prefix)
+    crawl = [
+        page(f"http://h.example/{chain}{n}", 1, range(first + 25 * n, first + 25 * n + 100))
+        for chain, first in (("a", 0), ("b", 100_000))
+        for n in range(14)
+    ]
+    gone = [page("http://h.example/a12", 2, ELSEWHERE), page("http://h.example/b12", 2, range(8000, 8100))]
+    bridge = page(D, 1, [*range(325, 425), *range(100_325, 100_425)])
+    index.apply(crawl)
+    index.apply(gone)
+    assert index.settle(1) > 1
+    index.apply([bridge])
+    settled(index)
+    assert partition(index) == expected([*crawl, *gone, bridge])
+    index.close()
+
+
 @pytest.mark.parametrize("name", ["register", "post", "MGET", "link"])
 def test_a_candidate_that_departs_while_two_pages_are_on_their_way_to_it(
     redis_url: str, prefix: str, name: str

@@ -15,23 +15,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import mmh3
 import numpy as np
-import numpy.typing as npt
 
 from clusterd.learning.apply_paper import changed_tokens, matches
 from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import ABSENT, ANY, Context
 from clusterd.learning.pairwise import Transformation
-from clusterd.learning.paths import ROOT, Path, edited_path, path_matches
+from clusterd.learning.paths import ROOT, Hashes, Mask, Numbers, PathTable, hash_of
 from clusterd.learning.tokenize import UrlParts, join, tokenize
-
-Hashes = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 #: Query names that get a column of their own; the most frequent ones.
 MAX_NAMES = 256
+#: Scheme and host, which a rule's host says.
+SITE = {(1, 0), (2, 0)}
+FAMILY_HASH = hash_of("family")
+FIRST: Numbers = np.zeros(1, dtype=np.int64)
 #: Rows below which a trial looks at all of them: finding those that a rule concerns costs more.
 SMALL = 3_000
 
@@ -50,10 +48,6 @@ class Trial(NamedTuple):
         return (self.covered - self.false) / self.covered if self.covered else 0.0
 
 
-def _hash(text: str) -> int:
-    return mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0]
-
-
 class Columns:
     """The URLs of a host as the rules chosen so far leave them, with the cluster of each."""
 
@@ -63,22 +57,20 @@ class Columns:
         self.size = len(urls)
         self.tokenizer = tokenizer or DeepTokenizer({})
         self.clusters: Numbers = np.asarray(clusters, dtype=np.int64)
-        self.paths: list[Path] = []
-        self._numbers: dict[Path, int] = {}
-        self._path_hashes: list[int] = []
-        self._hashed_paths: Hashes = np.zeros(0, dtype=np.uint64)
-        self._fits: dict[Context, Mask] = {}
-        self._moved: dict[Transformation, Numbers] = {}
+        #: Whether rows stand in the order of their clusters, so that one stable sort keeps each key's in runs.
+        self._in_order = bool((self.clusters[1:] >= self.clusters[:-1]).all())
+        self._paths = PathTable()
         self._whole: tuple[int, int] | None = None
-        self.path = np.fromiter((self._number(parts.path or ROOT) for parts in urls), dtype=np.int64, count=self.size)
+        numbers = [self._paths.number(parts.path or ROOT) for parts in urls]
+        self.path: Numbers = np.array(numbers, dtype=np.int64)
         self.values: dict[str, dict[str, int]] = {}
+        self._texts: dict[str, list[str]] = {}
         self.columns: dict[str, Numbers] = {}
         self.hashes: dict[str, Hashes] = {}
         self.rest: Hashes = np.zeros(self.size, dtype=np.uint64)
         self._others: dict[int, list[tuple[str, str]]] = {}
         self._fill(urls)
-        #: Paths that a row may have; those beyond were only tried.
-        self._live = len(self.paths)
+        self._paths.keep_tried()
         self.total = self._sum()
 
     def copy(self) -> Columns:
@@ -87,49 +79,57 @@ class Columns:
         twin.columns = {name: column.copy() for name, column in self.columns.items()}
         twin.hashes = {name: hashed.copy() for name, hashed in self.hashes.items()}
         twin.path, twin.rest, twin._others = self.path.copy(), self.rest.copy(), dict(self._others)
-        twin._fits, twin._moved = dict(self._fits), dict(self._moved)
         return twin
 
-    def _number(self, path: Path) -> int:
-        number = self._numbers.get(path)
-        if number is None:
-            number = self._numbers[path] = len(self.paths)
-            self.paths.append(path)
-            self._path_hashes.append(_hash("/".join(path)))
-        return number
-
     def _fill(self, urls: Sequence[UrlParts]) -> None:
-        counts = Counter(name for parts in urls for name, _ in parts.query)
-        names = {name for name, _ in counts.most_common(MAX_NAMES)}
-        self.values = {name: {} for name in names}
-        self.columns = {name: np.full(self.size, -1, dtype=np.int64) for name in names}
-        self.hashes = {name: np.zeros(self.size, dtype=np.uint64) for name in names}
+        counts = Counter([name for parts in urls for name, _ in parts.query])
+        #: Name → rows that have it, number and hash of their value.
+        cells: dict[str, tuple[list[int], list[int], list[int]]] = {}
+        for name, _ in counts.most_common(MAX_NAMES):
+            self.values[name], self._texts[name], cells[name] = {}, [], ([], [], [])
         for row, parts in enumerate(urls):
-            self._set_query(row, parts)
+            for name, value in parts.query:
+                cell = cells.get(name)
+                if cell is None or (cell[0] and cell[0][-1] == row):
+                    self._set_other(row, name, value)
+                    continue
+                rows, numbers, hashes = cell
+                rows.append(row)
+                numbers.append(self._value(name, value))
+                hashes.append(hash_of(f"{name}={value}"))
+        for name, (rows, numbers, hashes) in cells.items():
+            self.columns[name] = np.full(self.size, -1, dtype=np.int64)
+            self.hashes[name] = np.zeros(self.size, dtype=np.uint64)
+            self.columns[name][rows] = numbers
+            self.hashes[name][rows] = np.array(hashes, dtype=np.uint64)
+
+    def _value(self, name: str, value: str) -> int:
+        known = self.values[name]
+        number = known.get(value)
+        if number is None:
+            number = known[value] = len(known)
+            self._texts[name].append(value)
+        return number
 
     def _set_query(self, row: int, parts: UrlParts) -> None:
         for name, value in parts.query:
-            hashed = _hash(f"{name}={value}")
             column = self.columns.get(name)
             if column is not None and column[row] < 0:
-                known = self.values[name]
-                column[row] = known.setdefault(value, len(known))
-                self.hashes[name][row] = hashed
+                column[row] = self._value(name, value)
+                self.hashes[name][row] = hash_of(f"{name}={value}")
             else:
-                self.rest[row] = np.uint64((int(self.rest[row]) + hashed) % 2**64)
-                self._others.setdefault(row, []).append((name, value))
+                self._set_other(row, name, value)
+
+    def _set_other(self, row: int, name: str, value: str) -> None:
+        self.rest[row] = np.uint64((int(self.rest[row]) + hash_of(f"{name}={value}")) % 2**64)
+        self._others.setdefault(row, []).append((name, value))
 
     def _sum(self) -> Hashes:
-        total = self._hashes_of_paths()[self.path] + self.rest
+        total = self._paths.hashes()[self.path] + self.rest
         for hashed in self.hashes.values():
-            total = total + hashed
+            total += hashed
         self._whole = None
         return total
-
-    def _hashes_of_paths(self) -> Hashes:
-        if len(self._hashed_paths) != len(self._path_hashes):
-            self._hashed_paths = np.array(self._path_hashes, dtype=np.uint64)
-        return self._hashed_paths
 
     # Contexts
 
@@ -137,22 +137,14 @@ class Columns:
         """Return the rows that satisfy a context."""
         rows: Mask = np.ones(self.size, dtype=np.bool_)
         of_path = tuple(
-            (slot, test) for slot, test in context if not slot[0] and not slot[3] and slot[1:3] not in {(1, 0), (2, 0)}
+            [(slot, test) for slot, test in context if not slot[0] and not slot[3] and slot[1:3] not in SITE]
         )
         if of_path:
-            rows &= self._fitting(of_path)[self.path]
+            rows &= self._paths.fitting(of_path)[self.path]
         for slot, test in context:
             if slot[0] and not slot[3]:
                 rows &= self._query_mask(slot[0][1:], test)
         return rows
-
-    def _fitting(self, of_path: Context) -> Mask:
-        """Return which of the distinct paths satisfy path conditions; kept until a rule is applied for good."""
-        fits = self._fits.get(of_path)
-        if fits is None or len(fits) != self._live:
-            known = self.paths[: self._live]
-            fits = self._fits[of_path] = np.fromiter((path_matches(of_path, path) for path in known), np.bool_)
-        return fits
 
     def _query_mask(self, name: str, test: str | None) -> Mask:
         column = self.columns.get(name)
@@ -166,112 +158,134 @@ class Columns:
 
     # Transformations
 
-    def edited(self, changes: Transformation) -> tuple[Hashes, Numbers, set[str]]:
-        """Return every row's hash and path under a transformation, and the names that it deletes."""
-        total, path, gone = self.total, self.path, set[str]()
-        of_path = tuple((slot, change) for slot, change in changes if not slot[0])
+    def edited(self, changes: Transformation, rows: Numbers) -> tuple[Hashes, Numbers, set[str]]:
+        """Return some rows' hashes and paths under a transformation, and the names that it deletes."""
+        total, path, gone = self.total[rows], self.path[rows], set[str]()
+        before = path
+        of_path = tuple([(slot, change) for slot, change in changes if not slot[0]])
         for slot, change in changes:
             if change.op == "family":
-                return np.full(self.size, _hash("family"), dtype=np.uint64), path, set(self.columns)
+                return np.full(len(rows), FAMILY_HASH, dtype=np.uint64), path, set(self.columns)
             if change.op == "keep":
                 kept = set(change.value.split("&")) & self.columns.keys()
                 gone |= self.columns.keys() - kept
-                total = self._hashes_of_paths()[path] + sum((self.hashes[name] for name in kept), np.uint64(0))
+                total = self._paths.hashes()[path]
+                for name in kept:
+                    total += self.hashes[name][rows]
             elif slot[0] and slot[0][1:] in self.hashes:
                 gone.add(slot[0][1:])
-                total = total - self.hashes[slot[0][1:]]
+                total -= self.hashes[slot[0][1:]][rows]
         if of_path:
-            path = self._moves(of_path)[path]
-            hashes = self._hashes_of_paths()
-            total = total - hashes[self.path] + hashes[path]
+            path = self._paths.moved(of_path, path)
+            hashes = self._paths.hashes()
+            total += hashes[path] - hashes[before]
         return total, path, gone
-
-    def _moves(self, of_path: Transformation) -> Numbers:
-        """Return what each distinct path becomes; kept until a rule is applied for good."""
-        moved = self._moved.get(of_path)
-        if moved is None or len(moved) != self._live:
-            known = self.paths[: self._live]
-            moved = np.fromiter((self._number(edited_path(of_path, path)) for path in known), np.int64)
-            self._moved[of_path] = moved
-        return moved
 
     def trial(self, context: Context, changes: Transformation) -> Trial:
         """Say what a rule would do to the rows as they are."""
-        rows = self.mask(context)
+        covered = self.mask(context)
+        rows = np.flatnonzero(covered)
         if _is_plain(context, changes):
-            changed = self.edited(changes)[0] if rows.sum() > 1 else self.total
+            changed = self.edited(changes, rows)[0] if len(rows) > 1 else self.total[rows]
         else:
             rows, changed, _ = self._rewritten(context, changes, rows)
-        covered = int(rows.sum())
-        if covered < 2:
-            return Trial(covered, 0, 0, 0)
-        after = np.where(rows, changed, self.total)
-        if self.size > SMALL and covered * 4 < self.size:
-            near = rows | np.isin(self.total, changed[rows])
-            before = _partition(self.total[near], self.clusters[near], None)[:2]
-            return _judge(before, after[near], self.clusters[near], rows[near])
+            covered = np.zeros(self.size, dtype=np.bool_)
+            covered[rows] = True
+        if len(rows) < 2:
+            return Trial(len(rows), 0, 0, 0)
+        after = self.total.copy()
+        after[rows] = changed
+        if self.size > SMALL and len(rows) * 4 < self.size:
+            near = covered | np.isin(self.total, changed)
+            before = self._partition(self.total[near], self.clusters[near], None)[:2]
+            return self._judged(before, after[near], self.clusters[near], covered[near])
         if self._whole is None:
-            self._whole = _partition(self.total, self.clusters, None)[:2]
-        return _judge(self._whole, after, self.clusters, rows)
+            self._whole = self._partition(self.total, self.clusters, None)[:2]
+        return self._judged(self._whole, after, self.clusters, covered)
 
     def take(self, context: Context, changes: Transformation) -> None:
         """Apply a rule for good."""
-        rows = self.mask(context)
+        rows = np.flatnonzero(self.mask(context))
         if not _is_plain(context, changes):
-            _, _, parts = self._rewritten(context, changes, rows)
-            for row, changed in parts.items():
+            for row, changed in self._rewritten(context, changes, rows)[2].items():
                 self._set_row(row, changed)
         elif any(change.op == "family" for _, change in changes):
-            number = self._number(("*", repr((context, changes))))
-            self.path = np.where(rows, number, self.path)
+            self.path[rows] = self._paths.number(("*", repr((context, changes))))
             self._clear(rows, set(self.columns), rest=True)
         else:
-            _, path, gone = self.edited(changes)
-            self.path = np.where(rows, path, self.path)
+            _, path, gone = self.edited(changes, rows)
+            self.path[rows] = path
             self._clear(rows, gone, rest=any(change.op == "keep" for _, change in changes))
         if any(not slot[0] for slot, _ in changes):
-            self._live = len(self.paths)
+            self._paths.keep_tried()
         self.total = self._sum()
 
-    def _clear(self, rows: Mask, names: set[str], *, rest: bool) -> None:
+    def _clear(self, rows: Numbers, names: set[str], *, rest: bool) -> None:
         for name in names & set(self.columns):
-            self.columns[name] = np.where(rows, -1, self.columns[name])
-            self.hashes[name] = np.where(rows, np.uint64(0), self.hashes[name])
+            self.columns[name][rows] = -1
+            self.hashes[name][rows] = 0
         if rest:
-            self.rest = np.where(rows, np.uint64(0), self.rest)
-            self._others = {row: pairs for row, pairs in self._others.items() if not rows[row]}
+            self.rest[rows] = 0
+            if self._others:
+                cleared = set(rows.tolist())
+                self._others = {row: pairs for row, pairs in self._others.items() if row not in cleared}
+
+    def _judged(self, before: tuple[int, int], after: Hashes, clusters: Numbers, rows: Mask) -> Trial:
+        """Count the merges that a partition makes beyond the one before, and those that join different clusters."""
+        groups, false, false_covered = self._partition(after, clusters, rows)
+        saved = before[0] - groups
+        wrong = max(0, false - before[1])
+        return Trial(int(np.count_nonzero(rows)), false_covered, saved - wrong, wrong)
+
+    def _partition(self, keys: Hashes, clusters: Numbers, rows: Mask | None) -> tuple[int, int, int]:
+        """Return a partition's groups, its URLs outside their group's largest cluster, and how many are covered."""
+        order = np.argsort(keys, kind="stable") if self._in_order else np.lexsort((clusters, keys))
+        keys, clusters = keys[order], clusters[order]
+        new_key = keys[1:] != keys[:-1]
+        new_run = new_key | (clusters[1:] != clusters[:-1])
+        groups = 1 + int(np.count_nonzero(new_key))
+        if groups == 1 + int(np.count_nonzero(new_run)):
+            return groups, 0, 0
+        starts = np.concatenate([FIRST, np.flatnonzero(new_key) + 1])
+        runs = np.concatenate([FIRST, np.flatnonzero(new_run) + 1])
+        sizes = np.diff(runs, append=len(keys))
+        largest = np.maximum.reduceat(sizes, np.searchsorted(runs, starts))
+        others = np.diff(starts, append=len(keys)) - largest
+        false = int(others.sum())
+        if rows is None:
+            return groups, false, 0
+        covered = np.add.reduceat(rows[order].astype(np.int64), starts)
+        return groups, false, int(np.minimum(others, covered).sum())
 
     # Transformations that read values (references, conversions, literals, deep tokens): URL by URL
 
     def _rewritten(
-        self, context: Context, changes: Transformation, rows: Mask
-    ) -> tuple[Mask, Hashes, dict[int, UrlParts]]:
-        """Return the rows that a rule applies to, their hashes after it, and what they become."""
-        texts = {name: list(known) for name, known in self.values.items()}
-        after = self.total.copy()
+        self, context: Context, changes: Transformation, rows: Numbers
+    ) -> tuple[Numbers, Hashes, dict[int, UrlParts]]:
+        """Return those of some rows that a rule applies to, their hashes after it, and what they become."""
+        hashes: list[int] = []
         found: dict[int, UrlParts] = {}
-        covered: Mask = np.zeros(self.size, dtype=np.bool_)
-        of_rows = tuple((slot, test) for slot, test in context if slot[0] or slot[1:3] not in {(1, 0), (2, 0)})
+        of_rows = tuple([(slot, test) for slot, test in context if slot[0] or slot[1:3] not in SITE])
         deep = any(slot[3] for slot, _ in (*context, *changes))
-        for row in np.flatnonzero(rows):
-            tokens = tokenize(self._parts(int(row), texts))
+        for row in rows.tolist():
+            tokens = tokenize(self._parts(row))
             tokens = self.tokenizer.cut(tokens) if deep else tokens
             changed = changed_tokens(changes, tokens) if matches(of_rows, tokens) else None
             if changed is None:
                 continue
-            covered[row] = True
-            parts = found[int(row)] = join(changed)
-            pairs = sum(_hash(f"{name}={value}") for name, value in parts.query)
-            after[row] = np.uint64((_hash("/".join(parts.path or ROOT)) + pairs) % 2**64)
-        return covered, after, found
+            parts = found[row] = join(changed)
+            pairs = sum([hash_of(f"{name}={value}") for name, value in parts.query])
+            hashes.append((hash_of("/".join(parts.path or ROOT)) + pairs) % 2**64)
+        return np.array(list(found), dtype=np.int64), np.array(hashes, dtype=np.uint64), found
 
-    def _parts(self, row: int, texts: dict[str, list[str]]) -> UrlParts:
+    def _parts(self, row: int) -> UrlParts:
+        texts = self._texts
         query = [(name, texts[name][column[row]]) for name, column in self.columns.items() if column[row] >= 0]
-        path = self.paths[self.path[row]]
+        path = self._paths.paths[self.path[row]]
         return UrlParts("", "", () if path == ROOT else path, (*query, *self._others.get(row, ())))
 
     def _set_row(self, row: int, parts: UrlParts) -> None:
-        self.path[row] = self._number(parts.path or ROOT)
+        self.path[row] = self._paths.number(parts.path or ROOT)
         for name in self.columns:
             self.columns[name][row] = -1
             self.hashes[name][row] = 0
@@ -302,32 +316,3 @@ def _adds_path(context: Context, changes: Transformation) -> bool:
         for slot, change in changes
         if not slot[0]
     )
-
-
-def _judge(before: tuple[int, int], after: Hashes, clusters: Numbers, rows: Mask) -> Trial:
-    """Count the merges that a partition makes beyond the one before, and those that join different clusters."""
-    groups, false, false_covered = _partition(after, clusters, rows)
-    saved = before[0] - groups
-    wrong = max(0, false - before[1])
-    return Trial(int(rows.sum()), false_covered, saved - wrong, wrong)
-
-
-def _partition(keys: Hashes, clusters: Numbers, rows: Mask | None) -> tuple[int, int, int]:
-    """Return the groups of a partition, its URLs outside their group's largest cluster, and how many are covered."""
-    order = np.lexsort((clusters, keys))
-    keys, clusters = keys[order], clusters[order]
-    new_key = np.ones(len(keys), dtype=np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=new_key[1:])
-    new_run = new_key.copy()
-    new_run[1:] |= clusters[1:] != clusters[:-1]
-    starts, runs = np.flatnonzero(new_key), np.flatnonzero(new_run)
-    if len(starts) == len(runs):
-        return len(starts), 0, 0
-    sizes = np.diff(runs, append=len(keys))
-    largest = np.maximum.reduceat(sizes, np.searchsorted(runs, starts))
-    others = np.diff(starts, append=len(keys)) - largest
-    false = int(others.sum())
-    if rows is None:
-        return len(starts), false, 0
-    covered = np.add.reduceat(rows[order].astype(np.int64), starts)
-    return len(starts), false, int(np.minimum(others, covered).sum())

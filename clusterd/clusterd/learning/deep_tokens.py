@@ -147,10 +147,10 @@ class PatternTree:
 def grow(tokens: Iterable[str], *, strict: bool = False, min_tokens: int = MIN_TOKENS) -> PatternTree:
     """DeepTokenize (algorithm 1): grow the tree for one key's tokens."""
     unique = list(dict.fromkeys(tokens))
-    step = max(1, len(unique) // SAMPLE)
-    members = [_Member(candidate_anchors(token, strict=strict)) for token in unique[::step]]
-    root = PatternTree(Pattern((STAR,)), len(members))
+    sample = unique[:: max(1, len(unique) // SAMPLE)]
+    root = PatternTree(Pattern((STAR,)), len(sample))
     if len(unique) >= min_tokens:
+        members = [_Member(candidate_anchors(token, strict=strict)) for token in sample]
         _refine(root, [member for member in members if member.runs], depth=0)
     return root
 

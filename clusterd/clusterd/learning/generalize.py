@@ -91,7 +91,18 @@ def _settled(paths: dict[Context, list[tuple[Transformation, list[_Example]]]], 
         clusters = len({example.cluster for example in best})
         if len(best) >= options.purity * total and clusters >= options.min_clusters:
             found.append(GeneralRule(context, changes, clusters, len(best)))
-    return sorted(found, key=lambda rule: (-rule.clusters, -rule.pairs, repr(rule.context)))
+    return _ranked(found)
+
+
+def _ranked(rules: Iterable[GeneralRule]) -> list[GeneralRule]:
+    """Order rules by clusters, then pairs, the most first; only those that have as many are written out."""
+    alike: dict[tuple[int, int], list[GeneralRule]] = defaultdict(list)
+    for rule in rules:
+        alike[-rule.clusters, -rule.pairs].append(rule)
+    for several in alike.values():
+        if len(several) > 1:
+            several.sort(key=lambda rule: repr(rule.context))
+    return [rule for place in sorted(alike) for rule in alike[place]]
 
 
 # Views (A0c)
@@ -202,13 +213,14 @@ def key_order(examples: Sequence[_Example]) -> list[Slot]:
     base = entropy(whole.values())
 
     def gain(slot: Slot) -> float:
-        left, rest = len(examples), Counter(whole)
+        left, rest = len(examples), dict(whole)
         spent = 0.0
         for classes in tables[slot].values():
-            size = classes.total()
+            size = sum(classes.values())
             spent += size / len(examples) * entropy(classes.values())
             left -= size
-            rest -= classes
+            for changes, count in classes.items():
+                rest[changes] -= count
         return base - spent - (left / len(examples) * entropy(rest.values()) if left else 0.0)
 
     return sorted(tables, key=lambda slot: (-round(gain(slot), 9), -len(tables[slot]), slot))

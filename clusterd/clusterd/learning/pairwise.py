@@ -37,7 +37,8 @@ class Change(NamedTuple):
 DELETE = Change("delete")
 Transformation = tuple[tuple[Slot, Change], ...]
 
-CONVERSIONS: tuple[tuple[Op, Callable[[str], str]], ...] = (
+Conversions = tuple[tuple[Op, Callable[[str], str]], ...]
+CONVERSIONS: Conversions = (
     # ASCII only: servers that fold case fold no more (A12).
     ("lower", lambda value: value.lower() if value.isascii() else value),
     ("upper", lambda value: value.upper() if value.isascii() else value),
@@ -161,19 +162,28 @@ def common_ends(left: Sequence[object], right: Sequence[object]) -> tuple[int, i
 
 def _explain(source: Tokens, slot: Slot, mine: str | None, value: str) -> tuple[Change, tuple[Slot, ...]]:
     """Return the change that gives ``slot`` the target's value, and references that may explain it."""
+    conversions = CONVERSIONS if mine == value else _possible(value)
     if mine is not None:
-        for op, convert in CONVERSIONS:
+        for op, convert in conversions:
             if convert(mine) == value:
                 return Change(op), ()
     same = tuple(other for other, found in source.items() if found == value and other != slot and not _constant(other))
     if len(same) == 1 and len(value) >= SURE:
         return Change("copy", source=same[0]), ()
     if not same and len(value) >= SURE:
-        for op, convert in CONVERSIONS:
+        for op, convert in conversions:
             found = [other for other, own in source.items() if other != slot and convert(own) == value]
             if len(found) == 1 and not _constant(found[0]):
                 return Change(op, source=found[0]), ()
     return Change("set", value), same
+
+
+def _possible(value: str) -> Conversions:
+    """Return the conversions that can give a value which another key does not have: to ask all of all keys is slow."""
+    ops: set[Op] = {"decode", "lower" if value.islower() else "upper"}
+    if "%" in value:
+        ops.add("encode")
+    return tuple([conversion for conversion in CONVERSIONS if conversion[0] in ops])
 
 
 def _constant(slot: Slot) -> bool:

@@ -1,14 +1,27 @@
-"""Contexts and edits of a URL's path, over the tuple of its components (`tokenize` numbers them from both ends)."""
+"""Contexts and edits of a URL's path, over the tuple of its components (`tokenize` numbers them from both ends).
+
+`PathTable` numbers a host's distinct paths and derives once what is asked of them again and again; what it says of a
+number stays right whatever rules are applied, so that all copies of a host's columns share one.
+"""
 
 from __future__ import annotations
 
-from clusterd.learning.generalize import ANY, Context
+import mmh3
+import numpy as np
+import numpy.typing as npt
+
+from clusterd.learning.generalize import ABSENT, ANY, Context
 from clusterd.learning.pairwise import Transformation
 from clusterd.learning.tokenize import Slot
 
 Path = tuple[str, ...]
 #: A host's own page: crawls see it as one empty component.
 ROOT: Path = ("",)
+
+
+Hashes = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def index_of(slot: Slot, path: Path) -> int:
@@ -19,18 +32,6 @@ def index_of(slot: Slot, path: Path) -> int:
     if x and y and x + y != depth + 3:
         return -1
     return index if 0 <= index < depth else -1
-
-
-def path_matches(context: Context, path: Path) -> bool:
-    """Whether a path satisfies the path conditions of a context."""
-    for slot, test in context:
-        index = index_of(slot, path)
-        if index < 0:
-            if test is not None:
-                return False
-        elif test is None or (test != ANY and path[index] != test):
-            return False
-    return True
 
 
 def edited_path(changes: Transformation, path: Path) -> Path:
@@ -48,3 +49,98 @@ def edited_path(changes: Transformation, path: Path) -> Path:
     for index, change in places:
         parts[index] = None if change.op == "delete" else change.value
     return tuple(part for part in parts if part is not None) or ROOT
+
+
+def hash_of(text: str) -> int:
+    """Return 64 bits of a text."""
+    return int(mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0])
+
+
+class PathTable:
+    """Distinct paths by number: their hashes, which of them satisfy a context, and what an edit makes of them."""
+
+    def __init__(self) -> None:
+        self.paths: list[Path] = []
+        self._numbers: dict[Path, int] = {}
+        self._texts_hashed: list[int] = []
+        self._hashes: Hashes = np.zeros(0, dtype=np.uint64)
+        self._places: dict[Slot, _Places] = {}
+        self._fits: dict[Context, Mask] = {}
+        self._moved: dict[Transformation, Numbers] = {}
+        #: Paths that a row may have; those beyond were only tried.
+        self.live = 0
+
+    def number(self, path: Path) -> int:
+        """Return a path's number, a new one where it is new."""
+        number = self._numbers.get(path)
+        if number is None:
+            number = self._numbers[path] = len(self.paths)
+            self.paths.append(path)
+            self._texts_hashed.append(hash_of("/".join(path)))
+        return number
+
+    def keep_tried(self) -> None:
+        """Note that rows may have any of the paths from now on."""
+        self.live = len(self.paths)
+
+    def hashes(self) -> Hashes:
+        """Return the hashes by number."""
+        known = len(self._hashes)
+        if known < len(self.paths):
+            new = np.array(self._texts_hashed[known:], dtype=np.uint64)
+            self._hashes = np.concatenate([self._hashes, new])
+        return self._hashes
+
+    def fitting(self, of_path: Context) -> Mask:
+        """Return which of the paths that rows may have satisfy path conditions."""
+        fits = self._fits.get(of_path)
+        if fits is None or len(fits) < self.live:
+            fits = np.ones(len(self.paths), dtype=np.bool_)
+            for slot, test in of_path:
+                fits &= self._satisfying(slot, test)
+            self._fits[of_path] = fits
+        return fits
+
+    def _satisfying(self, slot: Slot, test: str | None) -> Mask:
+        places = self._places.setdefault(slot, _Places(slot))
+        places.extend(self.paths)
+        found: Mask = np.zeros(len(self.paths), dtype=np.bool_)
+        if test is ABSENT or test == ANY:
+            for numbers in places.values.values():
+                found[numbers] = True
+            return ~found if test is ABSENT else found
+        found[places.values.get(test, [])] = True
+        return found
+
+    def moved(self, of_path: Transformation, path: Numbers) -> Numbers:
+        """Return what an edit makes of some rows' paths; of each distinct one it is asked once."""
+        moved = self._moved.get(of_path)
+        if moved is None or len(moved) < self.live:
+            known = self._moved[of_path] = np.full(len(self.paths), -1, dtype=np.int64)
+            if moved is not None:
+                known[: len(moved)] = moved
+            moved = known
+        found: Numbers = moved[path]
+        if len(found) and found.min() < 0:
+            for number in dict.fromkeys(path[found < 0].tolist()):
+                moved[number] = self.number(edited_path(of_path, self.paths[number]))
+            found = moved[path]
+        return found
+
+
+class _Places:
+    """The values of one component, each with the paths that have it."""
+
+    __slots__ = ("_known", "_slot", "values")
+
+    def __init__(self, slot: Slot) -> None:
+        self._slot, self._known = slot, 0
+        self.values: dict[str, list[int]] = {}
+
+    def extend(self, paths: list[Path]) -> None:
+        """Take the paths that came since."""
+        for number in range(self._known, len(paths)):
+            index = index_of(self._slot, paths[number])
+            if index >= 0:
+                self.values.setdefault(paths[number][index], []).append(number)
+        self._known = len(paths)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from random import Random
 
@@ -20,8 +21,8 @@ from clusterd.learning.generalize import ANY, Context, GeneralRule, generalize
 from clusterd.learning.pairwise import DELETE, Change, Transformation, common_ends
 from clusterd.learning.paths import Path
 from clusterd.learning.publish import published
-from clusterd.learning.targets import generate_all_rules, target_rank
-from clusterd.learning.tokenize import Slot, UrlParts, tokenize, whole
+from clusterd.learning.targets import generate_all_rules, most_normal
+from clusterd.learning.tokenize import Slot, UrlParts, path_slots, tokenize, whole
 
 #: Pairs that a cluster proposes from: a third each with its target, with neighbours in the alphabet, at random.
 PAIRS = 36
@@ -36,6 +37,9 @@ SMALL_HOST = 100
 PREFIX, WILDCARDS = 4, 3
 #: Query keys of a pair that its contexts may name: a URL with more is a trap's.
 NAMES = 12
+#: Components from the start, and the last, as contexts name them.
+HEADS: tuple[Slot, ...] = tuple(("", n + 3, 0, 0, 0) for n in range(PREFIX))
+LAST: Slot = ("", 0, 1, 0, 0)
 KEEP: Slot = ("?", 0, 0, 0, 0)
 FAMILY: tuple[Slot, Change] = (("", 0, 0, 0, 0), Change("family"))
 
@@ -51,7 +55,7 @@ class Proposal:
 
 def target_first(cluster: Sequence[UrlParts]) -> list[UrlParts]:
     """Return a cluster with the URL that its other URLs are normalized to before them."""
-    target = min(range(len(cluster)), key=lambda n: target_rank(cluster[n]))
+    target = most_normal(cluster)
     return [cluster[target], *cluster[:target], *cluster[target + 1 :]]
 
 
@@ -74,105 +78,133 @@ def _alphabet(parts: UrlParts) -> tuple[Path, tuple[tuple[str, str], ...]]:
     return parts.path, parts.query
 
 
-def transformations(source: UrlParts, target: UrlParts) -> list[Transformation]:
+def transformations(source: UrlParts, target: UrlParts) -> Sequence[Transformation]:
     """Return what may make the two URLs one: the query's part, the path's part, both together."""
-    of_query = _query_changes(dict(source.query), dict(target.query))
-    of_path = _path_changes(source.path, target.path) if source.path != target.path else []
+    of_query = _query_changes(dict(source.query), dict(target.query)) if source.query != target.query else ()
     if source.path == target.path:
         return of_query
-    both = [(*path, *query) for path in of_path for query in of_query] if of_query else of_path
-    return [*both, (FAMILY,)]
+    of_path = _path_changes(source.path, target.path)
+    both = [path + query for path in of_path for query in of_query] if of_query else of_path
+    return (*both, (FAMILY,))
 
 
-def _query_changes(mine: dict[str, str], theirs: dict[str, str]) -> list[Transformation]:
+def _query_changes(mine: dict[str, str], theirs: dict[str, str]) -> Sequence[Transformation]:
     if mine == theirs:
-        return []
-    names = mine.keys() | theirs.keys()
-    kept = sorted(name for name in names if mine.get(name) == theirs.get(name))
-    gone = sorted(names - set(kept))
+        return ()
+    kept = [name for name, value in mine.items() if theirs.get(name) == value]
+    gone = (mine.keys() | theirs.keys()).difference(kept)
+    return _dropped(tuple(sorted(gone)), tuple(sorted(kept)))
+
+
+@lru_cache(maxsize=1024)
+def _dropped(gone: tuple[str, ...], kept: tuple[str, ...]) -> Sequence[Transformation]:
     drop = tuple((("?" + name, 1, 0, 0, 0), DELETE) for name in gone)
-    return [drop, ((KEEP, Change("keep", "&".join(kept))),)]
+    return drop, ((KEEP, Change("keep", "&".join(kept))),)
 
 
-def _path_changes(mine: Path, theirs: Path) -> list[Transformation]:
+def _path_changes(mine: Path, theirs: Path) -> Sequence[Transformation]:
     if len(mine) == len(theirs):
         return _wildcards(mine, theirs)
     if len(mine) < len(theirs):
         mine, theirs = theirs, mine
     low, high = common_ends(mine, theirs)
-    if low + high < len(theirs):
-        return []
-    depth, gone = len(mine), range(low, len(mine) - high)
+    return _deletions(low, high, len(mine)) if low + high == len(theirs) else ()
+
+
+@lru_cache(maxsize=1024)
+def _deletions(low: int, high: int, depth: int) -> Sequence[Transformation]:
+    gone = range(low, depth - high)
     from_start = tuple((("", n + 3, 0, 0, 0), DELETE) for n in gone)
     from_end = tuple((("", 0, depth - n, 0, 0), DELETE) for n in gone)
-    return [from_start, from_end]
+    return from_start, from_end
 
 
-def _wildcards(mine: Path, theirs: Path) -> list[Transformation]:
+def _wildcards(mine: Path, theirs: Path) -> Sequence[Transformation]:
     depth = len(mine)
-    places = [n for n in range(depth) if mine[n] != theirs[n]]
+    places = tuple([n for n in range(depth) if mine[n] != theirs[n]])
     if len(places) > WILDCARDS:
-        return []
+        return ()
+    found = _stars(places, depth)
+    if len(places) > 1:
+        return found
+    at = places[0]
+    return (*found, ((("", 0, depth - at, 0, 0), Change("set", min(mine[at], theirs[at]))),))
+
+
+@lru_cache(maxsize=1024)
+def _stars(places: tuple[int, ...], depth: int) -> Sequence[Transformation]:
     star = Change("set", ANY)
-    found: list[Transformation] = [
+    return (
         tuple((("", n + 3, 0, 0, 0), star) for n in places),
         tuple((("", 0, depth - n, 0, 0), star) for n in places),
-    ]
-    if len(places) == 1:
-        n = places[0]
-        found.append(((("", 0, depth - n, 0, 0), Change("set", min(mine[n], theirs[n]))),))
-    return found
+    )
 
 
 def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Iterator[Context]:
-    """Yield contexts that both URLs satisfy (of path deletions: that the longer one does), the widest first.
-
-    What is blind to keys not met yet (kept names, wildcards, families) never holds for a whole host.
-    """
-    bases = [tuple(sorted(base)) for base in _path_contexts(source.path, target.path, changes)]
-    theirs = dict(target.query)
-    names = [name for name, _ in source.query if name in theirs][:NAMES]
-    extras: list[Context] = [()]
-    extras += [((("?" + name, 1, 0, 0, 0), ANY),) for name in names]
-    extras += [((("?" + name, 1, 0, 0, 0), value),) for name, value in source.query if theirs.get(name) == value][
-        :NAMES
-    ]
-    extras += _seen_values(source, theirs)
-    blind = any(change.op in {"keep", "family"} or change.value == ANY for _, change in changes)
-    for base in bases:
+    """Yield contexts that both URLs satisfy (of path deletions: that the longer one does), the widest first."""
+    blind = _is_blind(changes)
+    extras = _query_contexts(source, target)
+    for base in _path_contexts(source.path, target.path, changes):
         for extra in extras:
             if base or extra or not blind:
                 yield base + extra
 
 
+def _is_blind(changes: Transformation) -> bool:
+    """Whether a transformation is blind to keys not met yet: such a one never holds for a whole host."""
+    return any(change.op in {"keep", "family"} or change.value == ANY for _, change in changes)
+
+
+def _query_contexts(source: UrlParts, target: UrlParts) -> list[Context]:
+    """Return conditions on query keys: none, a key that both have, a pair that both have, values of what goes."""
+    if not source.query:
+        return [()]
+    theirs = dict(target.query)
+    names = [name for name, _ in source.query if name in theirs][:NAMES]
+    same = [pair for pair in source.query if theirs.get(pair[0]) == pair[1]][:NAMES]
+    extras: list[Context] = [()]
+    extras += [((("?" + name, 1, 0, 0, 0), ANY),) for name in names]
+    extras += [((("?" + name, 1, 0, 0, 0), value),) for name, value in same]
+    return extras + _seen_values(source, theirs)
+
+
 def _seen_values(source: UrlParts, theirs: dict[str, str]) -> list[Context]:
     """Return the values with which the source's own keys are dropped: each alone, and all of them."""
     own: Context = tuple(
-        sorted((("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs)
+        sorted([(("?" + name, 1, 0, 0, 0), value) for name, value in source.query if name not in theirs])
     )
     alone: list[Context] = [(condition,) for condition in own[:NAMES]]
     return [*alone, own] if len(own) > 1 else alone
 
 
-def _path_contexts(mine: Path, theirs: Path, changes: Transformation) -> Iterator[Context]:
+def _path_contexts(mine: Path, theirs: Path, changes: Transformation) -> list[Context]:
+    """Return conditions on the path: what is deleted, with nothing else, a prefix, the last component, all of it."""
     if len(mine) < len(theirs):
         mine, theirs = theirs, mine
-    deleted: Context = tuple(
-        (slot, mine[slot[1] - 3 if slot[1] else len(mine) - slot[2]])
-        for slot, change in changes
-        if not slot[0] and change.op == "delete"
+    deleted = tuple(
+        [
+            (slot, mine[slot[1] - 3 if slot[1] else len(mine) - slot[2]])
+            for slot, change in changes
+            if not slot[0] and change.op == "delete"
+        ]
     )
-    yield deleted
-    prefix, _ = common_ends(mine, theirs)
-    shared = mine[:prefix]
-    for size in range(1, min(PREFIX, len(shared)) + 1):
-        head: Context = tuple((("", n + 3, 0, 0, 0), shared[n]) for n in range(size))
-        yield tuple(dict([*deleted, *head]).items())
+    found = _shared_path(mine, theirs)
+    return [tuple(sorted(dict([*deleted, *base]).items())) for base in found] if deleted else found
+
+
+def _shared_path(mine: Path, theirs: Path) -> list[Context]:
+    found: list[Context] = [()]
+    head: Context = ()
+    for slot, value, other in zip(HEADS, mine, theirs, strict=False):
+        if value != other:
+            break
+        head = (*head, (slot, value))
+        found.append(head)
     if mine and theirs and mine[-1] == theirs[-1]:
-        yield tuple(dict([*deleted, (("", 0, 1, 0, 0), mine[-1])]).items())
+        found.append(((LAST, mine[-1]),))
     if mine == theirs:
-        depth = len(mine)
-        yield tuple((("", n + 3, depth - n, 0, 0), mine[n]) for n in range(depth))
+        found.append(tuple(zip(path_slots(len(mine) + 2)[2:], mine, strict=True)))
+    return found
 
 
 def _budget(limits: tuple[int, int, int], urls: int) -> int:
@@ -181,32 +213,95 @@ def _budget(limits: tuple[int, int, int], urls: int) -> int:
     return min(most, least + max(0, urls - SMALL_HOST) // each)
 
 
+class _Pair:
+    """A pair that proposes, with the conditions on path and query (by number) that a context may combine."""
+
+    __slots__ = ("extras", "paths", "source", "target", "weight")
+
+    def __init__(self, source: UrlParts, target: UrlParts, weight: float) -> None:
+        self.source, self.target, self.weight = source, target, weight
+        self.extras: list[int] = []
+        self.paths: list[int] = []
+
+
+class _Pairs:
+    """The pairs of each transformation; contexts are counted by the numbers of their two halves: tuples hash slowly."""
+
+    def __init__(self, clusters: Iterable[Sequence[UrlParts]], random: Random) -> None:
+        self.of: dict[Transformation, list[_Pair]] = {}
+        self._numbers: dict[Context, int] = {(): 0}
+        self._halves: list[Context] = [()]
+        for cluster in clusters:
+            chosen = pairs_of(cluster, random)
+            weight = len(cluster) / len(chosen)
+            for source, target in chosen:
+                pair = _Pair(source, target, weight)
+                for changes in transformations(source, target):
+                    known = self.of.get(changes)
+                    if known is None:
+                        self.of[changes] = [pair]
+                    else:
+                        known.append(pair)
+
+    def heaviest(self, most: int) -> list[Transformation]:
+        """Return the transformations that most URLs propose."""
+        weights = {changes: _total(pairs) for changes, pairs in self.of.items()}
+        return sorted(weights, key=lambda changes: -weights[changes])[:most]
+
+    def contexts(self, changes: Transformation, step: int, most: int) -> list[tuple[Context, float]]:
+        """Return the heaviest contexts of a transformation's pairs, of which every ``step``-th is asked."""
+        weights: dict[tuple[int, int], float] = defaultdict(float)
+        deletes = any(not slot[0] and change.op == "delete" for slot, change in changes)
+        for pair in self.of[changes][::step]:
+            paths, weight = self._paths(pair, changes if deletes else ()), pair.weight * step
+            for half in paths:
+                for extra in pair.extras:
+                    weights[half, extra] += weight
+        if _is_blind(changes):
+            weights.pop((0, 0), None)
+        least = sorted(weights.values(), reverse=True)[:most][-1] if weights else 0.0
+        halves = self._halves
+        found = [(halves[path] + halves[extra], w) for (path, extra), w in weights.items() if w >= least]
+        found.sort(key=lambda item: (-item[1], len(item[0]), item[0]))
+        return found[:most]
+
+    def _paths(self, pair: _Pair, deletes: Transformation) -> list[int]:
+        source, target = pair.source, pair.target
+        if not pair.extras:
+            pair.extras = self._numbered(_query_contexts(source, target))
+        if deletes:
+            return self._numbered(_path_contexts(source.path, target.path, deletes))
+        if not pair.paths:
+            pair.paths = self._numbered(_path_contexts(source.path, target.path, ()))
+        return pair.paths
+
+    def _numbered(self, halves: Iterable[Context]) -> list[int]:
+        return [self._number(half) for half in halves]
+
+    def _number(self, half: Context) -> int:
+        number = self._numbers.setdefault(half, len(self._halves))
+        if number == len(self._halves):
+            self._halves.append(half)
+        return number
+
+
+def _total(pairs: Iterable[_Pair]) -> float:
+    total = 0.0
+    for pair in pairs:
+        total += pair.weight
+    return total
+
+
 def propose(clusters: Sequence[Sequence[UrlParts]], random: Random) -> list[list[Proposal]]:
     """Return the proposals of some clusters: for each of the heaviest transformations its contexts, heaviest first."""
     urls = sum(map(len, clusters))
-    weights: dict[Transformation, float] = defaultdict(float)
-    pairs: dict[Transformation, list[tuple[UrlParts, UrlParts, float]]] = defaultdict(list)
-    for cluster in clusters:
-        chosen = pairs_of(cluster, random)
-        weight = len(cluster) / len(chosen)
-        for source, target in chosen:
-            for changes in transformations(source, target):
-                weights[changes] += weight
-                pairs[changes].append((source, target, weight))
-    heaviest = sorted(weights, key=lambda changes: -weights[changes])[: _budget(TRANSFORMATIONS, urls)]
-    return [_with_contexts(changes, pairs[changes], urls) for changes in heaviest]
-
-
-def _with_contexts(
-    changes: Transformation, pairs: Sequence[tuple[UrlParts, UrlParts, float]], urls: int
-) -> list[Proposal]:
-    weights: dict[Context, float] = defaultdict(float)
-    step = -(-len(pairs) // _budget(SAMPLED, urls))
-    for source, target, weight in pairs[::step]:
-        for context in contexts(source, target, changes):
-            weights[context] += weight * step
-    ranked = sorted(weights.items(), key=lambda item: (-item[1], len(item[0]), item[0]))
-    return [Proposal(context, changes, weight) for context, weight in ranked[: _budget(CONTEXTS, urls)]]
+    pairs = _Pairs(clusters, random)
+    most, asked = _budget(CONTEXTS, urls), _budget(SAMPLED, urls)
+    found = []
+    for changes in pairs.heaviest(_budget(TRANSFORMATIONS, urls)):
+        ranked = pairs.contexts(changes, -(-len(pairs.of[changes]) // asked), most)
+        found.append([Proposal(context, changes, weight) for context, weight in ranked])
+    return found
 
 
 def unexplained(clusters: Iterable[Sequence[UrlParts]]) -> list[Sequence[UrlParts]]:

@@ -33,11 +33,21 @@ def target_rank(parts: UrlParts, importance: Importance | None = None) -> tuple[
     return bool(parts.query), len(parts.query), len(text), len(parts.path), worth, text
 
 
+def most_normal(cluster: Sequence[UrlParts]) -> int:
+    """Return the place of the URL that ranks first; only those with fewest query keys are written out to be ranked."""
+    fewest = min([len(parts.query) for parts in cluster])
+    ranked = [n for n, parts in enumerate(cluster) if len(parts.query) == fewest]
+    return ranked[0] if len(ranked) == 1 else min(ranked, key=lambda n: target_rank(cluster[n]))
+
+
 def select_targets(
     cluster: Iterable[UrlParts], k: int = TARGETS, importance: Importance | None = None
 ) -> list[UrlParts]:
     """RankURLsForTargetSelection and getTargetURLs: the top k."""
-    return sorted(cluster, key=lambda parts: target_rank(parts, importance))[:k]
+    ranked = list(cluster)
+    if k == 1 and ranked and not importance:
+        return [ranked[most_normal(ranked)]]
+    return sorted(ranked, key=lambda parts: target_rank(parts, importance))[:k]
 
 
 def select_sources(

@@ -44,6 +44,8 @@ class UrlParts:
 
     def text(self, *, sort: bool = False) -> str:
         """Serialise; query keys in the order in which they stand, or sorted (two orders are one URL: A0b)."""
+        if not self.query:
+            return f"{self.scheme}://{self.host}/{'/'.join(self.path)}"
         pairs = [
             name if value is BARE else f"{name}={value}" for name, value in (sorted(self.query) if sort else self.query)
         ]

@@ -28,7 +28,7 @@ def test_a_silent_daemon_is_not_waited_for() -> None:
         verdicts = Verdicts(timeout=5.0)
         verdicts.ask(PAGE)
         started = time.monotonic()
-        assert await verdicts.wait(PAGE) is None
+        assert verdicts.wait(PAGE) is None
         return time.monotonic() - started
 
     assert asyncio.run(scene()) < 0.1
@@ -42,7 +42,9 @@ def test_a_prompt_daemon_is_waited_for_and_answers() -> None:
         assert verdicts.prompt
         verdicts.ask(PAGE)
         asyncio.get_running_loop().call_later(0.05, verdicts.arrived, VERDICT)
-        return await verdicts.wait(PAGE)
+        answer = verdicts.wait(PAGE)
+        assert answer is not None
+        return await answer
 
     assert asyncio.run(scene()) == VERDICT
 
@@ -53,7 +55,9 @@ def test_a_daemon_that_falls_silent_is_given_up_and_taken_back() -> None:
         verdicts.prompt = True
         for _ in range(MISSES):
             verdicts.ask(PAGE)
-            assert await verdicts.wait(PAGE) is None
+            answer = verdicts.wait(PAGE)
+            assert answer is not None
+            assert await answer is None
         assert not verdicts.prompt
         await asyncio.sleep(0.05)
         verdicts.arrived(VERDICT)  # late: it does not make the daemon prompt

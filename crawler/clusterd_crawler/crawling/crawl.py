@@ -24,6 +24,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler.crawling.download_places import DownloadPlaces
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop, Worker
 from clusterd_crawler.crawling.identity import identify
@@ -94,7 +95,8 @@ class Crawl:
         self.id = self._wanted.crawl
         self._decisions = Decisions(KnownPages.from_settings(settings), settings.known_limit)
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
-        self._verdicts = Verdicts(settings.verdict_timeout)
+        self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
+        self._places = DownloadPlaces(crawler)
         self._changes = RuleChanges(self._loop, self._decisions, self._kept, self._fetch_again, self._announce, now)
         self._reporter = Reporter(settings, self.id)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
@@ -323,7 +325,11 @@ class Crawl:
         if seen.good and self._rewriting is not None and (linked := request.meta.get(META)):
             self._rewriting.came(request, (self._decisions.key(linked)[1] or ("rewritten",))[-1])
         self._under_way.end(request)
-        verdict = await self._verdicts.wait(page)
+        answer = self._verdicts.wait(page)
+        if answer is None:
+            return
+        with self._places.lent():
+            verdict = await answer
         if verdict is not None and is_near(verdict):
             response.flags.append("near_duplicate")
 

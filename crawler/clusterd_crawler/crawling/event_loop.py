@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 #: What is awaited: asyncio's own future where there is asyncio (15 µs less than a Deferred that is made one).
-_Promise = asyncio.Future[Any] | Deferred[Any]
+Promise = asyncio.Future[Any] | Deferred[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class EventLoop:
 
         reactor.callFromThread(function, *args)
 
-    def promise(self) -> _Promise:
+    def promise(self) -> Promise:
         """Return what can be awaited in this loop, and kept in it."""
         return Deferred() if self._loop is None else self._loop.create_future()
 
@@ -70,15 +70,15 @@ class Worker:
 
     def __init__(self, loop: EventLoop, name: str) -> None:
         self._loop = loop
-        self._work: SimpleQueue[tuple[_Promise, Callable[[], Any]] | None] = SimpleQueue()
-        self._done: deque[tuple[_Promise, Any]] = deque()
+        self._work: SimpleQueue[tuple[Promise, Callable[[], Any]] | None] = SimpleQueue()
+        self._done: deque[tuple[Promise, Any]] = deque()
         Thread(target=self._run, name=name, daemon=True).start()
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Return what a function returns, or raise what it raises, having called it in the thread."""
         promise = self._loop.promise()
         self._work.put((promise, partial(function, *args)))
-        found: T = await (promise if isinstance(promise, asyncio.Future) else maybe_deferred_to_future(promise))
+        found: T = await awaited(promise)
         return found
 
     def close(self) -> None:
@@ -101,18 +101,25 @@ class Worker:
         """Hand over what is done, in the loop's thread."""
         while self._done:
             promise, outcome = self._done.popleft()
-            _keep(promise, outcome)
+            keep(promise, outcome)
 
 
-def _keep(promise: _Promise, outcome: Any) -> None:
-    """Let whoever awaits a promise have what came of it."""
+def awaited(promise: Promise) -> Awaitable[Any]:
+    """Return what can be awaited of a promise."""
+    return promise if isinstance(promise, asyncio.Future) else maybe_deferred_to_future(promise)
+
+
+def keep(promise: Promise, outcome: Any) -> None:
+    """Let whoever awaits a promise have what came of it, unless it has been kept or nobody waits any more."""
     raised = outcome.error if isinstance(outcome, _Raised) else None
     if isinstance(promise, Deferred):
+        if promise.called:
+            return
         if raised is None:
             promise.callback(outcome)
         else:
             promise.errback(raised)
-    elif promise.cancelled():
+    elif promise.done():
         return
     elif raised is None:
         promise.set_result(outcome)

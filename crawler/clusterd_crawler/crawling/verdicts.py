@@ -3,20 +3,22 @@
 A page is waited for only while the daemon is *prompt*: its last verdict took less than the timeout, and fewer than
 `MISSES` pages in a row have waited in vain since. Verdicts are asked for all the same, so that a daemon that comes back
 is noticed by its first answer.
+
+All waits are equally long, so one timer serves them: it is set for the one that ends first.
 """
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
+from clusterd_crawler.crawling.event_loop import Promise, awaited, keep
 from clusterd_crawler.message import Verdict
 
 #: Vain waits in a row after which nobody waits until a verdict arrives in time again.
@@ -33,16 +35,25 @@ class Asked:
     """A page whose verdict is outstanding."""
 
     since: float
-    waiter: Deferred[Verdict | None] | None = None
+    waiter: Promise | None = None
 
 
 class Verdicts:
-    """The pages of a crawl that were asked about. For the loop's thread."""
+    """The pages of a crawl that were asked about. For the loop's thread; ``promise`` makes what is awaited in it."""
 
-    def __init__(self, timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+        promise: Callable[[], Promise] = Deferred,
+    ) -> None:
         self._timeout = timeout
         self._clock = clock
+        self._promise = promise
         self._asked: OrderedDict[Page, Asked] = OrderedDict()
+        #: Pages that wait, each with the time until which it does; answered ones stay until then.
+        self._waiting: deque[tuple[float, Asked]] = deque()
+        self._timer: Any = None
         self._misses = 0
         #: Whether pages wait now. A daemon that never spoke is not waited for.
         self.prompt = False
@@ -61,25 +72,33 @@ class Verdicts:
         """Return how many pages asked about at or after a time are unanswered."""
         return sum(asked.since >= since for asked in self._asked.values())
 
-    async def wait(self, page: Page) -> Verdict | None:
-        """Return the page's verdict, or None when it does not come in time or nobody waits now."""
+    def wait(self, page: Page) -> Awaitable[Verdict | None] | None:
+        """Return what brings the page's verdict, or None when it does not come in time; None where nobody waits now."""
         asked = self._asked.get(page)
         if asked is None or not self.prompt or not self._timeout:
             return None
-        asked.waiter = Deferred()
-        timer = call_later(self._timeout, self._missed, asked)
-        try:
-            return await maybe_deferred_to_future(asked.waiter)
-        finally:
-            timer.cancel()
+        asked.waiter = self._promise()
+        self._waiting.append((self._clock() + self._timeout, asked))
+        if self._timer is None:
+            self._timer = call_later(self._timeout, self._end_waits)
+        return awaited(asked.waiter)
+
+    def _end_waits(self) -> None:
+        """End the waits whose time is over, and set the timer for the next."""
+        self._timer = None
+        now = self._clock()
+        while self._waiting and (self._waiting[0][1].waiter is None or self._waiting[0][0] <= now):
+            self._missed(self._waiting.popleft()[1])
+        if self._waiting:
+            self._timer = call_later(self._waiting[0][0] - now, self._end_waits)
 
     def _missed(self, asked: Asked) -> None:
         waiter, asked.waiter = asked.waiter, None
-        if waiter is not None and not waiter.called:
+        if waiter is not None:
             self._misses += 1
             if self._misses >= MISSES:
                 self.prompt = False
-            waiter.callback(None)
+            keep(waiter, None)
 
     def arrived(self, verdict: Verdict) -> None:
         """Take a verdict from the daemon."""
@@ -89,5 +108,6 @@ class Verdicts:
         if self._clock() - asked.since <= self._timeout:
             self._misses = 0
             self.prompt = True
-        if asked.waiter is not None and not asked.waiter.called:
-            asked.waiter.callback(verdict)
+        waiter, asked.waiter = asked.waiter, None
+        if waiter is not None:
+            keep(waiter, verdict)

@@ -1,0 +1,45 @@
+"""Places among the downloads of a crawl (``CONCURRENT_REQUESTS``), lent while a page waits for its verdict.
+
+Scrapy counts a page among the downloads until all downloader middlewares have seen it. One that waits for its verdict
+is downloaded: were its place not free for another, a crawl of 16 requests at once whose verdicts take a tenth of a
+second would fetch no more than 160 pages a second, however fast its processor. So the number of places grows by those
+that wait, at most to twice what it was (their responses lie in memory); of more, each keeps its own. How many requests
+one server sees at a time is counted elsewhere in Scrapy, without those that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class DownloadPlaces:
+    """For the loop's thread."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._most = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._lent = 0
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let another request have the place of one for a while."""
+        engine = self._crawler.engine
+        downloader = None if engine is None else engine.downloader
+        if engine is None or downloader is None or self._lent >= self._most or downloader.total_concurrency <= 0:
+            yield
+            return
+        self._lent += 1
+        downloader.total_concurrency += 1
+        slot = getattr(engine, "_slot", None)
+        if slot is not None:
+            slot.nextcall.schedule()  # Scrapy looks for the next request when one is done; this one is not
+        try:
+            yield
+        finally:
+            self._lent -= 1
+            downloader.total_concurrency -= 1

@@ -31,11 +31,12 @@ _UNABLE: Final = (
     redis.exceptions.ClusterError,
     redis.exceptions.RedisClusterException,  # no node of a cluster answers, or one misses slots
     redis.exceptions.TryAgainError,
+    redis.exceptions.NoPermissionError,  # a matter of the server's users, not of the page that met it
 )
 #: What the client puts before the error of a command in a pipeline.
 _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 _UNABLE_ANSWERS: Final = (
-    *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH"),
+    *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH", "NOPERM"),
     *("MOVED ", "ASK ", "TRYAGAIN"),  # while a slot of a cluster moves to another node
 )
 

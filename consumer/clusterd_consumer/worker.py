@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -262,12 +262,22 @@ class Worker(Generic[Result]):
         if not batch.sketches and position == self._stored:
             return []
         try:
-            return self._insist(lambda: self._tell(batch.sketches, position))
+            return self._insist(lambda: self._attempt(batch, position))
         except (SetBack, Stopped):
             raise
         except Exception as error:
             log.warning("a batch of %d failed (%s: %s); one by one", len(batch.sketches), type(error).__name__, error)
             return self._apply_one_by_one(batch, position)
+
+    def _attempt(self, batch: Batch, position: dict[str, str]) -> list[Result]:
+        """Apply the batch; where the store does not answer, it may have been applied all the same."""
+        try:
+            return self._tell(batch.sketches, position)
+        except SetBack:
+            raise
+        except Exception:
+            batch.records = [replace(record, again=True) for record in batch.records]
+            raise
 
     def _apply_one_by_one(self, batch: Batch, position: dict[str, str]) -> list[Result]:
         outcomes: list[Result] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from clusterd_consumer import redis_lines
-from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.redis_connection import connect, translated
 from clusterd_consumer.redis_lines import Refused
 from clusterd_consumer.redis_scripts import Calls, Library, Script, command, function
 from clusterd_crawler.errors import Unreachable
@@ -55,6 +55,21 @@ def test_a_new_server_is_taught_again_and_a_lost_one_is_unreachable(
     with redis_server(tmp_path / "second", port=port):
         assert calls.run(count, "a{0}")[3] == 1
         calls.close()
+
+
+def test_a_user_who_may_not_is_told_to_be_let_and_no_page_is_to_blame(redis_url: str, prefix: str) -> None:
+    user = prefix.strip(":")
+    with connect(redis_url) as client:
+        client.execute_command("ACL", "SETUSER", user, "on", ">secret", "~*", "+@all", "-fcall", "-get")
+        host = redis_url.removeprefix("redis://")
+        with connect(f"redis://{user}:secret@{host}") as refused:
+            calls = Calls(refused)
+            with pytest.raises(Unreachable, match="no permissions to run the 'fcall'"):
+                calls.run(library(prefix), "a{0}")
+            with pytest.raises(Unreachable, match="'get'"), translated():
+                refused.get("a")
+            calls.close()
+        client.execute_command("ACL", "DELUSER", user)
 
 
 def test_what_a_server_refuses_is_told_and_the_line_goes_on(redis_url: str, prefix: str) -> None:

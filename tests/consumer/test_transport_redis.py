@@ -136,6 +136,18 @@ def test_a_store_that_was_emptied_is_joined_anew(client: redis.Redis, prefix: st
     work_off(worker, 4)
 
 
+def test_a_store_that_was_emptied_before_pending_pages_are_claimed(
+    client: redis.Redis, prefix: str, stream: str
+) -> None:
+    transport = RedisStreamTransport(client, prefix=prefix, group="g", claim_after=0.0)
+    assert not transport.poll(10, 0.01)
+    client.delete(stream)
+    assert not transport.poll(10, 0.01)
+    publish(transport, 3)
+    assert len(transport.poll(10, 0.1)) == 3
+    transport.close()
+
+
 def test_entries_that_others_wrote_in_another_form_are_no_stumbling_block(
     client: redis.Redis, prefix: str, stream: str
 ) -> None:

@@ -204,6 +204,16 @@ def test_a_store_that_is_away_is_asked_until_it_is_back(bench: Bench) -> None:
     assert bench.dead_letters() == []
 
 
+def test_pages_that_a_lost_store_may_have_applied_are_handed_on_as_such(bench: Bench) -> None:
+    worker = bench.worker()
+    bench.publish(encode(page(1)))
+    worker.step()
+    bench.ledger.fail_next = 1
+    bench.publish(encode(page(2)))
+    work_until(worker, lambda: len(bench.handed) == 2)
+    assert bench.handed == [(page(1).url, False), (page(2).url, True)]
+
+
 def test_stopping_ends_the_wait_for_a_store_and_loses_nothing(bench: Bench) -> None:
     bench.publish(*(encode(page(n)) for n in range(5)))
     bench.ledger.fail_next = 1_000_000

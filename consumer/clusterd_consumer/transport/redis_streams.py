@@ -78,7 +78,14 @@ class RedisStreamTransport:
         """Return what dead consumers left, else what is new."""
         with translated():
             self._join()
-            return self._claim(max_records) or self._read(max_records, timeout)
+            try:
+                return self._claim(max_records) or self._read(max_records, timeout)
+            except redis.ResponseError as error:
+                if "NOGROUP" not in str(error):
+                    raise
+                self._joined = False  # the store was emptied under us
+                self._join()
+                return []
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Keep the message for the next pipeline."""
@@ -195,16 +202,7 @@ class RedisStreamTransport:
 
     def _read(self, max_records: int, timeout: float) -> list[Record]:
         block = max(1, int(timeout * 1000))
-        try:
-            answer = self._client.xreadgroup(
-                self._group, self._name, {self._stream: ">"}, count=max_records, block=block
-            )
-        except redis.ResponseError as error:
-            if "NOGROUP" not in str(error):
-                raise
-            self._joined = False  # the store was emptied under us
-            self._join()
-            return []
+        answer = self._client.xreadgroup(self._group, self._name, {self._stream: ">"}, count=max_records, block=block)
         if not answer:
             return []
         streams = answer.items() if isinstance(answer, dict) else answer

@@ -628,15 +628,16 @@ static PyObject *pick(PyObject *self, PyObject *args) {
     const char *block;
     Py_ssize_t size;
     int wanted;
+    Py_ssize_t found = 0, found_length = 0;
     (void)self;
     if (!PyArg_ParseTuple(args, "z#i", &block, &size, &wanted)) return NULL;
     for (Py_ssize_t at = 0; block && at + 5 <= size;) {
         Py_ssize_t length = (Py_ssize_t)read_u4((const uint8_t *)block + at + 1);
         if (length > size - at - 5) break;
-        if ((uint8_t)block[at] == wanted) return PyBytes_FromStringAndSize(block + at + 5, length);
+        if ((uint8_t)block[at] == wanted) found = at + 5, found_length = length;
         at += 5 + length;
     }
-    return PyBytes_FromStringAndSize("", 0);
+    return PyBytes_FromStringAndSize(found ? block + found : "", found_length);
 }
 
 static PyMethodDef methods[] = {

@@ -113,6 +113,29 @@ def test_a_candidate_that_departs_while_two_pages_are_on_their_way_to_it(
         opened.close()
 
 
+def test_a_home_shard_that_alone_loses_its_last_second(redis_url: str, prefix: str) -> None:
+    """Its numbers are given anew, to other pages, while the sketches' shards remember who had them before."""
+    with connect(redis_url) as client:
+        client.hset(f"{prefix}{{0}}:m", "shards", 16)  # on one server, as on a cluster of many nodes
+        index = RedisIndex(redis_url, prefix)
+        index.apply([page(A, 1, BRIDGE)])
+
+        def home() -> list[bytes]:
+            spread = tuple(f"{prefix}{{0}}:{kind}".encode() for kind in "kpf")
+            return [key for key in client.scan_iter(f"{prefix}{{0}}*") if not key.startswith(spread)]
+
+        kept = {key: client.dump(key) for key in home()}
+        lost = [page(f"http://h.example/{n}", 1, range(1000 * n, 1000 * n + 100)) for n in range(24)]
+        index.apply(lost)
+        client.delete(*home())
+        for key, value in kept.items():
+            client.restore(key, 0, value)
+        like = [page(f"http://h.example/{n}.html", 1, range(1000 * n, 1000 * n + 103)) for n in range(24)]
+        index.apply([*reversed(lost), *like])
+        assert partition(index) == expected([page(A, 1, BRIDGE), *lost, *like])
+        index.close()
+
+
 class Lost(Exception):
     """The worker dies here, and its message with it."""
 

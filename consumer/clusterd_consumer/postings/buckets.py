@@ -131,17 +131,21 @@ def split(value: bytes | None, bucket: int, buckets: int) -> tuple[bytes, bytes,
 
 
 def pick(block: bytes | None, place: int) -> bytes:
-    """Return the sketch at a place of a block (`lua/blocks.lua`), empty where there is none."""
+    """Return the sketch at a place of a block (`lua/blocks.lua`), empty where there is none.
+
+    Of several the last: where a cluster's node with the home shard came back without its last second, numbers are given
+    anew, and the sketches' node still has what had them before.
+    """
     if CORE is not None:
         picked: bytes = CORE.pick(block, place)
         return picked
-    at = 0
+    at, found = 0, b""
     while block and at < len(block):
         which, length = SKETCH.unpack_from(block, at)
         at += SKETCH.size + length
         if which == place:
-            return block[at - length : at]
-    return b""
+            found = block[at - length : at]
+    return found
 
 
 def _steps(documents: Sequence[Posted], buckets: int, shard: int, shards: int) -> Iterator[Step]:

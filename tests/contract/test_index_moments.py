@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from clusterd.clusters import redis_questions
 from clusterd.clusters.redis_home import Home
 from clusterd.clusters.redis_index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
@@ -134,6 +135,32 @@ def test_a_home_shard_that_alone_loses_its_last_second(redis_url: str, prefix: s
         index.apply([*reversed(lost), *like])
         assert partition(index) == expected([page(A, 1, BRIDGE), *lost, *like])
         index.close()
+
+
+@pytest.mark.parametrize("leaves", range(10))
+def test_a_cluster_that_changes_while_its_members_are_asked_for(
+    redis_url: str, prefix: str, leaves: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chain is walked three members at a time; a link leaves meanwhile, or the very URL that was asked for."""
+    monkeypatch.setattr(redis_questions, "CHUNK", 3)
+    urls = [f"http://h.example/{n:02}" for n in range(10)]
+    crawl = [page(url, 1, range(25 * n, 25 * n + 100)) for n, url in enumerate(urls)]
+    other = RedisIndex(redis_url, prefix)
+    other.apply(crawl)
+    change = page(urls[leaves], 2, ELSEWHERE)
+
+    def act() -> None:
+        other.apply([change])
+        settled(other)
+
+    index = interrupted(redis_url, prefix, "members", 2, act)
+    clusters = expected([*crawl, change])["related"]
+    for asked in (0, 9):
+        found = index.cluster_of(urls[asked], "related")
+        assert found is not None
+        assert set(found.members) == next(one for one in clusters if urls[asked] in one)
+    for opened in (index, other):
+        opened.close()
 
 
 class Lost(Exception):

@@ -67,14 +67,20 @@ class Questions:
         return found
 
     def cluster_of(self, policies: Sequence[Policy], url: str, policy: str) -> Cluster | None:
-        """Return the cluster of a URL; walks its members in bounded calls."""
-        slot = slot_of(policies, policy)
+        """Return the cluster of a URL; walks its members in bounded calls.
+
+        Where it parts meanwhile, or the URL leaves it, the walk begins again, with steps twice as long.
+        """
+        slot, limit = slot_of(policies, policy), CHUNK
         place: tuple[int, int, int] = (0, 0, 0)
         pages: dict[int, None] = {}
         while True:
-            reply = self._home.run(MEMBERS, slot, mmh3.hash_bytes(url)[:8], *place, CHUNK)
+            reply = self._home.run(MEMBERS, slot, mmh3.hash_bytes(url)[:8], *place, limit)
             if not reply:
                 return None
+            if len(reply) == 1:
+                place, pages, limit = (0, 0, 0), {}, 2 * limit
+                continue
             name, content, text, page, packed = reply
             pages.update(dict.fromkeys(np.frombuffer(packed, "<u4").tolist()))
             if not content:

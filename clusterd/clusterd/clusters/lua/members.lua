@@ -2,7 +2,8 @@
 --
 -- KEYS[1] BASE   the home shard (records.lua, forest.lua)
 -- ARGV    slot: of a graded policy, or -1 for identical text; hash of the URL; where to go on (0, 0, 0 to begin); how many
--- returns name, content, text, page: where to go on (page 0: that was all); URL ids, packed. Empty for an unknown URL.
+-- returns name, content, text, page: where to go on (content 0: that was all); URL ids, packed. Empty for an unknown URL;
+--         the name alone where what one was to go on from has left the cluster, or the URL has: then begin again
 --
 -- Walks the ring of the cluster's contents, of each the chain of texts, of each the chain of URLs.
 define('members', function(ARGV)
@@ -33,7 +34,21 @@ define('members', function(ARGV)
     return u
   end
 
-  if content == 0 then content, text = home, p < 0 and own or home end
+  -- Whether that is where the URL's cluster is still.
+  local function stands()
+    if page ~= 0 and get(PAGES, page)[NODE] ~= text then return false end
+    if p < 0 then return text == own end
+    if get(NODES, text)[REP] ~= content then return false end
+    local id = root(p, content)
+    return content == home or id ~= 0 and id == root(p, home)
+  end
+
+  if content == 0 then
+    content, text = home, p < 0 and own or home
+  elseif not stands() then
+    finish()
+    return {name}
+  end
   local finished = false
   while #out < limit and steps < 2 * limit and not finished do
     steps = steps + 1

@@ -221,6 +221,21 @@ def test_a_page_that_failed_here_is_not_known_by_an_older_fetch_of_others(known:
     assert decisions.decide("http://h.com/a?sid=2&x=1", 12) is not None
 
 
+def test_before_there_are_rules_traps_are_noticed_and_pages_kept_for_the_rules() -> None:
+    decisions = Decisions(KnownPages(explore=0), 1000)
+    for number in range(RUN + 1):
+        decisions.fetched(f"http://h.com/calendar/{number}?x=1", number, content=7)
+    assert [trap.family for trap in decisions.traps()] == ["h.com/calendar/N?x"]
+    assert decisions.decide("http://h.com/calendar/3?sid=1&x=1", 999) is None
+    decisions.load(rule_set(DROP_SID))
+    found = decisions.decide("http://h.com/calendar/3?sid=1&x=1", 999)
+    assert found is not None
+    assert found.known_url == "http://h.com/calendar/3?x=1"
+    assert decisions.traps() == []
+    decisions.fetched("http://h.com/a/a/a/a", 1000, content=8)
+    assert [trap.family for trap in decisions.traps()] == ["h.com/a/a/a/a"]
+
+
 def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     known = KnownPages(explore=0, limit=10)
     known.load(rule_set(DROP_SID))

@@ -1,8 +1,9 @@
 """A decider that is loaded in one thread while the crawl asks it in another, and never makes the crawl wait.
 
 Loading a rule set computes the keys of all known pages of its host, which takes a second for some hundred thousand.
-Meanwhile nothing is skipped, and fetched pages are noted as soon as it is done. Until there are rules, pages are only
-written down where nobody looks for traps: most crawls begin without rules, and those that never have any pay nothing.
+Meanwhile nothing is skipped, and fetched pages are noted as soon as it is done. Until there is something to decide by,
+pages are only written down, and looked at for traps that are to be reported: most crawls begin without rules, and those
+that never have any pay next to nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.traps import Trap
-from clusterd_crawler.urls import canonical
+from clusterd_crawler.urls import canonical, host_of, registrable
 
 #: Pages of others that are noted before the crawl gets its turn (about 15 µs each).
 AT_ONCE: Final = 50
@@ -36,6 +37,8 @@ class _Noted(NamedTuple):
     names: tuple[Name, ...] = ()
     good: bool = True
     content: int = 0
+    #: Whether the guard against traps has been told of it.
+    watched: bool = False
 
 
 class Decisions:
@@ -48,7 +51,10 @@ class Decisions:
         self._failed: OrderedDict[str, int] = OrderedDict()
         self._has_rules = False
         mode = known.traps.mode
-        self._notes, self._decides = mode != "off", mode in {"sample", "cut"}
+        self._decides = mode in {"sample", "cut"}
+        self._watches = mode != "off"
+        #: Domain → contents of its pages, as long as nothing is decided.
+        self._contents: dict[str, set[int]] = {}
 
     @property
     def decides(self) -> bool:
@@ -61,8 +67,10 @@ class Decisions:
             self._note()
             self._known.load(rules)
             self._has_rules = self._has_rules or bool(rules.rules)
-            self._notes, self._decides = self._notes or self._has_rules, self._decides or self._has_rules
+            self._decides = self._decides or self._has_rules
             self._note()
+            if self._decides:
+                self._contents.clear()
 
     def learn_of(self, pages: Sequence[tuple[Fetch, bool]]) -> None:
         """Take pages that others fetched, each with whether another crawl did. Blocks."""
@@ -82,12 +90,26 @@ class Decisions:
             with suppress(WrongInput):
                 url = canonical(url)
             self._note_failure(url, at)
-        self._noted.append(_Noted(url, at, tuple(names), good, content))
-        if self._notes and self._lock.acquire(blocking=False):
+        page = _Noted(url, at, tuple(names), good, content)
+        if (self._decides or self._watches) and self._lock.acquire(blocking=False):
             try:
-                self._note()
+                self._noted.append(page if self._decides else self._watched(page))
+                if self._decides:
+                    self._note()
             finally:
                 self._lock.release()
+        else:
+            self._noted.append(page)
+
+    def _watched(self, page: _Noted) -> _Noted:
+        """Tell the guard against traps of a page whose key nobody needs yet."""
+        with suppress(WrongInput):
+            if page.good and page.content:
+                url = canonical(page.url)
+                contents = self._contents.setdefault(registrable(host_of(url)), set())
+                self._known.traps.fetched(url, new=page.content not in contents)
+                contents.add(page.content)
+        return page._replace(watched=True)
 
     def _note_failure(self, url: str, at: int) -> None:
         self._failed[url] = max(at, self._failed.pop(url, at))
@@ -115,7 +137,7 @@ class Decisions:
 
     def traps(self) -> list[Trap]:
         """Return the traps noticed since the last call."""
-        if not self._notes or not self._lock.acquire(blocking=False):
+        if not self._watches or not self._lock.acquire(blocking=False):
             return []
         try:
             return self._known.traps.noticed()
@@ -123,6 +145,9 @@ class Decisions:
             self._lock.release()
 
     def _note(self) -> None:
+        guard, mode = self._known.traps, self._known.traps.mode
         while self._noted:
             page = self._noted.popleft()
+            guard.mode = "off" if page.watched else mode
             self._known.fetched(page.url, page.at, page.names, page.good, page.content)
+        guard.mode = mode

@@ -23,9 +23,13 @@ def sketch_page(
     status: int = 200,
     crawl: str = "",
     sweep: str = "",
+    explored: str = "",
+    instead_of: str = "",
+    wants_verdict: bool = False,
+    soft_error: bool = False,
     parse: bool = True,
 ) -> Sketch:
-    """Sketch a page from its bytes and the Content-Type header that came with them.
+    """Sketch a page from its bytes and the Content-Type header that came with them; what else is given is kept.
 
     Raises `text.NeedsParser` where ``parse`` is false and the page must be parsed to be read.
     """
@@ -35,7 +39,24 @@ def sketch_page(
     if is_markup:
         shown, declared = text.marked_text(shown, parse=parse)
         found = names.declared_names(url, declared) if declared else ()
-    return _sketch(url, shown, body, is_markup, profile, fetched_at, status, crawl, sweep, found)
+    streams = sketch_streams(shown, profile, marked=is_markup)
+    return Sketch(
+        url=url,
+        fetched_at=fetched_at,
+        profile=profile.code,
+        content=content_identity(body),
+        main=streams.main,
+        whole=streams.whole,
+        bag=streams.bag,
+        status=status,
+        crawl=crawl,
+        sweep=sweep,
+        names=found,
+        explored=explored,
+        instead_of=instead_of,
+        wants_verdict=wants_verdict,
+        soft_error=soft_error,
+    )
 
 
 def sketch_plain(
@@ -50,27 +71,7 @@ def sketch_plain(
 ) -> Sketch:
     """Sketch a document that is plain text already; its bytes are those of the text in UTF-8."""
     body = plain_text.encode("utf-8", "surrogatepass")
-    return _sketch(url, body, body, False, profile, fetched_at, status, crawl, sweep, ())
-
-
-def content_identity(body: bytes) -> int:
-    """Return the identity of a page's bytes."""
-    return int(mmh3.hash64(body, signed=False)[0])
-
-
-def _sketch(
-    url: str,
-    shown: bytes,
-    body: bytes,
-    marked: bool,
-    profile: Profile,
-    fetched_at: int,
-    status: int,
-    crawl: str,
-    sweep: str,
-    found: tuple[Name, ...],
-) -> Sketch:
-    streams = sketch_streams(shown, profile, marked=marked)
+    streams = sketch_streams(body, profile, marked=False)
     return Sketch(
         url=url,
         fetched_at=fetched_at,
@@ -82,5 +83,9 @@ def _sketch(
         status=status,
         crawl=crawl,
         sweep=sweep,
-        names=found,
     )
+
+
+def content_identity(body: bytes) -> int:
+    """Return the identity of a page's bytes."""
+    return int(mmh3.hash64(body, signed=False)[0])

@@ -8,7 +8,7 @@ those that need a parser, are sketched in a thread of their own, by native code 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from scrapy.http import Response
@@ -84,6 +84,7 @@ class Reporter:
         """Sketch a page and publish it; `ClusterdError` where it is no page that can be sketched."""
         body = response.body[: self._most]
         content_type = response.headers.get("Content-Type")
+        soft = is_soft_error(body)
         try:
             page = sketch_page(
                 url,
@@ -94,6 +95,10 @@ class Reporter:
                 status=response.status,
                 crawl=self._crawl,
                 sweep=self._sweep,
+                explored="" if explored is None else explored.rule,
+                instead_of="" if explored is None else explored.known_url,
+                wants_verdict=True,
+                soft_error=soft,
                 parse=parse,
             )
         except (ClusterdError, NeedsParser):
@@ -102,10 +107,7 @@ class Reporter:
             logger.exception("A page could not be sketched; the crawl goes on: %s", url)
             raise WrongInput(f"{url}: {type(error).__name__}: {error}") from error
         self.shortened += len(response.body) > self._most
-        if explored is not None:
-            page = replace(page, explored=explored.rule, instead_of=explored.known_url)
-        soft = is_soft_error(body)
-        self.publisher.offer(url.encode(), encode(replace(page, wants_verdict=True, soft_error=soft)))
+        self.publisher.offer(url.encode(), encode(page))
         return Seen(page.names, page.main.text, not soft)
 
     def report(self, message: SkipReport | Failure) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Bytes of the page in which its title is looked for.
+#: Bytes of the page in which its title is looked for, and of the longest title that is looked at.
 HEAD_BYTES: Final = 4096
+TITLE_BYTES: Final = 300
 
-_TITLE: Final = re.compile(rb"<title[^>]*>(.{0,300}?)</title", re.IGNORECASE | re.DOTALL)
 _SAYS_SO: Final = re.compile(
     r"\b(?:40[0134]|410|429|50[0234])\b.{0,40}\b(?:error|not found|forbidden|unavailable|too many|bad request)"
     r"|\berror\s+(?:40\d|410|429|50\d)\b|^\s*(?:404|410|50[0234])\s*$"
@@ -31,9 +31,13 @@ def is_soft_error(body: bytes) -> bool:
     >>> is_soft_error(b"<title>404 Not Found</title>"), is_soft_error(b"<title>HTTP in 404 pages</title>")
     (True, False)
     """
-    start = body[:HEAD_BYTES].lower().find(b"<title")
-    found = _TITLE.match(body, start, HEAD_BYTES) if start >= 0 else None
-    if found is None:
-        return False
-    title = found[1].decode("utf-8", "replace").lower()
+    title = _title(body[:HEAD_BYTES].lower()).decode("utf-8", "replace").lower()
     return any(word in title for word in _WORDS) and _SAYS_SO.search(title) is not None
+
+
+def _title(head: bytes) -> bytes:
+    """Return the first title, empty where it has no end or is long."""
+    start = head.find(b"<title")
+    begin = head.find(b">", start) + 1 if start >= 0 else 0
+    end = head.find(b"</title", begin, begin + TITLE_BYTES + len(b"</title")) if begin else -1
+    return head[begin:end] if end >= 0 else b""

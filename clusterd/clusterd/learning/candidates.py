@@ -7,7 +7,6 @@ URLs proposes no more than an article under two.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -29,6 +28,8 @@ OFTEN: Final = 20
 CONTENTS: Final = 4000
 #: Most pages of one content that are compared.
 COMPARED: Final = 400
+#: Pages that are read back at a time.
+READ: Final = 4096
 #: Most candidates judged at a time.
 CANDIDATES: Final = 80
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
@@ -52,21 +53,18 @@ def duplicates(snapshot: Snapshot) -> Iterator[Rows]:
 
 def differences(snapshot: Snapshot, clusters: Iterable[Rows]) -> Counter[Difference]:
     """Count, once a content, in what pages of one content differ."""
-    pages = _PageReader(snapshot)
     found: Counter[Difference] = Counter()
-    for rows in clusters:
-        chosen = rows[:COMPARED]
-        # The first row of each key.
-        firsts = dict(zip(snapshot.key[chosen][::-1].tolist(), chosen[::-1].tolist(), strict=True))
-        if len(firsts) < 2:
-            continue
-        taken = sorted((pages.read(row) for row in sorted(firsts.values())), key=_plainness)
-        seen: Counter[Difference] = Counter()
-        for at, page in enumerate(taken[1:], 1):
+    for taken in _pages_of(snapshot, clusters):
+        seen: dict[Difference, int] = {}
+        for at in range(1, len(taken)):
             for other in {0, at - 1}:
-                seen.update(_difference(taken[other], page))
-        found.update(seen.keys())
-        found.update({kind: PROPOSED for kind, pairs in seen.items() if pairs >= OFTEN})
+                for kind in _difference(taken[other], taken[at]):
+                    seen[kind] = seen.get(kind, 0) + 1
+        for kind in seen:
+            found[kind] += 1
+        for kind, pairs in seen.items():
+            if pairs >= OFTEN:
+                found[kind] += PROPOSED
     return found
 
 
@@ -74,23 +72,55 @@ def differences(snapshot: Snapshot, clusters: Iterable[Rows]) -> Counter[Differe
 Page = tuple[str, tuple[tuple[ColumnKey, tuple[int, int]], ...]]
 
 
-class _PageReader:
-    """Reads rows back as (path, query pairs), as they are after the accepted edits."""
+def _pages_of(snapshot: Snapshot, clusters: Iterable[Rows]) -> Iterator[list[Page]]:
+    """Yield the pages of each cluster that are compared, the plainest first; those of one key are one page."""
+    waiting: list[list[int]] = []
+    count = 0
+    for rows in clusters:
+        chosen = rows[:COMPARED]
+        # The first row of each key.
+        firsts = dict(zip(snapshot.key[chosen][::-1].tolist(), chosen[::-1].tolist(), strict=True))
+        if len(firsts) > 1:
+            waiting.append(sorted(firsts.values()))
+            count += len(firsts)
+        if count >= READ:
+            yield from _read_pages(snapshot, waiting)
+            waiting, count = [], 0
+    yield from _read_pages(snapshot, waiting)
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
 
-    def read(self, row: int) -> Page:
-        snapshot = self._snapshot
-        shape = snapshot.evidence.shapes.items[int(snapshot.shape[row])]
+def _read_pages(snapshot: Snapshot, clusters: list[list[int]]) -> Iterator[list[Page]]:
+    pages = _read(snapshot, np.array([row for rows in clusters for row in rows], np.int64))
+    for rows in clusters:
+        yield _plainest_first([pages[row] for row in rows])
+
+
+def _read(snapshot: Snapshot, rows: Rows) -> dict[int, Page]:
+    """Read rows back as they are after the accepted edits, those of one shape at once."""
+    found: dict[int, Page] = {}
+    shapes = snapshot.shape[rows]
+    order = np.argsort(shapes, kind="stable")
+    rows, shapes = rows[order], shapes[order]
+    for group in np.split(rows, np.flatnonzero(shapes[1:] != shapes[:-1]) + 1) if len(rows) else ():
+        shape = snapshot.evidence.shapes.items[int(snapshot.shape[group[0]])]
         assert isinstance(shape, tuple)
-        pairs = tuple((key, self._value(key, row)) for key in shape)
-        return str(snapshot.evidence.paths.items[int(snapshot.path[row])]), pairs
+        paths = [str(snapshot.evidence.paths.items[number]) for number in snapshot.path[group].tolist()]
+        cells: list[list[tuple[ColumnKey, tuple[int, int]]]] = []
+        for key in shape:
+            column = snapshot.columns[key]
+            at = np.searchsorted(column.rows, group)
+            values = zip(column.hashes[at].tolist(), column.values[at].tolist(), strict=True)
+            cells.append([(key, value) for value in values])
+        pairs = zip(*cells, strict=True) if cells else [()] * len(group)
+        found.update(zip(group.tolist(), zip(paths, pairs, strict=True), strict=True))
+    return found
 
-    def _value(self, key: ColumnKey, row: int) -> tuple[int, int]:
-        column = self._snapshot.columns[key]
-        at = bisect_left(column.column.rows, row)
-        return int(column.hashes[at]), int(column.values[at])
+
+def _plainest_first(pages: list[Page]) -> list[Page]:
+    lengths = [(len(pairs), len(path), path) for path, pairs in pages]
+    if len(set(lengths)) == len(pages):
+        return [page for _, page in sorted(zip(lengths, pages, strict=True))]
+    return sorted(pages, key=_plainness)
 
 
 def _plainness(page: Page) -> tuple[object, ...]:
@@ -100,7 +130,8 @@ def _plainness(page: Page) -> tuple[object, ...]:
 def _difference(plain: Page, page: Page) -> Iterator[Difference]:
     if plain[0] == page[0]:
         before, after = dict(plain[1]), dict(page[1])
-        names = tuple(sorted(key for key in before.keys() | after.keys() if _hash(before, key) != _hash(after, key)))
+        differing = [key for key, (hashed, _) in plain[1] if key not in after or after[key][0] != hashed]
+        names = tuple(sorted([*differing, *(key for key in after if key not in before)]))
         if names and [key for key in before if key in after] != [key for key in after if key in before]:
             yield "unordered", names
         elif names:
@@ -121,10 +152,6 @@ def _difference(plain: Page, page: Page) -> Iterator[Difference]:
             yield "index and query", (last, *sorted(key for key, _ in page[1]))
             if len(page[1]) <= TOGETHER:
                 yield "fixed", (last, tuple(sorted((key, value[1]) for key, value in page[1])))
-
-
-def _hash(pairs: dict[ColumnKey, tuple[int, int]], key: ColumnKey) -> int | None:
-    return pairs[key][0] if key in pairs else None
 
 
 def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:

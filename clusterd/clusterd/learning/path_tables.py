@@ -31,19 +31,21 @@ class Components:
 
     def table(self, items: Sequence[object]) -> Numbers:
         """Return the numbers for all paths."""
+        known, texts = self._numbers, self.texts
         for item in items[len(self._table) :]:
             text = self._component(str(item))
-            number = 0
-            if text is not None:
-                number = self._numbers.setdefault(text, len(self.texts))
-                if number == len(self.texts):
-                    self.texts.append(text)
+            number = 0 if text is None else known.get(text, -1)
+            if text is not None and number < 0:
+                number = known[text] = len(texts)
+                texts.append(text)
             self._table.append(number)
         return np.array(self._table, np.int64)
 
     def _component(self, path: str) -> str | None:
         if not self._start:
             return path.rpartition("/")[2] if self._end else path
+        if self._start == 3:
+            return path.partition("/")[0]
         parts = path.split("/", self._start - 2)
         return parts[self._start - 3] if len(parts) > self._start - 3 else None
 

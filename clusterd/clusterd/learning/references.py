@@ -133,54 +133,87 @@ class Reference:
 def references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Reference]:
     """Return the references that are worth judging, those of most contents first."""
     counts: Counter[Reference] = Counter()
+    plans = _Plans(snapshot)
     for rows in clusters:
-        counts.update(dict.fromkeys(_of_content(snapshot, rows), 1))
+        for found in dict.fromkeys(_of_content(snapshot, rows, plans)):
+            counts[found] += 1
     return [found for found, count in counts.most_common(REFERENCES) if count >= PROPOSED]
 
 
-def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[Reference]:
+def _of_content(snapshot: Snapshot, rows: Rows, plans: _Plans) -> Iterator[Reference]:
     shape = snapshot.shape[rows]
     if (shape == shape[0]).all():
         return  # None has a parameter more than another.
-    # The first row of each key, by path.
-    firsts: dict[int, dict[int, int]] = {}
+    # The first row of each key, with its shape, by path.
+    firsts: dict[int, dict[int, tuple[int, int]]] = {}
     paths, keys = snapshot.path[rows].tolist(), snapshot.key[rows].tolist()
-    for row, path, key in zip(rows.tolist(), paths, keys, strict=True):
-        firsts.setdefault(path, {}).setdefault(key, row)
+    for row, number, path, key in zip(rows.tolist(), shape.tolist(), paths, keys, strict=True):
+        firsts.setdefault(path, {}).setdefault(key, (row, number))
     for chosen in firsts.values():
-        pages = [_pairs(snapshot, row) for row in list(chosen.values())[:COMPARED]]
+        pages = list(chosen.values())[:COMPARED]
         for at, page in enumerate(pages):
             for other in {0, at - 1} - {at, -1}:
-                yield from _between(pages[other], page)
-                yield from _between(page, pages[other])
+                for fixed, referring in ((pages[other], page), (page, pages[other])):
+                    plan = plans.of(fixed[1], referring[1])
+                    if plan is not None:
+                        yield from _between(snapshot, fixed[0], referring[0], plan)
 
 
-def _pairs(snapshot: Snapshot, row: int) -> dict[ColumnKey, str]:
-    shape = snapshot.evidence.shapes.items[int(snapshot.shape[row])]
-    assert isinstance(shape, tuple)
-    return {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a page of one shape has to be compared in with one of another: a parameter more, some less, the rest."""
+
+    target: ColumnKey
+    less: tuple[ColumnKey, ...]
+    shared: tuple[ColumnKey, ...]
 
 
-def _between(fixed: dict[ColumnKey, str], referring: dict[ColumnKey, str]) -> Iterator[Reference]:
+class _Plans:
+    """The plans of a host's pairs of shapes: they are few, and so is what they say worked out once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._shapes = snapshot.evidence.shapes.items
+        self._known: dict[tuple[int, int], _Plan | None] = {}
+
+    def of(self, fixed: int, referring: int) -> _Plan | None:
+        """Return the plan for two shapes, by number; None where no reference makes the one the other."""
+        both = fixed, referring
+        if both not in self._known:
+            self._known[both] = self._made(self._shapes[fixed], self._shapes[referring])
+        return self._known[both]
+
+    def _made(self, fixed: object, referring: object) -> _Plan | None:
+        assert isinstance(fixed, tuple)
+        assert isinstance(referring, tuple)
+        more = [key for key in referring if key not in fixed]
+        less = tuple([key for key in fixed if key not in referring])
+        if len(more) != 1 or len(less) > 2:
+            return None
+        shared = tuple([key for key in fixed if key in referring])
+        named = all(key[0] and not key[0].startswith(";") and key[1] == 1 for key in (*shared, *less, more[0]))
+        return _Plan(more[0], less, shared) if named else None
+
+
+def _between(snapshot: Snapshot, fixed: int, referring: int, plan: _Plan) -> Iterator[Reference]:
     """Yield what makes the first page the second: one parameter more, which refers, and some fixed ones less."""
-    more = [key for key in referring if key not in fixed]
-    if len(more) != 1:
+    for key in plan.shared:
+        values = snapshot.values(key)
+        if values[fixed] != values[referring]:
+            return
+    value = _text(snapshot, plan.target, referring)
+    dropped = tuple([(key, _text(snapshot, key, fixed)) for key in plan.less])
+    if not value or value == VALUELESS or VALUELESS in {text for _, text in dropped}:
         return
-    less = [key for key in fixed if key not in referring]
-    shared = [key for key in fixed if key in referring]
-    if len(less) > 2 or any(fixed[key] != referring[key] for key in shared):
-        return
-    target, value = more[0], referring[more[0]]
-    named = all(key[0] and not key[0].startswith(";") and key[1] == 1 for key in (*shared, *less, target))
-    if not value or value == VALUELESS or not named or VALUELESS in {fixed[key] for key in less}:
-        return
-    dropped = tuple((key, fixed[key]) for key in less)
-    for source in shared:
-        text = fixed[source]
+    for source in plan.shared:
+        text = _text(snapshot, source, fixed)
         if text == value:
-            yield Reference(target, source, dropped=dropped)
+            yield Reference(plan.target, source, dropped=dropped)
         found = _DELIMITER.search(text)
         if found:
             for part, piece in ((1, text[: found.start()]), (3, text[found.end() :])):
                 if piece == value:
-                    yield Reference(target, source, found[0], part, dropped)
+                    yield Reference(plan.target, source, found[0], part, dropped)
+
+
+def _text(snapshot: Snapshot, key: ColumnKey, row: int) -> str:
+    return snapshot.columns[key].column.text(int(snapshot.values(key)[row]))

@@ -195,6 +195,20 @@ def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(redis_url:
         opened.close()
 
 
+def test_a_late_page_that_expires_while_it_is_pending(redis_url: str, prefix: str) -> None:
+    """Who applied it has not told the store yet that it is done when another worker's retention takes it."""
+    index, other = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix)
+    other.apply([page(D, 5, LEFT)])
+    other.apply([page(D, 1, RIGHT)])
+    assert index.expire(3) == 1
+    assert index.settle() == 1
+    other.settle()
+    settled(index)
+    assert index.counts()["contents"] == 1
+    for opened in (index, other):
+        opened.close()
+
+
 def test_a_page_that_is_posted_after_it_was_given_up_joins_nobody(redis_url: str, prefix: str) -> None:
     """D's worker sleeps before it posts; D changes and is given up: what the worker then does changes nothing."""
     other = RedisIndex(redis_url, prefix, patience=0.0)

@@ -16,6 +16,9 @@ define('forget', function(ARGV)
     local c = edit(NODES, content)
     c[CREFS] = c[CREFS] - 1
     if n[REFS] == 0 then free_text(node) end
+    if c[CREFS] == 0 and has(c, DISMISSED) and call('SISMEMBER', BASE .. ':w', content) == 1 then
+      call('RPUSH', BASE .. ':g', format('%.0f', content * 256))  -- pending: dismissed once more, when it is no longer
+    end
     free_content(content)
   end
 

@@ -137,6 +137,8 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     outcome = trials.outcome
     if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot))), prior):
         return None
+    if not all(_holds(alone, BOUND, prior) for alone in tried_together.by_parameter(snapshot, trials)):
+        return None
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
     return Proposal(edit, trials.rows, conditions, outcome, reached)
 

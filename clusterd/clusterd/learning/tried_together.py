@@ -6,19 +6,26 @@ those with `TOGETHER` agreements and a clean record, the context takes in, the m
 by "has to be there" and "must not be there", parameter by parameter, without letting through another one that the host
 has. (One that it never links may pass: of ``asc`` and ``desc`` a listing has either, and no rule could say so.)
 
+Nor may one parameter live on another's record: that ``?f=1&t=2&p=3`` shows what ``?f=1&t=2`` shows, for every ``p``,
+says nothing about ``f``. So every parameter has a record of its own, of what it alone still tells apart once the others
+are dropped (`by_parameter`).
+
 Cost: a sort of the edited rows, and a pass over the host's combinations for each of `MANY`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edit_trials import Trials
-from clusterd.learning.edits import Drop
+from clusterd.learning.edits import Drop, DropUnordered
 from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.trials import Outcome, judge
 
 #: Fewest agreements of a combination.
 TOGETHER: Final = 8
@@ -86,3 +93,15 @@ def lets_through(taken: list[int], patterns: Rows) -> Flags:
     common = np.bitwise_and.reduce(np.array(taken, np.int64))
     passed: Flags = (patterns & common == common) & (patterns & ~every == 0)
     return passed
+
+
+def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[Outcome]:
+    """Yield, for each parameter of a joint deletion, what dropping it does once the others are dropped."""
+    edit = trials.edit
+    if not isinstance(edit, Drop) or type(edit) not in {Drop, DropUnordered} or len(edit.own) < 2:
+        return
+    after = edit.keys(snapshot, trials.rows)
+    for key in edit.own:
+        others = replace(edit, own=tuple(other for other in edit.own if other != key))
+        before = others.keys(snapshot, trials.rows)
+        yield judge(before, after, snapshot.content, trials.rows & (before != after))

@@ -45,6 +45,17 @@ def test_what_was_tried_alone_is_covered_alone() -> None:
     assert same(learned(pages), "/blame/g7?h=old", "/blame/g7")
 
 
+def test_a_parameter_does_not_live_on_the_record_of_another() -> None:
+    # Given: a forum whose posts lead to their topic, and a few of whose topics are linked without their forum as well.
+    pages = []
+    for topic in range(60):
+        url = f"/viewtopic.php?f={topic % 7}&t={topic}"
+        pages += [(f"{url}&p={topic}{post}", topic) for post in range(3)]
+        pages += [(f"/viewtopic.php?t={topic}", topic)] if topic < 12 else []
+    # When, then: that the post may go has 120 trials, that the forum may go has twelve.
+    assert not same(learned(pages), "/viewtopic.php?f=3&t=45&p=451", "/viewtopic.php?t=45")
+
+
 def test_combinations_are_taken_without_letting_another_through() -> None:
     assert chosen([0b01, 0b11], np.array([0b10])) == [0b01, 0b11]
     assert chosen([0b01, 0b10], np.array([0b11])) == [0b01]

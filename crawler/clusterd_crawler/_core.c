@@ -241,6 +241,7 @@ static PyObject *walk(PyObject *self, PyObject *args) {
         free(w->out);
         free(w->cut.items);
         free(w->dense.items);
+        free(w->formatted);
         free(w);
     }
     PyBuffer_Release(&data);

@@ -35,6 +35,9 @@ TERM: Final = 2097152
 FOREIGN: Final = 4194304  #: its content is not HTML
 CHOICE: Final = 8388608  #: holds options only
 HEADING: Final = 16777216  #: says what the page is about
+MARKER: Final = 33554432  #: what was opened outside it is not closed inside it
+ITEM: Final = 67108864
+LOOSE: Final = 134217728  #: nests in itself, save in a ``ruby`` or ``select``
 
 _WORDS_OF: Final = {
     INLINE: "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb s samp small "
@@ -64,6 +67,9 @@ _WORDS_OF: Final = {
     FOREIGN: "svg",
     CHOICE: "select",
     HEADING: "h1",
+    MARKER: "applet marquee object template",
+    ITEM: "li",
+    LOOSE: "optgroup rb rp rt rtc",
 }
 
 

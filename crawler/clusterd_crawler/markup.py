@@ -24,6 +24,7 @@ from typing import Final
 from clusterd_crawler import chrome
 from clusterd_crawler.chrome import TAGS
 from clusterd_crawler.declared import Declarations, Declared
+from clusterd_crawler.formatting import Formatting, Open
 from clusterd_crawler.main_text import CHROME_BEGINS, CHROME_ENDS, Found, with_marks
 
 IRREGULAR: Final = 1
@@ -31,10 +32,6 @@ EXTREME: Final = 2
 
 #: Open containers that are kept apart; deeper ones are not.
 MAX_DEPTH: Final = 256
-#: Open formatting elements beyond which a parser's work may explode (it reopens them in every block).
-MAX_FORMATTING: Final = 2000
-#: The same, summed over the blocks of the page.
-MAX_REOPENED: Final = 300_000
 #: Main elements whose bounds are kept.
 MAX_MAINS: Final = 8
 
@@ -53,24 +50,6 @@ _COMMENT_END: Final = re.compile(rb"--!?>")
 _NO_LETTERS: Final = bytes(i for i in range(128) if not chr(i).isalnum())
 _BLANKED: Final = bytes.maketrans(CHROME_BEGINS + CHROME_ENDS, b"  ")
 _BLANKS: Final = b"\t\n\f\r "
-
-
-@dataclass(slots=True)
-class Open:
-    """An open element on the stack, with what had been counted when it opened."""
-
-    name: bytes
-    bits: int
-    start: int = 0
-    letters: int = 0
-    chrome_letters: int = 0
-    link_letters: int = 0
-    links: int = 0
-    chrome: bool = False
-    hidden: bool = False
-    main: bool = False
-    odd: bool = False
-    cell: bool = False
 
 
 def walk(data: bytes, well_nested: bool = False) -> tuple[bytes, int, list[Declared]]:
@@ -104,8 +83,7 @@ class Walk:
     links: int = 0
     #: Height of the stack where the open link began; -1 where none is open.
     link_depth: int = -1
-    formatting: int = 0
-    reopened: int = 0
+    formatting: Formatting = field(default_factory=Formatting)
     #: Letters where the open ``h1`` began; -1 where none is open.
     heading: int = -1
 
@@ -122,6 +100,7 @@ class Walk:
             self._irregular()
         while self.stack:
             self._pop()
+        self.flags |= EXTREME * self.formatting.extreme
 
     def _markup(self, tag: int) -> int:
         """Read what begins with the ``<`` at ``tag``; return where it ends."""
@@ -213,12 +192,7 @@ class Walk:
                 self._irregular()
             self.link_depth = len(self.stack)
             self.links += not self.chrome and not self.hidden
-        if not bits & (chrome.CONTAINER | chrome.IMPLIED):
-            self.formatting += 1
-        elif self.formatting:
-            self.reopened += self.formatting
-        if self.formatting > MAX_FORMATTING or self.reopened > MAX_REOPENED:
-            self.flags |= EXTREME
+        self.formatting.start(name, bits, self.stack)
         self._push(name, bits, attributes)
         return end
 
@@ -226,6 +200,8 @@ class Walk:
         """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
         match = re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE).search(self.data, at)
         end = match.start() if match else len(self.data)
+        if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
+            self.formatting.unknown(self.data.count(b"<", at, end))
         if bits & chrome.ESCAPABLE:
             start, letters = len(self.out), self.letters
             self._text(at, end)
@@ -285,6 +261,7 @@ class Walk:
         opened = Open(name, bits, start, self.letters, self.chrome_letters, self.link_letters, self.links)
         opened.chrome, opened.hidden, opened.main = is_chrome, hidden, main
         opened.odd = not bits & chrome.CONTAINER
+        self.formatting.push(opened)
         self.stack.append(opened)
         self.odd += opened.odd
         self.hidden += hidden
@@ -307,8 +284,8 @@ class Walk:
             return
         if bits & chrome.HEADING:
             self._end_heading()
-        if not bits & (chrome.CONTAINER | chrome.IMPLIED) and self.formatting:
-            self.formatting -= 1
+        if not bits & (chrome.CONTAINER | chrome.IMPLIED):
+            self.formatting.end(name, len(self.stack))
         if self.stack and self.stack[-1].bits & chrome.TABLE and bits & (chrome.CELL | chrome.ROW):
             self.stack[-1].cell = False
         if bits & chrome.CONTAINER or (self.odd and not self._is_shape(bits)):
@@ -325,7 +302,7 @@ class Walk:
         self.heading = -1
 
     def _close(self, name: bytes) -> None:
-        """Close the innermost open element of that name, with what is open inside it; never across a table."""
+        """Close the innermost open element of that name with what is in it, never across a table or a template."""
         for height in range(len(self.stack) - 1, -1, -1):
             opened = self.stack[height]
             if opened.name == name:
@@ -334,7 +311,7 @@ class Walk:
                 while len(self.stack) > height:
                     self._pop()
                 return
-            if opened.bits & chrome.TABLE:
+            if opened.bits & (chrome.TABLE | chrome.MARKER):
                 self._irregular()
                 return
 
@@ -346,6 +323,7 @@ class Walk:
         self.chrome -= opened.chrome
         self.scopes -= bool(opened.bits & chrome.SCOPE)
         self.foreign -= bool(opened.bits & chrome.FOREIGN)
+        self.formatting.pop(opened)
         if self.link_depth > len(self.stack):
             self._irregular()
             self.link_depth = -1

@@ -5,6 +5,7 @@
 #define CLUSTERD_MARKUP_H
 
 #include "declared.h"
+#include "formatting.h"
 #include "shown.h"
 
 static void judge_links(walk_t *w, const open_t *o, size_t letters) {
@@ -24,6 +25,7 @@ static void pop(walk_t *w) {
     w->chrome -= o->chrome;
     w->scopes -= (o->bits & SCOPE) != 0;
     w->foreign -= (o->bits & FOREIGN) != 0;
+    pop_formatting(w, o);
     if (w->link_depth > w->depth) {
         irregular(w);
         w->link_depth = -1;
@@ -39,14 +41,7 @@ static void pop(walk_t *w) {
     }
 }
 
-static int same_name(slice_t a, slice_t b) {
-    if (a.length != b.length) return 0;
-    for (size_t i = 0; i < a.length; i++)
-        if (lower(a.at[i]) != lower(b.at[i])) return 0;
-    return 1;
-}
-
-/* Close the innermost open element of that name, with what is open inside it; never across a table. */
+/* Close the innermost open element of that name, with what is open inside it; never across a table or template. */
 static void close_element(walk_t *w, slice_t name) {
     int implied = 1;
     for (int height = w->depth - 1; height >= 0; height--) {
@@ -56,7 +51,7 @@ static void close_element(walk_t *w, slice_t name) {
             while (w->depth > height) pop(w);
             return;
         }
-        if (o->bits & TABLE) {
+        if (o->bits & (TABLE | MARKER)) {
             irregular(w);
             return;
         }
@@ -78,7 +73,7 @@ static void end_element(walk_t *w, const tag_t *tag) {
     if (w->foreign && bits & ~(uint32_t)(INLINE | LINK) && !(bits & FOREIGN)) irregular(w);
     if (bits & (VOID | RAW | ESCAPABLE)) return;
     if (bits & HEADING) end_heading(w);
-    if (!(bits & (CONTAINER | IMPLIED)) && w->formatting) w->formatting--;
+    if (!(bits & (CONTAINER | IMPLIED))) end_formatting(w, tag->name);
     open_t *t = top(w);
     if (t && t->bits & TABLE && bits & (CELL | ROW)) t->cell = 0;
     if (bits & CONTAINER || (w->odd && !is_shape(w, bits))) close_element(w, tag->name);
@@ -102,6 +97,7 @@ static const uint8_t *find_end_tag(const walk_t *w, const uint8_t *p, slice_t na
 
 static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *p) {
     const uint8_t *stop = find_end_tag(w, p, tag->name);
+    note_unparsed(w, p, stop); /* a parser may read it as markup */
     if (!(tag->bits & ESCAPABLE)) return stop;
     size_t start = w->length, letters = w->letters;
     show_text(w, p, stop);
@@ -161,6 +157,7 @@ static void push(walk_t *w, const tag_t *tag) {
         .chrome_letters = w->chrome_letters, .link_letters = w->link_letters, .links = w->links,
         .chrome = (uint8_t)chrome, .hidden = (uint8_t)hidden, .main = (uint8_t)main, .odd = (uint8_t)odd, .cell = 0,
     };
+    push_formatting(w, top(w));
     w->odd += odd;
     w->hidden += hidden;
     w->chrome += chrome;
@@ -183,9 +180,7 @@ static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *
         w->link_depth = w->depth;
         w->links += !w->chrome && !w->hidden;
     }
-    if (!(bits & (CONTAINER | IMPLIED))) w->formatting++;
-    else w->reopened += w->formatting;
-    if (w->formatting > MAX_FORMATTING || w->reopened > MAX_REOPENED) w->flags |= EXTREME;
+    start_formatting(w, tag);
     push(w, tag);
     return p;
 }

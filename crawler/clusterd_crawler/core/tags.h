@@ -9,7 +9,7 @@ enum {
     INLINE = 1, VOID = 2, CONTAINER = 4, IMPLIED = 8, RAW = 16, ESCAPABLE = 32, HIDDEN = 64, CHROME = 128,
     SECTIONAL = 256, SCOPE = 512, NAMED = 1024, TABLE = 2048, CELL = 4096, ROW = 8192, MAIN = 16384, LINK = 32768,
     PARAGRAPH = 65536, DECLARES = 131072, TITLE = 262144, DENSE = 524288, DIALOG = 1048576, TERM = 2097152,
-    FOREIGN = 4194304, CHOICE = 8388608, HEADING = 16777216,
+    FOREIGN = 4194304, CHOICE = 8388608, HEADING = 16777216, MARKER = 33554432, ITEM = 67108864, LOOSE = 134217728,
 };
 
 static words_t tag_words, role_words, chrome_words, attribute_words;
@@ -69,7 +69,8 @@ static const uint8_t *read_attributes(const uint8_t *p, const uint8_t *end, tag_
             uint8_t quote = p < end ? *p : 0;
             const uint8_t *stop;
             if (quote == '"' || quote == '\'') {
-                stop = memchr(++p, quote, (size_t)(end - p));
+                p++;
+                stop = memchr(p, quote, (size_t)(end - p));
                 if (!stop) return NULL;
                 value = (slice_t){p, (size_t)(stop - p)};
                 p = stop + 1;

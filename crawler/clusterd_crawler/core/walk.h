@@ -12,6 +12,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
 #define MAX_DEPTH 256
 #define MAX_FORMATTING 2000
 #define MAX_REOPENED 300000
+#define MAX_CROSSED 8
 #define MAX_ANCHORS 256
 #define MAX_ANCHOR_DIGITS 20
 #define MAX_MAINS 8
@@ -37,8 +38,16 @@ typedef struct {
     slice_t name;
     uint32_t bits;
     size_t start, letters, chrome_letters, link_letters, links;
+    size_t formatting, floor;
+    uint32_t item; /* the class of the last list item in it */
     uint8_t chrome, hidden, main, odd, cell;
 } open_t;
+
+typedef struct {
+    slice_t name;
+    uint32_t bits;
+    int depth;
+} formatted_t;
 
 typedef struct {
     int kind;
@@ -54,7 +63,11 @@ typedef struct {
     size_t length, room;
     open_t stack[MAX_DEPTH];
     int depth, odd, hidden, chrome, scopes, foreign, in_main, link_depth;
-    size_t letters, chrome_letters, link_letters, links, formatting, reopened, title_letters;
+    size_t letters, chrome_letters, link_letters, links, reopened, title_letters;
+    formatted_t *formatted; /* what may be open beside the containers: core/formatting.h */
+    size_t formatting, formatted_room, floor;
+    uint32_t item;
+    int barriers;
     size_t heading; /* letters where the open h1 began; NO_HEADING where none is open */
     int headed, headed_in_main;
     span_t title;

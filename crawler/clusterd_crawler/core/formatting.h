@@ -1,0 +1,100 @@
+/* What may be open beside the containers, and how much a parser may have to open again: formatting.py. */
+#ifndef CLUSTERD_FORMATTING_H
+#define CLUSTERD_FORMATTING_H
+
+#include "walk.h"
+
+static int same_name(slice_t a, slice_t b) {
+    if (a.length != b.length) return 0;
+    for (size_t i = 0; i < a.length; i++)
+        if (lower(a.at[i]) != lower(b.at[i])) return 0;
+    return 1;
+}
+
+static void begin_formatting(walk_t *w, slice_t name, uint32_t bits) {
+    if (w->formatting == MAX_FORMATTING) {
+        w->flags |= EXTREME;
+        return;
+    }
+    if (w->formatting == w->formatted_room) {
+        size_t room = w->formatted_room ? w->formatted_room * 2 : 32;
+        formatted_t *formatted = realloc(w->formatted, room * sizeof *formatted);
+        if (!formatted) {
+            w->flags |= NO_MEMORY;
+            return;
+        }
+        w->formatted = formatted;
+        w->formatted_room = room;
+    }
+    w->formatted[w->formatting++] = (formatted_t){name, bits, w->depth};
+}
+
+/* An element that may be open, and whose end will not be seen. */
+static void begin_unknown(walk_t *w) { begin_formatting(w, (slice_t){(const uint8_t *)"", 0}, 0); }
+
+static void start_formatting(walk_t *w, const tag_t *tag) {
+    uint32_t bits = tag->bits, kind = bits & (ITEM | TERM);
+    if (!(bits & (CONTAINER | IMPLIED))) {
+        begin_formatting(w, tag->name, bits);
+        return;
+    }
+    w->reopened += w->formatting;
+    if (w->reopened > MAX_REOPENED) w->flags |= EXTREME;
+    if (bits & CELL && w->barriers) w->floor = w->formatting;
+    open_t *t = top(w);
+    if (kind) {
+        uint32_t *item = t ? &t->item : &w->item;
+        if (*item && *item != kind) begin_unknown(w);
+        *item = kind;
+    }
+    if (bits & LOOSE && !(t && t->bits & CHOICE) &&
+        !(w->formatting && slice_is(w->formatted[w->formatting - 1].name, "ruby")))
+        begin_unknown(w);
+}
+
+static void end_formatting(walk_t *w, slice_t name) {
+    for (size_t crossed = 0; crossed <= MAX_CROSSED && w->formatting - crossed > w->floor; crossed++) {
+        formatted_t *f = &w->formatted[w->formatting - crossed - 1];
+        if (same_name(f->name, name)) {
+            if (w->depth > f->depth && (size_t)(w->depth - f->depth) + crossed > MAX_CROSSED) return;
+            memmove(f, f + 1, crossed * sizeof *f);
+            w->formatting--;
+            return;
+        }
+        if (f->bits & MARKER) return;
+    }
+}
+
+static void note_unparsed(walk_t *w, const uint8_t *p, const uint8_t *end) {
+    const open_t *t = top(w);
+    if (!w->foreign && !(t && t->bits & CHOICE)) return;
+    while (!(w->flags & (EXTREME | NO_MEMORY)) && (p = memchr(p, '<', (size_t)(end - p)))) {
+        begin_unknown(w);
+        p++;
+    }
+}
+
+static int is_barrier(const open_t *o) { return o->bits & CONTAINER && o->bits & (TABLE | MARKER); }
+
+static void push_formatting(walk_t *w, open_t *o) {
+    o->formatting = w->formatting;
+    o->floor = w->floor;
+    if (!is_barrier(o)) return;
+    w->barriers++;
+    w->floor = w->formatting;
+}
+
+static void pop_formatting(walk_t *w, const open_t *o) {
+    if (is_barrier(o)) {
+        w->barriers--;
+        w->floor = o->floor;
+    }
+    if (!(o->bits & FOREIGN)) return;
+    size_t kept = o->formatting;
+    for (size_t i = kept; i < w->formatting; i++)
+        if (w->formatted[i].bits || !w->formatted[i].name.length) w->formatted[kept++] = w->formatted[i];
+    if (kept < w->formatting) w->formatting = kept;
+    if (w->floor > w->formatting) w->floor = w->formatting;
+}
+
+#endif

@@ -22,12 +22,14 @@ from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import ABSENT, ANY, Context
 from clusterd.learning.pairwise import Transformation
 from clusterd.learning.paths import ROOT, Hashes, Mask, Numbers, PathTable, hash_of
-from clusterd.learning.tokenize import UrlParts, join, tokenize
+from clusterd.learning.tokenize import Slot, UrlParts, join, tokenize
 
 #: Query names that get a column of their own; the most frequent ones.
 MAX_NAMES = 256
 #: Scheme and host, which a rule's host says.
 SITE = {(1, 0), (2, 0)}
+#: Changes that take query keys away, or a whole component.
+DROPS = frozenset(("keep", "family", "delete"))
 FAMILY_HASH = hash_of("family")
 FIRST: Numbers = np.zeros(1, dtype=np.int64)
 #: Rows below which a trial looks at all of them: finding those that a rule concerns costs more.
@@ -296,23 +298,17 @@ class Columns:
 
 def _is_plain(context: Context, changes: Transformation) -> bool:
     """Whether a rule only drops query keys and edits whole components: what columns do at once."""
-    return (
-        not any(slot[3] for slot, _ in context)
-        and all(
-            change.op in {"keep", "family", "delete"} or (change.op == "set" and not slot[0])
-            for slot, change in changes
-            if not slot[3]
-        )
-        and not any(slot[3] for slot, _ in changes)
-        and not _adds_path(context, changes)
-    )
+    for slot, _ in context:
+        if slot[3]:
+            return False
+    for slot, change in changes:
+        if slot[3] or (change.op not in DROPS and (change.op != "set" or slot[0])):
+            return False
+        if change.op == "set" and change.value != ANY and slot[1] and slot[2] and not _is_said(slot, context):
+            return False
+    return True
 
 
-def _adds_path(context: Context, changes: Transformation) -> bool:
-    """Whether a transformation writes a component that the context does not say is there."""
-    known = {slot for slot, test in context if test is not None}
-    return any(
-        change.op == "set" and change.value != ANY and slot[1] and slot[2] and slot not in known
-        for slot, change in changes
-        if not slot[0]
-    )
+def _is_said(slot: Slot, context: Context) -> bool:
+    """Whether a context says that a component is there; a transformation that writes it elsewhere adds it."""
+    return any(known == slot and test is not None for known, test in context)

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log2
 
 from clusterd.learning.pairwise import Change, PairwiseRule, Transformation
@@ -110,6 +111,7 @@ def _ranked(rules: Iterable[GeneralRule]) -> list[GeneralRule]:
 _VIEWS: tuple[View, ...] = ("both", "end", "start")
 
 
+@lru_cache(maxsize=4096)
 def viewed_changes(changes: Transformation, view: View) -> Transformation:
     """Return a transformation with its path keys in one view."""
     return tuple(
@@ -122,16 +124,17 @@ def viewed_changes(changes: Transformation, view: View) -> Transformation:
 
 def shape(changes: Transformation, context: Iterable[Slot]) -> Transformation:
     """Return a transformation without the literals that replace a value."""
-    present = set(context)
-    return tuple(
-        (slot, Change("set", ANY) if change.op == "set" and slot in present else change) for slot, change in changes
-    )
+    literals = {slot for slot, change in changes if change.op == "set"}.intersection(context)
+    if not literals:
+        return changes
+    return tuple([(slot, Change("set", ANY) if slot in literals else change) for slot, change in changes])
 
 
 def _viewed(rules: Sequence[PairwiseRule]) -> list[_Example]:
     """Give each rule the view of its transformation that most clusters share; ties stay with the most specific."""
     shared: dict[Transformation, set[int]] = defaultdict(set)
-    shapes = [[viewed_changes(shape(rule.changes, rule.context), view) for view in _VIEWS] for rule in rules]
+    plain = [shape(rule.changes, rule.context) for rule in rules]
+    shapes = [[viewed_changes(changes, view) for view in _VIEWS] for changes in plain]
     for rule, forms in zip(rules, shapes, strict=True):
         for form in forms:
             shared[form].add(rule.cluster)
@@ -245,9 +248,13 @@ def _paths(members: list[_Example], order: dict[Slot, int], options: Options) ->
 
 def _branches(node: list[_Example], slot: Slot, options: Options) -> list[tuple[str | None, list[_Example]]]:
     """Split a node by one key: absent (A17), then a wildcard or a branch for each value (A15)."""
-    values: dict[str | None, list[_Example]] = defaultdict(list)
+    values: dict[str | None, list[_Example]] = {}
     for example in node:
-        values[example.context.get(slot, ABSENT)].append(example)
+        value = example.context.get(slot, ABSENT)
+        if value in values:
+            values[value].append(example)
+        else:
+            values[value] = [example]
     absent = values.pop(ABSENT, [])
     branches: list[tuple[str | None, list[_Example]]] = [(ABSENT, absent)] if absent else []
     present = len(node) - len(absent)

@@ -37,9 +37,10 @@ def index_of(slot: Slot, path: Path) -> int:
 def edited_path(changes: Transformation, path: Path) -> Path:
     """Return the path with its components deleted or set; a path that lacks one of them stays as it is."""
     if len(changes) == 1:
-        ((slot, change),) = changes
-        index = index_of(slot, path)
-        if index < 0:
+        (((_, x, y, _, _), change),) = changes
+        depth = len(path)
+        index = x - 3 if x else depth - y
+        if not 0 <= index < depth or (x and y and x + y != depth + 3):
             return path
         return path[:index] + (() if change.op == "delete" else (change.value,)) + path[index + 1 :] or ROOT
     places = [(index_of(slot, path), change) for slot, change in changes]
@@ -139,8 +140,16 @@ class _Places:
 
     def extend(self, paths: list[Path]) -> None:
         """Take the paths that came since."""
+        values, (_, x, y, _, _) = self.values, self._slot
         for number in range(self._known, len(paths)):
-            index = index_of(self._slot, paths[number])
-            if index >= 0:
-                self.values.setdefault(paths[number][index], []).append(number)
+            path = paths[number]
+            depth = len(path)
+            index = x - 3 if x else depth - y
+            if not 0 <= index < depth or (x and y and x + y != depth + 3):
+                continue
+            known = values.get(path[index])
+            if known is None:
+                values[path[index]] = [number]
+            else:
+                known.append(number)
         self._known = len(paths)

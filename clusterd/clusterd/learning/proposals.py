@@ -91,6 +91,8 @@ def transformations(source: UrlParts, target: UrlParts) -> Sequence[Transformati
 def _query_changes(mine: dict[str, str], theirs: dict[str, str]) -> Sequence[Transformation]:
     if mine == theirs:
         return ()
+    if not mine or not theirs:
+        return _dropped(tuple(sorted(mine or theirs)), ())
     kept = [name for name, value in mine.items() if theirs.get(name) == value]
     gone = (mine.keys() | theirs.keys()).difference(kept)
     return _dropped(tuple(sorted(gone)), tuple(sorted(kept)))
@@ -276,13 +278,13 @@ class _Pairs:
         return pair.paths
 
     def _numbered(self, halves: Iterable[Context]) -> list[int]:
-        return [self._number(half) for half in halves]
-
-    def _number(self, half: Context) -> int:
-        number = self._numbers.setdefault(half, len(self._halves))
-        if number == len(self._halves):
-            self._halves.append(half)
-        return number
+        known, found = self._numbers, []
+        for half in halves:
+            number = known.setdefault(half, len(self._halves))
+            if number == len(self._halves):
+                self._halves.append(half)
+            found.append(number)
+        return found
 
 
 def _total(pairs: Iterable[_Pair]) -> float:

@@ -134,7 +134,7 @@ def sort_rule(host: str, clusters: Iterable[Sequence[UrlParts]]) -> Rule | None:
     for number, cluster in enumerate(clusters):
         for parts in cluster:
             covered += len(parts.query) > 1
-            orders[replace(parts, query=tuple(sorted(parts.query)))][number] += 1
+            orders[parts._replace(query=tuple(sorted(parts.query)))][number] += 1
     saved = sum(found.total() - 1 for found in orders.values())
     wrong = sum(found.total() - max(found.values()) for found in orders.values())
     if saved - wrong < MIN_RIGHT or covered < MIN_COVERAGE:

@@ -132,8 +132,10 @@ def _worth(trial: Trial, proposal: Proposal, precision: float) -> float:
 def _prior(proposal: Proposal) -> float:
     """Return how far a rule is trusted beyond its evidence; only ratios near 1 are decided by it."""
     prior = NARROWING ** -len(proposal.context)
-    keeps = any(change.op == "keep" for _, change in proposal.changes)
-    blind = sum(change.op == "set" and not slot[0] for slot, change in proposal.changes)
+    keeps, blind = False, 0
+    for slot, change in proposal.changes:
+        keeps = keeps or change.op == "keep"
+        blind += change.op == "set" and not slot[0]
     if keeps:
         prior *= KEEPING
     return prior * BLIND**blind

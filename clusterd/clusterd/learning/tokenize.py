@@ -15,9 +15,8 @@ inside the path is a key; a key without ``=`` has a value of its own (`BARE`), d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import Key
@@ -33,8 +32,7 @@ BARE = "\0"
 MAX_COMPONENTS, MAX_PARAMETERS = 40, 60
 
 
-@dataclass(frozen=True, slots=True)
-class UrlParts:
+class UrlParts(NamedTuple):
     """A URL cut at the standard delimiters."""
 
     scheme: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -45,11 +46,18 @@ def connect(url: str) -> Any:
 @contextmanager
 def translated(url: str) -> Iterator[None]:
     """Let the client's errors leave as `Unreachable`."""
-    redis = library()
+    errors = _errors()
     try:
         yield
-    except (redis.RedisError, redis.exceptions.RedisClusterException, OSError) as error:
+    except errors as error:
         raise Unreachable(f"Redis at {url}: {type(error).__name__}: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def _errors() -> tuple[type[Exception], ...]:
+    """Return what the client raises."""
+    redis = library()
+    return redis.RedisError, redis.exceptions.RedisClusterException, OSError
 
 
 def embedded_url(data: Path) -> str:

@@ -7,7 +7,7 @@ entries all the same, it takes no more and messages wait on the crawl's spool. A
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
@@ -38,11 +38,32 @@ class RedisLog:
                 raise Unreachable(f"the stream {self._stream} is full: {self._length} entries that no daemon has read")
             if not entries:
                 return
+            added = (
+                ("XADD", self._stream, "*", topics.FIELD_KEY, key, topics.FIELD_VALUE, value) for key, value in entries
+            )
+            self._length = int(self._execute([*added, ("XLEN", self._stream)]))
+
+    def _execute(self, commands: Sequence[tuple[Any, ...]]) -> Any:
+        """Return the answer to the last of some commands, having sent all of them at once.
+
+        As a pipeline does, at half the cost, and in one piece: every piece that is sent lets go of the interpreter's
+        lock, for which the crawl's loop, when it is busy, has this thread wait 5 ms each time.
+        """
+        pool = getattr(self._client, "connection_pool", None)
+        if pool is None:  # a cluster: its client finds the node
             with self._client.pipeline(transaction=False) as pipe:
-                for key, value in entries:
-                    pipe.execute_command("XADD", self._stream, "*", topics.FIELD_KEY, key, topics.FIELD_VALUE, value)
-                pipe.xlen(self._stream)
-                self._length = int(pipe.execute()[-1])
+                for command in commands:
+                    pipe.execute_command(*command)
+                return pipe.execute()[-1]
+        connection = pool.get_connection()
+        try:
+            connection.send_packed_command([b"".join(connection.pack_commands(commands))])
+            return [connection.read_response() for _ in commands][-1]
+        except BaseException:
+            connection.disconnect()  # what was not read is not to be taken for the next answer
+            raise
+        finally:
+            pool.release(connection)
 
     def close(self) -> None:
         """See the contract."""

@@ -25,8 +25,9 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that one poll waits, so that closing takes no longer.
 POLL_SECONDS: Final = 0.25
-#: Seconds from one batch of news to the next: those that come one by one share a call.
-LINGER_SECONDS: Final = 0.05
+#: Seconds from one batch of news to the next: those that come one by one share a call. Verdicts come as the publisher
+#: sends pages, ten times a second, and pages wait for them: so this is short.
+LINGER_SECONDS: Final = 0.03
 #: Seconds between two attempts to reach a feed that is away: the first wait, doubled up to the second.
 RETRY_SECONDS: Final = (0.25, 5.0)
 

@@ -101,22 +101,29 @@ static uint8_t *write_codes(uint8_t *at, const uint32_t *codes, size_t n, int bi
     return w.at;
 }
 
-/* Post the chosen values: their low 16 bits after the codes, their keys in `keys`. Returns the end of the bytes. */
+/* Whether the values of a code are sampled. */
+static int sampled(uint32_t code, uint32_t modulus) {
+    if (!modulus) return 0;
+    uint32_t mixed = fmix32(code * GOLDEN);
+    return !(modulus & (modulus - 1) ? mixed % modulus : mixed & (modulus - 1)); /* a power of two needs no division */
+}
+
+static uint32_t key_of(uint32_t code, uint32_t salt, uint32_t extra) {
+    return fmix32(fmix32(code + salt) ^ extra * 0x85EBCA6Bu);
+}
+
+/* Post the chosen values: their low 16 or 24 bits after the codes, their keys in `keys`. Returns the end of the bytes. */
 static uint8_t *write_posted(uint8_t *at, const uint64_t *values, const uint32_t *codes, size_t n, const uint32_t *scheme,
                              uint32_t *keys, size_t *count) {
     uint32_t salt = scheme[2] * GOLDEN, modulus = scheme[1];
-    int mask = modulus && !(modulus & (modulus - 1)); /* a power of two needs no division */
     *count = 0;
     for (size_t i = 0; i < n; i++) {
-        if (i >= scheme[0]) {
-            if (!modulus) break;
-            uint32_t mixed = fmix32(codes[i] * GOLDEN);
-            if (mask ? mixed & (modulus - 1) : mixed % modulus) continue;
-        }
-        uint32_t extra = (uint32_t)(values[i] & 0xFFFF);
-        *at++ = (uint8_t)extra;
-        *at++ = (uint8_t)(extra >> 8);
-        keys[(*count)++] = fmix32(fmix32(codes[i] + salt) ^ extra * 0x85EBCA6Bu);
+        int wide = sampled(codes[i], modulus);
+        if (i >= scheme[0] && !modulus) break;
+        if (i >= scheme[0] && !wide) continue;
+        uint32_t extra = (uint32_t)(values[i] & (wide ? 0xFFFFFF : 0xFFFF));
+        for (int octet = 0; octet < 2 + wide; octet++) *at++ = (uint8_t)(extra >> 8 * octet);
+        keys[(*count)++] = key_of(codes[i], salt, extra);
     }
     return at;
 }
@@ -129,7 +136,7 @@ static size_t room(const uint32_t *codes, size_t n, int bits) {
         total += (uint64_t)(k + 1) * (to - from);
         for (size_t i = from; i < to; i++) total += (codes[i] - codes[i - 1]) >> k;
     }
-    return HEADER + 2 + total / 8 + 4 + 2 * n + sizeof(uint64_t);
+    return HEADER + 2 + total / 8 + 4 + 3 * n + sizeof(uint64_t);
 }
 
 static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_t flags, const uint32_t *scheme,
@@ -324,13 +331,22 @@ static PyObject *keys(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "SiIII", &stored, &bits, &prefix, &modulus, &profile)) return NULL;
     if (!load(stored, bits, &d)) return NULL;
-    size_t count = 0, size = (size_t)PyBytes_GET_SIZE(stored);
-    for (size_t i = 0; i < d.n; i++)
-        if (i < prefix || (modulus && !(fmix32(d.codes[i] * GOLDEN) % modulus))) d.codes[count++] = d.codes[i];
-    if (2 * count <= size) {
-        const uint8_t *extra = (const uint8_t *)PyBytes_AS_STRING(stored) + size - 2 * count;
-        for (size_t i = 0; i < count; i++, extra += 2)
-            d.codes[i] = fmix32(fmix32(d.codes[i] + profile * GOLDEN) ^ (extra[0] | (uint32_t)extra[1] << 8) * 0x85EBCA6Bu);
+    size_t count = 0, length = 0, size = (size_t)PyBytes_GET_SIZE(stored);
+    for (size_t i = 0; i < d.n; i++) {
+        int wide = sampled(d.codes[i], modulus);
+        if (i >= prefix && !wide) continue;
+        d.codes[count++] = d.codes[i];
+        length += 2 + wide;
+    }
+    if (length <= size) {
+        const uint8_t *extra = (const uint8_t *)PyBytes_AS_STRING(stored) + size - length;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t code = d.codes[i], low = extra[0] | (uint32_t)extra[1] << 8;
+            int wide = sampled(code, modulus);
+            if (wide) low |= (uint32_t)extra[2] << 16;
+            extra += 2 + wide;
+            d.codes[i] = key_of(code, profile * GOLDEN, low);
+        }
         count = distinct(d.codes, count);
         made = PyBytes_FromStringAndSize((const char *)d.codes, (Py_ssize_t)(4 * count));
     } else PyErr_SetString(PyExc_ValueError, "not a stored sketch");

@@ -149,3 +149,22 @@ def test_without_the_core_the_same_verdicts() -> None:
         check=True,
     )
     assert answer.stdout.strip() == "None"
+
+
+def unrelated(pages: int) -> np.typing.NDArray[np.uint32]:
+    """Return the keys of so many pages that share no shingle, each page's distinct."""
+    dice = np.random.default_rng(1)
+    found = []
+    for _ in range(pages):
+        values = np.cumsum(dice.exponential(2.0**40 / dice.integers(400, 6000), 400)).astype(np.uint64)
+        page = StreamSketch(values.astype("<u8").tobytes(), 6000, 6009, 7)
+        found.append(posted.prepare(page, TEXT, DEFAULT)[1])
+    return np.concatenate(found)
+
+
+def test_pages_that_share_nothing_are_hardly_ever_proposed_to_each_other() -> None:
+    keys = unrelated(20_000)
+    _, counts = np.unique(keys, return_counts=True)
+    pairs = int((counts * (counts - 1) // 2).sum())
+    assert len(keys) > 20_000 * 8
+    assert pairs < 30  # of 200 million: so one in twenty million; a page among ten million is proposed half a one

@@ -62,7 +62,7 @@ from clusterd.clusters.redis_settling import PATIENCE, Settler
 from clusterd.clusters.redis_stream import SecondStream, Showing
 
 #: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
 #: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).

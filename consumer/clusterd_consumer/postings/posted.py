@@ -9,7 +9,11 @@ a departed document out of its lists).
 **Super-shingles** (section 5.3): runs of ``run`` consecutive codes, of which the smallest ``supers`` fingerprints are
 the meta-sketch; one in common proposes the pair. Cheaper, no containment, weak on short texts.
 
-    key = fmix32(fmix32(code + profile * 0x9E3779B1) ^ low 16 bits of the value * 0x85EBCA6B)
+    key = fmix32(fmix32(code + profile * 0x9E3779B1) ^ low bits of the value * 0x85EBCA6B)
+
+The low bits are 24 where the code is sampled, and 16 elsewhere. One code in 64 is sampled, some 32 of an octave, in
+which half of all documents' sampled values lie: with 16 bits there would be two million keys for them, and every page
+of a crawl of ten million would be proposed twenty others that share nothing with it.
 
 Cost: O(values).
 """
@@ -50,10 +54,10 @@ def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[byt
     values = ordered(sketch, profile)
     codes = cut(values, mantissa(profile))
     if scheme.candidates == "super":
-        return pack(sketch, profile, codes, np.zeros(0, np.uint16)), _supers(codes, profile.code, scheme)
+        return pack(sketch, profile, codes, b""), _supers(codes, profile.code, scheme)
     chosen = _chosen(codes, scheme)
-    extras = (values[chosen] & np.uint64(0xFFFF)).astype(np.uint16)
-    return pack(sketch, profile, codes, extras), _keys(codes[chosen], extras, profile.code)
+    kept = _low_bytes(values[chosen], _sampled(codes[chosen], scheme))
+    return pack(sketch, profile, codes, kept), _keys(values[chosen], codes[chosen], profile.code, scheme)
 
 
 def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
@@ -65,7 +69,8 @@ def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
     decoded = unpack(stored, mantissa(PROFILES[profile_code]))
     if scheme.candidates == "super":
         return _supers(decoded.codes, profile_code, scheme)
-    return _keys(decoded.codes[_chosen(decoded.codes, scheme)], decoded.extras, profile_code)
+    codes = decoded.codes[_chosen(decoded.codes, scheme)]
+    return _keys(_low_values(decoded.extras, _sampled(codes, scheme)), codes, profile_code, scheme)
 
 
 def lookup_keys(query: StreamSketch, profile: Profile, scheme: Scheme) -> Keys:
@@ -80,21 +85,45 @@ def every_key(values: Values, profile: Profile, scheme: Scheme) -> Keys:
     codes = cut(values, mantissa(profile))
     if scheme.candidates == "super":
         return _windows(codes, profile.code, scheme)
-    return _keys(codes, (values & np.uint64(0xFFFF)).astype(np.uint16), profile.code)
+    return _keys(values, codes, profile.code, scheme)
 
 
 def _chosen(codes: Codes, scheme: Scheme) -> npt.NDArray[np.bool_]:
     """Return which of the values are posted."""
-    chosen = np.zeros(len(codes), np.bool_)
-    if scheme.modulus:
-        chosen = fmix32(codes * np.uint32(GOLDEN)) % np.uint32(scheme.modulus) == 0
+    chosen = _sampled(codes, scheme)
     chosen[: scheme.smallest(len(codes))] = True
     return chosen
 
 
-def _keys(codes: Codes, extras: npt.NDArray[np.uint16], profile: int) -> Keys:
+def _sampled(codes: Codes, scheme: Scheme) -> npt.NDArray[np.bool_]:
+    """Return the values of which codes are sampled."""
+    if not scheme.modulus:
+        return np.zeros(len(codes), np.bool_)
+    return fmix32(codes * np.uint32(GOLDEN)) % np.uint32(scheme.modulus) == 0
+
+
+def _low_bytes(values: Values, sampled: npt.NDArray[np.bool_]) -> bytes:
+    """Return the low 2 or 3 bytes of each value."""
+    octets = values.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :3]
+    kept = np.ones(octets.shape, np.bool_)
+    kept[:, 2] = sampled
+    return octets[kept].tobytes()
+
+
+def _low_values(kept: bytes, sampled: npt.NDArray[np.bool_]) -> Values:
+    """Return the low bits of values from those bytes."""
+    octets = np.zeros((len(sampled), 8), np.uint8)
+    there = np.zeros(octets.shape, np.bool_)
+    there[:, :2] = True
+    there[:, 2] = sampled
+    octets[there] = np.frombuffer(kept, np.uint8)
+    return octets.view("<u8").reshape(-1).astype(np.uint64)
+
+
+def _keys(values: Values, codes: Codes, profile: int, scheme: Scheme) -> Keys:
     salt = np.uint32(profile * GOLDEN & 0xFFFFFFFF)
-    mixed = fmix32(codes + salt) ^ extras.astype(np.uint32) * np.uint32(0x85EBCA6B)
+    low = values & np.where(_sampled(codes, scheme), np.uint64(0xFFFFFF), np.uint64(0xFFFF))
+    mixed = fmix32(codes + salt) ^ low.astype(np.uint32) * np.uint32(0x85EBCA6B)
     return np.unique(fmix32(mixed))
 
 

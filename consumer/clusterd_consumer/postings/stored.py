@@ -18,7 +18,7 @@ document, so its Rice parameter is known from its rank and is not stored: k(i) =
     8       2      code of its number of shingles (b = 11), where it does not hold every shingle
     8, 10   ...    n - 1 low parts of the differences, k(i) bits each, together padded to a byte
     ...     ...    n - 1 high parts: so many zeros, then a one; padded to a byte
-    ...     2 each low 16 bits of each *posted* value (`posted`), which the code has lost and its key needs
+    ...     2, 3   low 16 or 24 bits of each *posted* value (`posted`), which the code has lost and its key needs
 
 An empty sketch is 4 zero bytes. V_i: values are bit-reversed first, which turns divisibility into order.
 Cost: linear; 3 µs for 400 values compiled (`_verify.c`), 40 µs in NumPy.
@@ -55,7 +55,8 @@ class Stored:
     octave: bool
     exact: bool
     unbounded: bool
-    extras: npt.NDArray[np.uint16]
+    #: What `posted` needs beside the codes.
+    extras: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def parameters(n: int, bits: int) -> npt.NDArray[np.int64]:
     return np.maximum(bits - length, 0)
 
 
-def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: npt.NDArray[np.uint16]) -> bytes:
+def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: bytes) -> bytes:
     """Return the stored form of a sketch from its codes and what `posted` needs beside them."""
     n = len(codes)
     if n == 0:
@@ -103,7 +104,7 @@ def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: npt.NDArr
     bits = mantissa(profile)
     differences = codes[1:].astype(np.int64) - codes[:-1].astype(np.int64)
     k = parameters(n, bits)
-    return header + _lows(differences, k, bits) + _highs(differences >> k) + extras.astype("<u2").tobytes()
+    return header + _lows(differences, k, bits) + _highs(differences >> k) + extras
 
 
 def flags_of(sketch: StreamSketch, profile: Profile) -> int:
@@ -116,7 +117,7 @@ def unpack(stored: bytes, bits: int) -> Stored:
     """Return what a stored sketch says."""
     count, flags = divmod(int.from_bytes(stored[:4], "little"), 8)
     if count == 0:
-        return Stored(np.zeros(0, np.uint32), 0, False, False, False, np.zeros(0, np.uint16))
+        return Stored(np.zeros(0, np.uint32), 0, False, False, False, b"")
     first = int.from_bytes(stored[4:8], "little")
     k = parameters(count, bits)
     low_bytes = (int(k.sum()) + 7) // 8
@@ -126,9 +127,8 @@ def unpack(stored: bytes, bits: int) -> Stored:
     lows = _read_lows(rest[:low_bytes], k, bits)
     highs, used = _read_highs(rest[low_bytes:], count - 1)
     codes = first + np.concatenate(([0], np.cumsum((highs << k) + lows)))
-    extras = np.frombuffer(stored, "<u2", offset=header + low_bytes + used)
     known = bool(flags & OCTAVE), bool(flags & EXACT), bool(flags & UNBOUNDED)
-    return Stored(codes.astype(np.uint32), shingles, *known, extras.astype(np.uint16))
+    return Stored(codes.astype(np.uint32), shingles, *known, stored[header + low_bytes + used :])
 
 
 def size_of(code: int) -> int:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from clusterd_crawler.bearers import witnessed
 from clusterd_crawler.names import anchor_hash
@@ -48,8 +48,7 @@ DIGITS: Final = 18
 PAIRS: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """What kind of URL it is: the path and the query's names, or without a query the depth and the ending."""
 
     path: str
@@ -95,8 +94,7 @@ class Record:
             self.pairs.append((bearer, url, agreed))
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPage:
+class NamedPage(NamedTuple):
     """A fetched page, as a bearer of names or as what they mean."""
 
     url: str
@@ -127,10 +125,10 @@ class NameEvidence:
             _remember(self._bearers, (name.kind, name.hash), page)
         for key, hashed in _meanings(url, taken):
             kinds = ("anchor",) if key else ("canonical", "shortlink", "og")
-            for kind in kinds:
+            for kind in kinds if self._bearers else ():
                 for bearer in self._bearers.get((kind, hashed), ()):
                     self._coincide(kind, key, page, bearer)
-            _remember(self._meant, _table("anchor" if key else "", hashed), (key, page))
+            _remember(self._meant, ("anchor" if key else "", hashed), (key, page))
 
     def _coincide(self, kind: str, key: str, meant: NamedPage, bearer: NamedPage) -> None:
         if meant.url == bearer.url:

@@ -20,6 +20,8 @@ MAX_FORMATTING: Final = 2000
 MAX_REOPENED: Final = 300_000
 #: Elements opened since, across which an end tag closes its own (the standard's adoption agency turns eight times).
 MAX_CROSSED: Final = 8
+#: Attributes of one element, each of which a parser compares with all of them.
+MAX_ATTRIBUTES: Final = 1000
 
 
 #: Containers in which a cell shuts off what is open outside it.
@@ -64,6 +66,8 @@ class Formatting:
     #: The class of the last list item outside all containers.
     item: int = 0
     reopened: int = 0
+    #: Attributes of the tags that are one element to a parser.
+    merged: int = 0
     extreme: bool = False
 
     def start(self, name: bytes, bits: int, stack: list[Open]) -> None:
@@ -82,6 +86,13 @@ class Formatting:
             parent.item = kind
         if bits & chrome.LOOSE and not (stack and stack[-1].bits & chrome.CHOICE):
             self.unknown(not self.open or self.open[-1][0] != b"ruby")
+
+    def count_attributes(self, count: int, bits: int) -> None:
+        """Note how many attributes a start tag has, repeated ones too."""
+        if bits & chrome.MERGED:
+            self.merged += count
+        if max(count, self.merged) > MAX_ATTRIBUTES:
+            self.extreme = True
 
     def end(self, name: bytes, depth: int) -> None:
         """Note an end tag of no container."""

@@ -81,6 +81,8 @@ class Walk:
     chrome_letters: int = 0
     link_letters: int = 0
     links: int = 0
+    #: Of the tag that was read last: how many, repeated ones too.
+    attributes: int = 0
     #: Height of the stack where the open link began; -1 where none is open.
     link_depth: int = -1
     formatting: Formatting = field(default_factory=Formatting)
@@ -135,6 +137,7 @@ class Walk:
     def _attributes(self, at: int) -> tuple[dict[bytes, bytes], int]:
         """Read a tag's attributes from behind its name; -1 for the end where the markup ends first."""
         found: dict[bytes, bytes] = {}
+        self.attributes = 0
         while True:
             end = _TAG_END.match(self.data, at)
             if end:
@@ -143,6 +146,7 @@ class Walk:
             if not match:
                 return found, -1
             at = match.end()
+            self.attributes += 1
             name, double, single, bare = match.groups()
             found.setdefault(name.lower(), double or single or bare or b"")
 
@@ -178,6 +182,7 @@ class Walk:
         if not bits & chrome.INLINE:
             self._break()
         self.page.take(name, bits, attributes)
+        self.formatting.count_attributes(self.attributes, bits)
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
         if bits & (chrome.RAW | chrome.ESCAPABLE):

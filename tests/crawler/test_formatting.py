@@ -24,6 +24,9 @@ BOMBS = {
     "ruby": repeated(b"<rt>", 4_000),
     "groups": repeated(b"<optgroup>", 4_000),
     "a drawing's title": b"<svg><title>" + repeated(b"<i></b>", 4_000),
+    # time: each attribute is compared with all others of its element
+    "attributes": b"<p " + repeated(b"a# ", 4000) + b">x",
+    "attributes of all bodies": repeated(b"<body a#>", 4000),
     # memory: what is not closed is opened again in each paragraph
     "not closed": b"<p>" + repeated(b"<b id=#></x>", 1000) + b"<p>x" * 2000,
     "closed too far out": b"<p>" + repeated(b"<b id=#>" + b"<div>" * 9 + b"</b>" + b"</div>" * 9, 400) + b"<p>x" * 2000,

@@ -52,6 +52,12 @@ static void start_formatting(walk_t *w, const tag_t *tag) {
         begin_unknown(w);
 }
 
+/* A parser compares each attribute of an element with all of them. */
+static void count_attributes(walk_t *w, const tag_t *tag) {
+    if (tag->bits & MERGED) w->merged += tag->attributes;
+    if (tag->attributes > MAX_ATTRIBUTES || w->merged > MAX_ATTRIBUTES) w->flags |= EXTREME;
+}
+
 static void end_formatting(walk_t *w, slice_t name) {
     for (size_t crossed = 0; crossed <= MAX_CROSSED && w->formatting - crossed > w->floor; crossed++) {
         formatted_t *f = &w->formatted[w->formatting - crossed - 1];

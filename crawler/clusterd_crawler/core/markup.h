@@ -170,6 +170,7 @@ static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *
     uint32_t bits = tag->bits;
     if (!(bits & INLINE)) line_break(w);
     if (tag->seen) declare_names(w, tag);
+    count_attributes(w, tag);
     if (w->foreign && bits && !(bits & LINK)) irregular(w);
     if (bits & (RAW | ESCAPABLE)) return pass_unparsed(w, tag, p);
     if (bits & VOID) return p;

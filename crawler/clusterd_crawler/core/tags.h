@@ -10,6 +10,7 @@ enum {
     SECTIONAL = 256, SCOPE = 512, NAMED = 1024, TABLE = 2048, CELL = 4096, ROW = 8192, MAIN = 16384, LINK = 32768,
     PARAGRAPH = 65536, DECLARES = 131072, TITLE = 262144, DENSE = 524288, DIALOG = 1048576, TERM = 2097152,
     FOREIGN = 4194304, CHOICE = 8388608, HEADING = 16777216, MARKER = 33554432, ITEM = 67108864, LOOSE = 134217728,
+    MERGED = 268435456,
 };
 
 static words_t tag_words, role_words, chrome_words, attribute_words;
@@ -30,6 +31,7 @@ typedef struct {
     slice_t name;
     uint32_t bits;
     uint32_t seen; /* one bit for each kept attribute that the tag has */
+    size_t attributes; /* how many, the others and repeated ones too */
     slice_t values[ATTRIBUTES];
 } tag_t;
 
@@ -80,6 +82,7 @@ static const uint8_t *read_attributes(const uint8_t *p, const uint8_t *end, tag_
                 p = stop;
             }
         }
+        tag->attributes++;
         keep_attribute(tag, name, name_length, value);
     }
 }
@@ -92,6 +95,7 @@ static const uint8_t *read_tag(const uint8_t *p, const uint8_t *end, tag_t *tag)
     const word_t *word = find_word(&tag_words, name, tag->name.length);
     tag->bits = word ? word->value : 0;
     tag->seen = 0;
+    tag->attributes = 0;
     return read_attributes(p, end, tag);
 }
 

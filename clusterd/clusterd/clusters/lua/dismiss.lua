@@ -101,8 +101,6 @@ define('dismiss', function(ARGV)
     local n = get(NODES, ghost)
     if n[REP] == ghost and not has(n, DISMISSED) and not leaving[ghost] then
       leaving[ghost], gone[#gone + 1] = true, ghost
-    elseif n[REP] == ghost then
-      free_content(ghost)
     end
     done = done + 1
   end

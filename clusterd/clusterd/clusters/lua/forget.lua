@@ -1,6 +1,7 @@
 -- forget(BASE; before, looks, offset, URL ids) → {forgotten, URLs done, offset in the next}
 --
--- KEYS[1] BASE   the home shard (records.lua, settling.lua)
+-- KEYS[1] BASE   the home shard (records.lua, settling.lua);  BASE:late   list of contents that were pending when the last
+--                version that showed them was forgotten: a later call frees them
 -- ARGV    before: superseded versions that were fetched before this time (6 bytes, big-endian) are forgotten
 --         looks: how many versions are looked at in this call; offset: bytes of the first URL's that were looked at before
 define('forget', function(ARGV)
@@ -8,6 +9,15 @@ define('forget', function(ARGV)
   open(TEXTS)
   open(SKETCHES)
   local gone, looks, offset = 0, tonumber(ARGV[2]), tonumber(ARGV[3])
+  local late = BASE .. ':late'
+  for _ = 1, math.min(looks, call('LLEN', late)) do
+    local content = call('LPOP', late)
+    if call('SISMEMBER', BASE .. ':w', content) == 1 then
+      call('RPUSH', late, content)
+    else
+      free_content(tonumber(content))
+    end
+  end
 
   local function release(node)
     local n = edit(NODES, node)
@@ -17,7 +27,7 @@ define('forget', function(ARGV)
     c[CREFS] = c[CREFS] - 1
     if n[REFS] == 0 then free_text(node) end
     if c[CREFS] == 0 and has(c, DISMISSED) and call('SISMEMBER', BASE .. ':w', content) == 1 then
-      call('RPUSH', BASE .. ':g', format('%.0f', content * 256))  -- pending: dismissed once more, when it is no longer
+      call('RPUSH', late, content)
     end
     free_content(content)
   end

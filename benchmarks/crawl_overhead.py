@@ -57,7 +57,7 @@ PAIRS = 6
 PAUSE_PAIRS = 3
 #: Pages a second, and pages, of the crawls in which pauses are measured.
 PACE = 50
-PACED_PAGES = 1500
+PACED_PAGES = 1000
 
 Figures = dict[str, float]
 Turns = list[tuple[Figures, Figures]]

@@ -122,6 +122,14 @@ class Verdict:
 
 
 _VERDICT_FIELDS: Final = tuple(f.name for f in fields(Verdict))
+#: Types of a verdict's fields, where they are not text.
+_VERDICT_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "fetched_at": (int,),
+    "size": (int,),
+    "resemblance": (int, float),
+    "match": (str, type(None)),
+    "cluster": (str, type(None)),
+}
 
 
 def encode(message: Message) -> bytes:
@@ -184,11 +192,8 @@ def decode_verdict(raw: bytes) -> Verdict:
 
 def _check_verdict(known: dict[str, Any]) -> None:
     """Refuse a value of another type than its field's."""
-    wanted: dict[str, tuple[type, ...]] = {"fetched_at": (int,), "size": (int,), "resemblance": (int, float)}
-    optional = {"match", "cluster"}
     for name, value in known.items():
-        types = wanted.get(name, (str, type(None)) if name in optional else (str,))
-        if not isinstance(value, types):
+        if not isinstance(value, _VERDICT_TYPES.get(name, str)):
             raise TypeError(f"{name} is {value!r}")
 
 

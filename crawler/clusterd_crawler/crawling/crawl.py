@@ -255,11 +255,7 @@ class Crawl:
         if old:
             self._loop.start(self._changes.spill(old))
         self._announce(
-            signals.request_skipped,
-            request=kept.request,
-            rule=skip.rule,
-            key=skip.key,
-            known_url=skip.known_url,
+            signals.request_skipped, request=kept.request, rule=skip.rule, key=skip.key, known_url=skip.known_url
         )
 
     def _fetch_again(self, kept: KeptOut) -> None:

@@ -39,6 +39,7 @@ MARKER: Final = 33554432  #: what was opened outside it is not closed inside it
 ITEM: Final = 67108864
 LOOSE: Final = 134217728  #: nests in itself, save in a ``ruby`` or ``select``
 MERGED: Final = 268435456  #: one element, which gets the attributes of all its tags
+OPTION: Final = 536870912
 
 _WORDS_OF: Final = {
     INLINE: "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb s samp small "
@@ -72,6 +73,7 @@ _WORDS_OF: Final = {
     ITEM: "li",
     LOOSE: "optgroup rb rp rt rtc",
     MERGED: "html body",
+    OPTION: "option",
 }
 
 

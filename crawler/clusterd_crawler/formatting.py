@@ -22,6 +22,8 @@ MAX_REOPENED: Final = 300_000
 MAX_CROSSED: Final = 8
 #: Attributes of one element, each of which a parser compares with all of them.
 MAX_ATTRIBUTES: Final = 1000
+#: Options of a page: of one ``select``, lexbor looks through them all at each of them.
+MAX_OPTIONS: Final = 10_000
 
 
 #: Containers in which a cell shuts off what is open outside it.
@@ -68,6 +70,7 @@ class Formatting:
     reopened: int = 0
     #: Attributes of the tags that are one element to a parser.
     merged: int = 0
+    options: int = 0
     extreme: bool = False
 
     def start(self, name: bytes, bits: int, stack: list[Open]) -> None:
@@ -76,7 +79,8 @@ class Formatting:
             self._begin(name, bits, len(stack))
             return
         self.reopened += len(self.open)
-        if self.reopened > MAX_REOPENED:
+        self.options += bool(bits & chrome.OPTION)
+        if self.reopened > MAX_REOPENED or self.options > MAX_OPTIONS:
             self.extreme = True
         if bits & chrome.CELL and self.barriers:
             self.floor = len(self.open)

@@ -27,6 +27,7 @@ BOMBS = {
     # time: each attribute is compared with all others of its element
     "attributes": b"<p " + repeated(b"a# ", 4000) + b">x",
     "attributes of all bodies": repeated(b"<body a#>", 4000),
+    "options": b"<select>" + b"<option>x" * 10_001,
     # memory: what is not closed is opened again in each paragraph
     "not closed": b"<p>" + repeated(b"<b id=#></x>", 1000) + b"<p>x" * 2000,
     "closed too far out": b"<p>" + repeated(b"<b id=#>" + b"<div>" * 9 + b"</b>" + b"</div>" * 9, 400) + b"<p>x" * 2000,

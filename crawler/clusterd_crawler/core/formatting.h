@@ -39,7 +39,8 @@ static void start_formatting(walk_t *w, const tag_t *tag) {
         return;
     }
     w->reopened += w->formatting;
-    if (w->reopened > MAX_REOPENED) w->flags |= EXTREME;
+    w->options += (bits & OPTION) != 0;
+    if (w->reopened > MAX_REOPENED || w->options > MAX_OPTIONS) w->flags |= EXTREME;
     if (bits & CELL && w->barriers) w->floor = w->formatting;
     open_t *t = top(w);
     if (kind) {

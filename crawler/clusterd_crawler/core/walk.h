@@ -14,6 +14,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
 #define MAX_REOPENED 300000
 #define MAX_CROSSED 8
 #define MAX_ATTRIBUTES 1000
+#define MAX_OPTIONS 10000
 #define MAX_ANCHORS 256
 #define MAX_ANCHOR_DIGITS 20
 #define MAX_MAINS 8
@@ -66,7 +67,7 @@ typedef struct {
     int depth, odd, hidden, chrome, scopes, foreign, in_main, link_depth;
     size_t letters, chrome_letters, link_letters, links, reopened, title_letters;
     formatted_t *formatted; /* what may be open beside the containers: core/formatting.h */
-    size_t formatting, formatted_room, floor, merged;
+    size_t formatting, formatted_room, floor, merged, options;
     uint32_t item;
     int barriers;
     size_t heading; /* letters where the open h1 began; NO_HEADING where none is open */

@@ -28,6 +28,8 @@ EditFunction = Callable[[Url], Applied]
 
 #: "Whatever value it has": written over a value, never added where there is none.
 ANY_VALUE: Final = "*"
+#: Longest value that a deep token is written into: rules that copy a value into itself double it, each time they apply.
+LONGEST: Final = 8192
 #: Characters that stay as they are in a path component and in a query value.
 _IN_PATH: Final = "-._~!$&'()*+,=:@%"
 _IN_QUERY: Final = "-._~!$'()*+,:@/?%="
@@ -179,7 +181,7 @@ def _write(key: Key, new: Reader, patterns: Mapping[Key, str]) -> EditFunction:
 def _with_deep(key: Key, pattern: str, whole: str | None, value: str) -> str | None:
     spans = None if whole is None else deep_spans(pattern, whole)
     at = spans and deep_index(key, len(spans))
-    if whole is None or not spans or not at:
+    if whole is None or not spans or not at or len(whole) + len(value) > LONGEST:
         return None
     start, end = spans[at - 1]
     return whole[:start] + value + whole[end:]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
 from clusterd_crawler.errors import RuleError
-from clusterd_crawler.keys import CANDIDATES, Keys, key_under
+from clusterd_crawler.keys import CANDIDATES, LONGEST, Keys, key_under
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -310,19 +310,36 @@ def test_work_is_bounded_by_the_rules_that_can_apply() -> None:
     ]
     keys = Keys()
     keys.load(rule_set(*many))
-    start = perf_counter()
+    start = process_time()
     for _ in range(20):
         assert keys.key("http://example.com/?sid=A")[0] == "http://example.com/?sid=A"
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2
+
+
+def test_rules_that_double_a_value_each_time_they_apply_cost_bounded_work() -> None:
+    a = Key(name="a")
+    doubling = [
+        rule(
+            [Condition(a, "like", ("*-*",)), Condition(Key(name=f"p{n}"), "absent")],
+            [Edit(Key(name="a", deep=1), "copy", source=a)] * 2,
+        )
+        for n in range(CANDIDATES)
+    ]
+    keys = Keys()
+    keys.load(rule_set(*doubling))
+    start = process_time()
+    key, _ = keys.key("http://example.com/?a=x-y")
+    assert len(key) <= LONGEST
+    assert process_time() - start < 5
 
 
 def test_parameters_by_the_hundred_thousand_are_their_own_key() -> None:
     url = "http://example.com/?" + "&".join(f"sid={n}" for n in range(100_000))
     keys = Keys()
     keys.load(rule_set(DROP_SID))
-    start = perf_counter()
+    start = process_time()
     assert keys.key(url) == (url, ())
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1
 
 
 def test_cost_does_not_grow_with_rules_of_other_hosts() -> None:
@@ -331,10 +348,10 @@ def test_cost_does_not_grow_with_rules_of_other_hosts() -> None:
     urls = [f"http://example.com/a?sid={n}&x={n}" for n in range(3000)]
 
     def seconds() -> float:
-        start = perf_counter()
+        start = process_time()
         for url in urls:
             keys.key(url)
-        return perf_counter() - start
+        return process_time() - start
 
     alone = min(seconds() for _ in range(3))
     for number in range(2000):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from clusterd.clusters import redis_questions
+from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.redis_home import Home
 from clusterd.clusters.redis_index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
@@ -160,6 +162,31 @@ def test_a_cluster_that_changes_while_its_members_are_asked_for(
         assert found is not None
         assert set(found.members) == next(one for one in clusters if urls[asked] in one)
     for opened in (index, other):
+        opened.close()
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_store_that_is_set_back_under_an_open_index(redis_url: str, prefix: str, emptied: bool) -> None:
+    """It has lost a label, or all labels and policies, that the index knows; another label would take the number."""
+    index = RedisIndex(redis_url, prefix)
+    first, second = (
+        replace(page(url, 1, [*LEFT, at]), crawl=crawl) for url, crawl, at in ((A, "one", 1), (B, "two", 2))
+    )
+    with connect(redis_url) as client:
+        index.apply([first])
+        kept = {key: client.dump(key) for key in client.scan_iter(f"{prefix}*") if not emptied}
+        index.apply([second])
+        client.delete(*client.scan_iter(f"{prefix}*"))
+        for key, value in kept.items():
+            client.restore(key, 0, value)
+    other = RedisIndex(redis_url, prefix) if not emptied else None
+    if other:
+        other.apply([replace(page(C, 1, RIGHT), crawl="three")])
+    index.apply([first, second])
+    assert [(one.url, one.crawl) for url in (A, B) for one in index.versions(url)] == [(A, "one"), (B, "two")]
+    assert index.cluster_of(A, "near") == index.cluster_of(B, "near")
+    assert index.policies() == list(DEFAULT_POLICIES)
+    for opened in (index, other or RedisIndex(redis_url, prefix)):
         opened.close()
 
 

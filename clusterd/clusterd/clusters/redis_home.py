@@ -20,6 +20,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
+from clusterd_crawler.sketch import Sketch
 
 LUA: Final = files("clusterd.clusters") / "lua"
 SHARED: Final = ("counters", "tables", "records", "forest", "settling")
@@ -30,6 +31,9 @@ FUNCTIONS: Final = (
 #: Places of counters in the order of `Counters`; where those of clusters begin.
 COUNTED: Final = (0, 2, 5, 6, 13, 14)
 CLUSTERS: Final = 15
+
+#: register.lua: number of a label, length of its text.
+USED: Final = struct.Struct("<II")
 
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS)
 REGISTER: Final = Script(LIBRARY, "register")
@@ -121,6 +125,15 @@ class Home:
         if known is None:
             known = self._pairs[crawl, sweep] = (self.label(crawl) | self.label(sweep) << 24).to_bytes(6, "little")
         return known
+
+    def used(self, sketches: Sequence[Sketch]) -> bytes:
+        """Return the labels of these sketches with their numbers, as register.lua checks them."""
+        texts = {text for sketch in sketches for text in (sketch.crawl, sketch.sweep)} - {""}
+        return b"".join(USED.pack(self.label(text), len(text.encode())) + text.encode() for text in sorted(texts))
+
+    def forget_labels(self) -> None:
+        """Ask for the numbers of labels anew: the store is not the one that gave them."""
+        self._labels, self._pairs, self._names = {"": 0}, {}, {0: ""}
 
     def label_names(self, least: int) -> dict[int, str]:
         """Return all labels by number, read again where the number ``least`` is not known yet."""

@@ -94,7 +94,7 @@ class RedisIndex:
         self._calls = calls(self._client)
         self._home = Home(self._calls, prefix)
         self._scheme = scheme
-        shards = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
+        self._shards = shards = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
         self._lists = RedisLists(self._calls, prefix, shards, scheme)
         self._policies: list[Policy] = []
         for policy in policies:
@@ -174,17 +174,18 @@ class RedisIndex:
             self._settler.settle(HELP, self._policies)
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
-        versions = [packed_version(self._home, sketch) for sketch in sketches]
-        arguments: list[Any] = [b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])]
-        for sketch, version in zip(sketches, versions, strict=True):
-            arguments += (version, sketch.url, host_of(sketch.url))
         while True:
+            versions = [packed_version(self._home, sketch) for sketch in sketches]
+            arguments: list[Any] = [b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])]
+            for sketch, version in zip(sketches, versions, strict=True):
+                arguments += (version, sketch.url, host_of(sketch.url))
             graded = self._graded()
-            registering = self._home.function(REGISTER, len(graded), *arguments)
+            known = b"%d %s" % (len(graded), self._home.used(sketches))
+            registering = self._home.function(REGISTER, known, *arguments)
             *_, reply, self._waiting = self._ask(registering, self._home.request("LLEN", "g"))
-            if reply[0] == len(graded):
+            if reply[0] == len(graded) and len(reply) > len(sketches):
                 return [read_answer(one, PLACE.size * (1 + len(graded))) for one in reply[1:]]
-            self._reload()
+            self._catch_up()
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
@@ -301,6 +302,18 @@ class RedisIndex:
 
     def _reload(self) -> list[Policy]:
         return self._take(self._home.command("LRANGE", "policies", 0, -1))
+
+    def _catch_up(self) -> None:
+        """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
+        known = self._policies
+        self._home.forget_labels()
+        names = {policy.name for policy in self._reload()}
+        lost = [policy for policy in known if policy.name not in names]
+        if lost:
+            self._founded(self._shards)
+            self._keeps_whole(self._whole is not None)
+        for policy in lost:
+            self.add_policy(policy)
 
     def _take(self, texts: Sequence[bytes]) -> list[Policy]:
         self._policies = [Policy(**json.loads(text)) for text in texts]

@@ -1,11 +1,13 @@
 -- register(BASE; policies, URL hashes, sketch hashes, (version, url, host)*) → for each version: what became of it
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
--- ARGV    policies: number of graded policies that the caller knows
+-- ARGV    policies: number of graded policies that the caller knows; after a space each label that its versions carry:
+--         number and length (4 bytes each), text
 --         the first four bytes of each version's URL hash, and of each sketch identity, one after the other
 --         for each version: packed as below; its URL; its host
--- returns number of graded policies, alone where it is not the caller's (nothing was done then); else for each version,
---         packed: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
+-- returns number of graded policies, alone where that, or a label's number, is not the caller's (nothing was done then);
+--         else for each version, packed: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16
+--         equal in text, 32 equal in
 --         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy: no places follow, 256 its
 --         content was made by this very call); if current, its places (forest.lua); if changed, those that it left; the URL
 --         of a page that is equal to it
@@ -256,8 +258,20 @@ local function write()
   end
 end
 
+-- Whether the caller knows the policies and labels: a store that was set back has lost the latest.
+local function knows(said)
+  local at = find(said, ' ', 1, true) + 1
+  if begin() ~= tonumber(sub(said, 1, at - 2)) then return false end
+  while at < #said do
+    local number, length = unpack4('<I4I4', said, at)
+    if call('HGET', BASE .. ':l', sub(said, at + 8, at + 7 + length)) ~= whole(number) then return false end
+    at = at + 8 + length
+  end
+  return true
+end
+
 define('register', function(ARGV)
-  if begin() ~= tonumber(ARGV[1]) then return {graded} end
+  if not knows(ARGV[1]) then return {graded} end
   open(SKETCHES)
   open(URLS)
   hosts, to_post, posts = {}, {}, {}

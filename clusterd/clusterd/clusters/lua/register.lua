@@ -258,19 +258,19 @@ local function write()
   end
 end
 
--- Whether the caller knows the policies and labels: a store that was set back has lost the latest.
-local function knows(said)
-  local at = find(said, ' ', 1, true) + 1
-  if begin() ~= tonumber(sub(said, 1, at - 2)) then return false end
-  while at < #said do
-    local number, length = unpack4('<I4I4', said, at)
-    if call('HGET', BASE .. ':l', sub(said, at + 8, at + 7 + length)) ~= whole(number) then return false end
-    at = at + 8 + length
-  end
-  return true
-end
-
 define('register', function(ARGV)
+  -- Whether the caller knows the policies and labels: a store that was set back has lost the latest.
+  local function knows(said)
+    local at = find(said, ' ', 1, true) + 1
+    if begin() ~= tonumber(sub(said, 1, at - 2)) then return false end
+    while at < #said do
+      local number, length = unpack4('<I4I4', said, at)
+      if call('HGET', BASE .. ':l', sub(said, at + 8, at + 7 + length)) ~= whole(number) then return false end
+      at = at + 8 + length
+    end
+    return true
+  end
+
   if not knows(ARGV[1]) then return {graded} end
   open(SKETCHES)
   open(URLS)

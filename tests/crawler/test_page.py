@@ -305,3 +305,17 @@ def test_without_the_core_a_page_has_the_same_sketch(monkeypatch: pytest.MonkeyP
     with_core = [sketched(page) for page in pages]
     monkeypatch.setattr(compiled, "CORE", None)
     assert [sketched(page) for page in pages] == with_core
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("size", [1, 200_000])
+def test_what_is_raised_while_references_are_read_is_raised(size: int) -> None:
+    assert compiled.CORE is not None
+
+    def interrupted(_: bytes) -> bytes:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compiled.CORE.walk(b"<p>" + b"x" * size + b"&xy<title>&xy</title>&xy", False, interrupted)
+    with pytest.raises(UnicodeDecodeError):
+        compiled.CORE.walk(b"<p>\xff" + b"x" * size + b"&xy", False, markup.unescape)

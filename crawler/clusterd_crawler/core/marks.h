@@ -91,7 +91,9 @@ static PyObject *marked_text(walk_t *w) {
     w->cut = (spans_t){NULL, 0, 0};
     decide_spans(w, &spans);
     if (spans.count > 1) qsort(spans.items, spans.count, sizeof *spans.items, by_start);
-    PyObject *marked = w->flags & NO_MEMORY ? PyErr_NoMemory() : with_marks(w, spans.items, unite(spans.items, spans.count));
+    PyObject *marked = NULL;
+    if (!(w->flags & NO_MEMORY)) marked = with_marks(w, spans.items, unite(spans.items, spans.count));
+    else if (!PyErr_Occurred()) PyErr_NoMemory();
     free(spans.items);
     return marked;
 }

@@ -46,6 +46,7 @@ static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
 
 static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
     size_t letters = 0;
+    if (w->flags & NO_MEMORY) return 0; /* the walk ends here; an exception may be set */
     take_back(w->thread);
     PyObject *text = PyObject_CallFunction(w->unescape, "y#", (const char *)p, (Py_ssize_t)length);
     if (text && PyBytes_Check(text))
@@ -53,7 +54,6 @@ static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
     else
         w->flags |= NO_MEMORY;
     Py_XDECREF(text);
-    PyErr_Clear();
     w->thread = let_go_again(w->thread);
     return letters;
 }

@@ -6,6 +6,7 @@
 
 #include "tags.h"
 
+/* NO_MEMORY: or an exception of Python's, which is set then. */
 enum { IRREGULAR = 1, EXTREME = 2, NO_MEMORY = 4 };
 enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
 

@@ -168,6 +168,13 @@ static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_
     return made;
 }
 
+/* What `room` and `write_codes` rely on. */
+static int are_ascending(const uint64_t *values, size_t size) {
+    for (size_t i = 1; i < size / 8; i++)
+        if (values[i] < values[i - 1]) return 0;
+    return size % 8 == 0;
+}
+
 static PyObject *pack(PyObject *self, PyObject *args) {
     Py_buffer values;
     int bits;
@@ -177,7 +184,10 @@ static PyObject *pack(PyObject *self, PyObject *args) {
     (void)self;
     if (!PyArg_ParseTuple(args, "y*iIIIIK", &values, &bits, &flags, scheme, scheme + 1, scheme + 2, &shingles)) return NULL;
     size_t n = (size_t)values.len / 8;
-    if (n) made = pack_values(values.buf, n, bits, flags, scheme, shingles);
+    if (!are_ascending(values.buf, (size_t)values.len)) {
+        PyErr_SetString(PyExc_ValueError, "the values of a sketch ascend, 8 bytes each");
+        made = NULL;
+    } else if (n) made = pack_values(values.buf, n, bits, flags, scheme, shingles);
     else made = Py_BuildValue("(y#y#)", "\0\0\0\0", (Py_ssize_t)4, "", (Py_ssize_t)0);
     PyBuffer_Release(&values);
     return made;
@@ -443,7 +453,10 @@ static Py_ssize_t steps_of(PyObject *documents, uint32_t buckets, uint32_t shard
         if (count + (size_t)size / 4 > room) {
             room = 2 * (count + (size_t)size / 4);
             Step *more = PyMem_Realloc(*steps, room * sizeof **steps);
-            if (!more) break;
+            if (!more) {
+                PyErr_NoMemory();
+                return -1;
+            }
             *steps = more;
         }
         for (Py_ssize_t at = 0; at + 4 <= size; at += 4) {
@@ -452,7 +465,7 @@ static Py_ssize_t steps_of(PyObject *documents, uint32_t buckets, uint32_t shard
             (*steps)[count++] = (Step){bucket_of(key, buckets), key, id, (uint32_t)i};
         }
     }
-    if (!*steps || count > room) {
+    if (!*steps) {
         PyErr_NoMemory();
         return -1;
     }
@@ -588,6 +601,13 @@ static PyObject *find(PyObject *self, PyObject *args) {
         return NULL;
     const Step *steps = packed.buf;
     size_t count = (size_t)packed.len / sizeof *steps;
+    int good = buckets > 1;
+    for (size_t i = 0; good && i < count; i++) good = (Py_ssize_t)steps[i].document < documents;
+    if (!good) {
+        PyErr_SetString(PyExc_ValueError, "fewer than two buckets, or a step of no document");
+        PyBuffer_Release(&packed);
+        return NULL;
+    }
     Py_ssize_t group = 0;
     int state = 0;
     for (size_t from = 0, to; state >= 0 && from < count && group < PyList_GET_SIZE(values); from = to, group++) {

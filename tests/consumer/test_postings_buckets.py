@@ -106,6 +106,14 @@ def test_halves_hold_what_belongs_compiled_and_plain(
     assert len(low) + len(high) + dropped * buckets.ENTRY.size == len(after) * buckets.ENTRY.size
 
 
+@pytest.mark.core
+@pytest.mark.parametrize(("documents", "number"), [(1, 0), (1, 1), (0, 256)])
+def test_a_number_of_buckets_that_cannot_be_is_refused(documents: int, number: int) -> None:
+    assert CORE is not None
+    with pytest.raises(ValueError, match="two buckets"):
+        CORE.find(buckets.STEP.pack(7, 7, 1, 0), [None], documents, number, 5, False)
+
+
 def test_the_buckets_that_are_split_are_those_that_lie_elsewhere_afterwards() -> None:
     for known, wanted in ((256, 300), (300, 512), (300, 900), (700, 701), (4000, 5000)):
         top = min(wanted, 1 << known.bit_length())

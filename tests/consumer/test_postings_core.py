@@ -87,6 +87,14 @@ def test_compiled_and_numpy_agree(profile: Profile, left: list[int], right: list
 
 
 @pytest.mark.core
+@pytest.mark.parametrize("values", [np.array([5, 2**39, 1, 2**38, 0], "<u8").tobytes(), bytes(9), bytes(7)])
+def test_values_that_do_not_ascend_are_refused(values: bytes) -> None:
+    assert CORE is not None
+    with pytest.raises(ValueError, match="ascend"):
+        CORE.pack(values, 11, 0, 4, 64, 1, 5)
+
+
+@pytest.mark.core
 @given(st.binary(max_size=200), st.integers(0, 20))
 def test_bytes_that_are_no_sketch_are_refused_not_misread(data: bytes, bits: int) -> None:
     assert CORE is not None

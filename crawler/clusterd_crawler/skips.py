@@ -209,7 +209,8 @@ class KnownPages:
         held.keys[hashed] = page
         if self._shows and page.content != UNKNOWN:
             key, applied = self._all_keys.key_of_canonical(page.url)
-            if self._allows(applied, page):
+            # Which page of a family answers is not known: what one of them shows says nothing of the others.
+            if not key.startswith(FAMILY) and self._allows(applied, page):
                 held.shown[hash(key)] = page
         if held.names is not None:
             held.names.note(page.url, page.names)

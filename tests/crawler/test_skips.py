@@ -210,6 +210,22 @@ def test_what_a_page_showed_once_justifies_nothing_when_it_failed_or_changed(kno
         assert known.decide("http://h.com/list?sort=b", 4) is None
 
 
+def test_what_one_page_of_a_family_shows_says_nothing_of_the_others(known: KnownPages) -> None:
+    # Given: the days of a calendar bring nothing new any more, and an empty day is empty in print.
+    view, day = Key(name="view"), Key(name="day")
+    whole = (Edit(Key(), "family"),)
+    context = (Condition(day, "any"), Condition(view, "is", ("day",)))
+    family = Rule(rule_id(HOST, context, whole), HOST, context, whole)
+    printed = (Condition(view, "is", ("print",)),)
+    edits = (Edit(view, "set", "day"),)
+    asking = Rule(rule_id(HOST, printed, edits, shows=77), HOST, printed, edits, shows=77)
+    known.load(rule_set(family, asking))
+    known.fetched("http://h.com/?day=1&view=day", 1, content=77)
+    # When, then: the empty first of the month says nothing about how the second looks in print.
+    assert known.decide("http://h.com/?day=2&view=day", 2) is not None
+    assert known.decide("http://h.com/?day=2&view=print", 2) is None
+
+
 def test_a_page_that_failed_here_is_not_known_by_an_older_fetch_of_others(known: KnownPages) -> None:
     known.load(rule_set(DROP_SID))
     decisions = Decisions(known, 100)

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.contexts import Proposal
+from clusterd.learning.contexts import DIFFER, Proposal
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
 from clusterd.learning.families import brings_new_values, new_valued
 from clusterd.learning.trials import Outcome, lower_bound
@@ -31,6 +31,8 @@ FEW_RUN: Final = 60
 FEW: Final = 6
 #: Contents of a host on which a run outlives one exception: a page in a hundred skipped is no more than .1 % of them.
 MANY: Final = 10_000
+#: Most probability that the run of a part is luck, at the rate at which the other parts bring something new.
+LUCK_OF_PARTS: Final = 0.01
 #: Fewest members of the run with a value, for that value to be of the family.
 EACH: Final = 20
 
@@ -75,10 +77,21 @@ def exhausted(snapshot: Snapshot) -> Iterator[Proposal]:
         if whole is not None:
             yield whole
             continue
-        for part in _parts(snapshot, members):
+        for part, parts in _parts(snapshot, members):
             proposal = _of_members(snapshot, part, novel)
-            if proposal is not None:
+            if proposal is not None and _beyond_luck(members, part, proposal.outcome.rows, novel, parts):
                 yield proposal
+
+
+def _beyond_luck(members: Rows, part: Rows, run: Rows, novel: Flags, parts: int) -> bool:
+    """Whether a part of a form that brings nothing new is more than the luckiest of its parts.
+
+    Where the others go on bringing new contents while it runs, its run has to be too long for luck at their rate: of
+    three views of a calendar of mostly empty days, one is empty 60 times in a row before long.
+    """
+    others = np.setdiff1d(members[members >= run[0]], part)
+    share = np.count_nonzero(novel[others]) / max(1, len(others))
+    return bool(share <= DIFFER or parts * (1 - share) ** len(run) <= LUCK_OF_PARTS)
 
 
 def _of_members(snapshot: Snapshot, members: Rows, novel: Flags) -> Proposal | None:
@@ -102,8 +115,11 @@ def _begin(fresh: Rows, count: int, needed: int, contents: int) -> int:
     return last + 1
 
 
-def _parts(snapshot: Snapshot, members: Rows) -> Iterator[Rows]:
-    """Yield the members of each combination of the values that are few: ``do=edit`` has new pages, ``do=index`` not."""
+def _parts(snapshot: Snapshot, members: Rows) -> Iterator[tuple[Rows, int]]:
+    """Yield the members of each combination of the values that are few, and how many combinations there are.
+
+    ``do=edit`` has new pages, ``do=index`` not.
+    """
     shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
     assert isinstance(shape, tuple)
     values = {key: snapshot.values(key)[members] for key in shape}
@@ -116,7 +132,7 @@ def _parts(snapshot: Snapshot, members: Rows) -> Iterator[Rows]:
     for number in range(int(which.max()) + 1):
         part = members[which == number]
         if len(part) >= FEW_RUN:
-            yield part
+            yield part, int(which.max()) + 1
 
 
 def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags) -> Proposal | None:

@@ -8,6 +8,11 @@ Combinations that show several pages are left out with all that share their valu
 stays only where its own record is too long to be luck under the record of the whole form (`contexts`). Every
 combination of the values that stay has to have been seen, each with `EACH` pages and more.
 
+Nor may one content make most of the trials, as a list that is empty for nearly all values does: of each content no more
+than `OF_ONE` are counted, so that several contents speak. More is asked of what one page answers alone (`ALONE`),
+unless it is a wall: the page that others show too, which have no such parameter or another path, is a log-in form or an
+error.
+
 Cost: a sort of the form's rows, and a pass over its combinations for each of its few-valued parameters.
 """
 
@@ -27,6 +32,9 @@ from clusterd.learning.trials import Outcome
 EACH: Final = 3
 #: Fewest clean trials of all combinations together: a lower bound of .9.
 TRIALS: Final = 25
+#: Most trials of one content among these, and as many trials as are enough whatever they show: a bound of .95.
+OF_ONE: Final = 10
+ALONE: Final = 52
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +61,17 @@ class _Combinations:
         return self.agreed + self.differed + 1
 
 
-def joint(snapshot: Snapshot, rows: Rows, few: list[ColumnKey], values: dict[ColumnKey, Rows]) -> Joint | None:
-    """Return the part of a form in which every combination of the few values is one page, None where none is."""
+def joint(
+    snapshot: Snapshot,
+    rows: Rows,
+    few: list[ColumnKey],
+    values: dict[ColumnKey, Rows],
+    dropped: tuple[ColumnKey, ...],
+) -> Joint | None:
+    """Return the part of a form in which every combination of the few values is one page, None where none is.
+
+    ``dropped``: the other parameters, of which the values do not matter then.
+    """
     _, firsts = np.unique(snapshot.key[rows], return_index=True)
     firsts = np.sort(firsts)
     stacked = np.stack([values[key][firsts] for key in few])
@@ -68,12 +85,31 @@ def joint(snapshot: Snapshot, rows: Rows, few: list[ColumnKey], values: dict[Col
     group = (np.cumsum(chosen) - 1)[which[chosen[which]]]
     agreed = int(found.agreed[chosen].sum())
     shown = snapshot.content[rows[kept]]
+    if agreed < ALONE and _units(shown, group) < TRIALS and not _are_walls(snapshot, rows, shown, dropped):
+        return None
     outcome = Outcome(rows[kept], np.ones(len(kept), np.bool_), group, shown, agreed, 0, agreed)
     allowed = tuple((key, np.unique(combinations[at][chosen])) for at, key in enumerate(few))
     inside = np.ones(len(rows), np.bool_)
     for key, texts in allowed:
         inside &= np.isin(values[key], texts)
     return Joint(rows[inside], allowed, outcome)
+
+
+def _units(shown: Rows, group: Rows) -> int:
+    """Count the trials of clean combinations, of each content `OF_ONE` at most."""
+    contents, which = np.unique(shown, return_inverse=True)
+    combinations = np.bincount(np.unique(np.stack([which, group]), axis=1)[0], minlength=len(contents))
+    return int(np.minimum(np.bincount(which) - combinations, OF_ONE).sum())
+
+
+def _are_walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[ColumnKey, ...]) -> bool:
+    """Whether each of these contents is shown by pages too that have none of the parameters, or another path."""
+    without = np.ones(len(snapshot), np.bool_)
+    for key in dropped:
+        without &= snapshot.values(key) == 0
+    without |= snapshot.path != snapshot.path[rows[0]]
+    elsewhere = np.bincount(snapshot.content[without], minlength=int(shown.max()) + 1)
+    return bool((elsewhere[np.unique(shown)] >= EACH).all())
 
 
 def _judged(combinations: Rows, which: Rows, shown: Rows) -> _Combinations:

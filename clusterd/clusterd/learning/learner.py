@@ -3,7 +3,7 @@
 `observe` keeps the evidence (`evidence`), `due` says when enough new duplicates have come for another look, `learn`
 does these steps on a snapshot of it:
 
-1. Families that always answer with one page (`families`).
+1. Families that always answer with one page (`families`), for the forms of values that were tried (`value_forms`).
 2. Edits that pages of one content propose (`candidates`), each judged on top of those accepted before (`contexts`),
    those of the rules in use first; values that mean the same and values that may go (`fixed_values`) apart, at last.
 3. Names that pages bear (`names`).
@@ -35,6 +35,7 @@ from clusterd.learning.fixed_values import BothFixed, DropFixed
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.references import Reference
 from clusterd.learning.siblings import beyond_luck
+from clusterd.learning.value_forms import by_form
 from clusterd.learning.watch import Watch
 
 #: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it: small hosts
@@ -101,17 +102,19 @@ class Learner:
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
-        for proposal in families(snapshot, self.bound):
-            accept(snapshot, proposal)
-            yield proposal, 0
+        for family in families(snapshot, self.bound):
+            for proposal in by_form(snapshot, family):
+                accept(snapshot, proposal)
+                yield proposal, 0
         offered = self._ordered(proposals(snapshot))
         for found in self._judged(snapshot, offered):
             yield found, 0
         for edit, _ in offered if np.bincount(snapshot.content).max(initial=0) >= SHOWN else ():
             for found, content in refine_shown(snapshot, edit):
                 yield found, self.evidence.identity(content)
-        for proposal in exhausted(snapshot):
-            yield proposal, 0
+        for family in exhausted(snapshot):
+            for proposal in by_form(snapshot, family):
+                yield proposal, 0
 
     def _ordered(self, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:
         """Put the edits of the rules in use first, in their order, so that no rule gives way to another of its kind.

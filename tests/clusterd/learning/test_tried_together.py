@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from clusterd.learning.contexts import refine
 from clusterd.learning.contract import Page
+from clusterd.learning.edits import Drop
+from clusterd.learning.evidence import Evidence, Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.tried_together import chosen, lets_through
 from clusterd_crawler.keys import key_under
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.urls import parse
 
 HOST = "http://git.example"
 
@@ -52,8 +56,12 @@ def test_a_parameter_does_not_live_on_the_record_of_another() -> None:
         url = f"/viewtopic.php?f={topic % 7}&t={topic}"
         pages += [(f"{url}&p={topic}{post}", topic) for post in range(3)]
         pages += [(f"/viewtopic.php?t={topic}", topic)] if topic < 12 else []
+    evidence = Evidence()
+    for url, content in pages:
+        evidence.add(HOST + url, content, parse(HOST + url))
     # When, then: that the post may go has 120 trials, that the forum may go has twelve.
-    assert not same(learned(pages), "/viewtopic.php?f=3&t=45&p=451", "/viewtopic.php?t=45")
+    assert refine(Snapshot(evidence), Drop((("p", 1),))) is not None
+    assert refine(Snapshot(evidence), Drop((("f", 1), ("p", 1)))) is None
 
 
 def test_combinations_are_taken_without_letting_another_through() -> None:

@@ -1,0 +1,55 @@
+"""A family holds for the forms of values that it was tried with."""
+
+from __future__ import annotations
+
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
+from clusterd.learning.value_forms import EACH
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+
+HOST = "http://rt.example"
+WORDS = ("RefersTo", "DependsOn", "MemberOf")
+
+
+def learned(values: list[str]) -> RuleSet:
+    learner = Learner("rt.example")
+    learner.observe([Page(f"{HOST}/Results.html?Query={value}", 7) for value in values])
+    return learner.learn(1) or RuleSet("rt.example", 0, ())
+
+
+def known(rules: RuleSet, value: str) -> bool:
+    """Whether a value is under a key of another."""
+    url = f"{HOST}/Results.html?Query={value}"
+    return key_under(rules, url)[0] != url
+
+
+def test_values_that_begin_with_few_words_are_let_through_by_word() -> None:
+    rules = learned([f"{WORDS[n % 3]}%20%3D%20{n}" for n in range(150)])
+    assert known(rules, "RefersTo%20%3D%209999")
+    assert known(rules, "MemberOf%20%3D%209999")
+    assert not known(rules, "Queue%20%3D%209999")
+
+
+def test_a_word_that_was_hardly_tried_is_not_let_through() -> None:
+    values = [f"{WORDS[n % 3]}%20%3D%20{n}" for n in range(150)]
+    values += [f"Queue%20%3D%20{n}" for n in range(EACH - 1)]
+    assert not known(learned(values), "Queue%20%3D%209999")
+
+
+def test_identifiers_and_titles_take_any_value() -> None:
+    assert known(learned([str(n) for n in range(150)]), "new")
+    titles = [f"{chr(97 + n % 26)}{chr(97 + n // 26)}_page" for n in range(150)]
+    assert known(learned(titles), "zz_other")
+
+
+def test_a_form_whose_pages_differ_does_not_hold_the_others_back() -> None:
+    learner = Learner("rt.example")
+    values = [f"{WORDS[n % 3]}%20%3D%20{n}" for n in range(150)]
+    pages = [Page(f"{HOST}/Results.html?Query={value}", 7) for value in values]
+    pages += [Page(f"{HOST}/Results.html?Query=Queue%20{n}", 100 + n) for n in range(5)]
+    learner.observe(pages)
+    rules = learner.learn(1)
+    assert rules is not None
+    assert known(rules, "RefersTo%20%3D%209999")
+    assert not known(rules, "Queue%209999")

@@ -71,8 +71,13 @@ def translated(what: str = "Redis") -> Iterator[None]:
         yield
     except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
         if unable(error):
-            raise Unreachable(f"{what} does not answer: {_reason(error)}") from error
+            raise unreachable(error, what) from error
         raise
+
+
+def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
+    """Return what is raised for a Redis that cannot serve."""
+    return Unreachable(f"{what} does not answer: {_reason(error)}")
 
 
 def _reason(error: Exception) -> str:

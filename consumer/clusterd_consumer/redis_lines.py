@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import struct
 import time
 from typing import Any, Final
 
@@ -36,6 +37,7 @@ class Line:
         self._connection: Any = pool.connection_class(**kwargs)
         self._connection.connect()
         self._socket: socket.socket = self._connection._sock
+        _wait_in_the_kernel(self._socket)
         self._reader: Any = hiredis.Reader(protocolError=NotConnected, replyError=Refused)
         self._buffer = bytearray(BUFFER)
         self.process = os.getpid()
@@ -48,17 +50,12 @@ class Line:
         except OSError as error:
             raise _lost(error) from error
 
-    def read(self, count: int) -> list[Any]:
-        """Return so many replies, errors among them."""
-        replies: list[Any] = []
+    def read(self) -> Any:
+        """Return the next reply, or the error that stands for it."""
         gets = self._reader.gets
-        while len(replies) < count:
-            reply = gets()
-            if reply is False:
-                self._receive()
-            else:
-                replies.append(reply)
-        return replies
+        while (reply := gets()) is False:
+            self._receive()
+        return reply
 
     def _receive(self) -> None:
         try:
@@ -110,7 +107,18 @@ class Lines:
             self._free.pop().close()
 
 
+def _wait_in_the_kernel(one: socket.socket) -> None:
+    """Let the kernel keep a socket's time-out: Python would poll before each call, one system call more."""
+    seconds = one.gettimeout()
+    if type(one) is not socket.socket or not seconds:
+        return  # TLS wants to know
+    limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+    one.settimeout(None)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        one.setsockopt(socket.SOL_SOCKET, option, limit)
+
+
 def _lost(error: OSError) -> RedisError:
-    if isinstance(error, socket.timeout):
+    if isinstance(error, (socket.timeout, BlockingIOError)):
         return TimeoutError("no answer in time")
     return NotConnected(str(error))

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
-from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import hiredis
 import numpy as np
@@ -50,8 +48,7 @@ TRIM: Final = Script(LIBRARY, "trim")
 SWAP: Final = Script(LIBRARY, "swap")
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(NamedTuple):
     """A document to be posted: its number, its stored sketch ("" where that is in its place), its keys.
 
     ``fresh``: nobody has stored its sketch, for nobody had its number before this very delivery.
@@ -63,8 +60,7 @@ class Posting:
     fresh: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """How a batch is posted in a shard: what appends and counts, what reads, and the steps (`buckets`)."""
 
     shard: int
@@ -78,16 +74,15 @@ class Plan:
         return self.appends, self.reads
 
 
-@dataclass(frozen=True, slots=True)
-class Reading(Request):
-    """Reads the buckets that are to be split, behind the number of buckets and their version."""
+class Upkeep(NamedTuple):
+    """What the tables need: a function, or the reading of ``sources``, to be split from so many buckets on."""
 
-    buckets: int = FIRST
-    sources: tuple[int, ...] = ()
+    request: Request
+    buckets: int = 0
+    sources: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """What was appended to a block: which request, which block, how many bytes; whether nothing is left to come."""
 
     place: int
@@ -118,9 +113,9 @@ class RedisLists:
     def post(self, postings: Sequence[Posting]) -> None:
         """Store and post documents of which nobody asks whom they resemble."""
         _, upkeep = self._write(postings)
-        self._keep_up(upkeep, self._calls.ask(upkeep) if upkeep else [])
+        self._keep_up(upkeep, self._calls.ask([one.request for one in upkeep]) if upkeep else [])
 
-    def _write(self, postings: Sequence[Posting]) -> tuple[list[list[int]], list[Request]]:
+    def _write(self, postings: Sequence[Posting]) -> tuple[list[list[int]], list[Upkeep]]:
         """Store and post documents; return whom each is proposed, and what the tables need."""
         self._open()
         requests, appended = self._stores([posting for posting in postings if posting.stored])
@@ -182,16 +177,19 @@ class RedisLists:
         """Return what stores sketches: appending to the blocks of the fresh, a function for the others."""
         requests: list[Request] = []
         appended: list[Append] = []
-        fresh = sorted((posting for posting in postings if posting.fresh), key=lambda posting: posting.number)
-        for block, group in groupby(fresh, key=lambda posting: posting.number // PACK):
-            entries = [(posting.number % PACK, posting.stored) for posting in group]
-            data = b"".join([SKETCH.pack(place, len(stored)) + stored for place, stored in entries])
+        blocks: dict[int, list[bytes]] = {}
+        last = -1
+        for number, stored in sorted([(one.number, one.stored) for one in postings if one.fresh]):
+            last, place = divmod(number, PACK)
+            blocks.setdefault(last, []).extend((SKETCH.pack(place, len(stored)), stored))
+            full = place == PACK - 1
+        for block, entries in blocks.items():
+            data = b"".join(entries)
             base = self._bases[block % len(self._bases)]
-            full = entries[-1][0] == PACK - 1 or block != fresh[-1].number // PACK
-            appended.append(Append(len(requests), block, len(data), full))
+            appended.append(Append(len(requests), block, len(data), full or block != last))
             requests.append(command("APPEND", f"{base}:k:{block}", data))
         others = {posting.number: posting for posting in postings if not posting.fresh}
-        for shard, numbers in self._by_shard(others).items():
+        for shard, numbers in self._by_shard(others).items() if others else ():
             words = [word for n in numbers for word in (n.to_bytes(4, "little"), others[n].stored)]
             requests.append(function(KEEP, self._bases[shard], words))
         return requests, appended
@@ -207,9 +205,9 @@ class RedisLists:
                 plans.append(Plan(shard, steps, Request("post", base, data, groups + 1), Request("look", base, reads)))
         return plans
 
-    def _found(self, plans: Sequence[Plan], replies: Sequence[Any], found: list[list[int]]) -> list[Request]:
+    def _found(self, plans: Sequence[Plan], replies: Sequence[Any], found: list[list[int]]) -> list[Upkeep]:
         """Add whom the buckets propose, mend what is odd; return which tables have to grow."""
-        upkeep: list[Request] = []
+        upkeep: list[Upkeep] = []
         mends: list[Request] = []
         places: list[int] = []
         numbers: list[int] = []
@@ -253,7 +251,7 @@ class RedisLists:
         size = 4 * (self._scheme.latest + 1)
         return [number for one in lists if one for (number,) in struct.iter_unpack("<I", one[-size:])]
 
-    def _read(self, numbers: Iterable[int], upkeep: Sequence[Request]) -> dict[int, bytes]:
+    def _read(self, numbers: Iterable[int], upkeep: Sequence[Upkeep]) -> dict[int, bytes]:
         """Return stored sketches; ``upkeep`` goes with the question, behind it."""
         wanted = sorted(numbers)
         blocks = list(dict.fromkeys(number // PACK for number in wanted))
@@ -266,46 +264,46 @@ class RedisLists:
         ]
         if not requests and not upkeep:
             return {}
-        replies = self._calls.ask([*requests, *upkeep])
+        replies = self._calls.ask([*requests, *(one.request for one in upkeep)])
         self._keep_up(upkeep, replies[len(requests) :])
         ordered = (block for group in groups for block in group)
         known = dict(zip(ordered, (value for reply in replies[: len(requests)] for value in reply), strict=True))
         return {number: pick(known[number // PACK], number % PACK) for number in wanted}
 
-    def _keep_up(self, upkeep: Sequence[Request], replies: Sequence[Any]) -> None:
+    def _keep_up(self, upkeep: Sequence[Upkeep], replies: Sequence[Any]) -> None:
         """Split the buckets that were read to be split; note how many buckets a table has that has grown."""
-        for request, reply in zip(upkeep, replies, strict=True):
-            if isinstance(request, Reading):
-                self._buckets[self._bases.index(request.key)] = self._split(request, reply)
-            elif request.name == GROW.name:
-                self._buckets[self._bases.index(request.key)] = reply
+        for one, reply in zip(upkeep, replies, strict=True):
+            if one.sources:
+                self._buckets[self._bases.index(one.request.key)] = self._split(one, reply)
+            elif one.request.name == GROW.name:
+                self._buckets[self._bases.index(one.request.key)] = reply
 
-    def _growing(self, shard: int, entries: int, buckets: int) -> Request:
+    def _growing(self, shard: int, entries: int, buckets: int) -> Upkeep:
         """Return what reads the buckets that have to be split; of a table that lags far behind, what splits them."""
         base, wanted = self._bases[shard], -(-entries // LOAD)
         if wanted - buckets > SPLITS:
-            return function(GROW, base)
+            return Upkeep(function(GROW, base))
         numbers = sources(buckets, wanted)
         prefix = self._prefixes[shard]
         words: list[Any] = [b"MGET", self._lasts[shard], f"{base}:pv", *(b"%s%d" % (prefix, one) for one in numbers)]
-        return Reading("split", base, hiredis.pack_command(tuple(words)), buckets=buckets, sources=tuple(numbers))
+        return Upkeep(Request("split", base, hiredis.pack_command(tuple(words))), buckets, numbers)
 
-    def _split(self, request: Reading, reply: Sequence[Any]) -> int:
+    def _split(self, read: Upkeep, reply: Sequence[Any]) -> int:
         """Split buckets as they were read; return how many there are."""
         buckets, version, *values = reply
-        if int(buckets or FIRST) != request.buckets:
+        if int(buckets or FIRST) != read.buckets:
             return int(buckets)
-        arguments: list[Any] = [request.buckets, version or 0]
-        for source, value in zip(request.sources, values, strict=True):
-            low, high, dropped = split(value, source, request.buckets)
+        arguments: list[Any] = [read.buckets, version or 0]
+        for source, value in zip(read.sources, values, strict=True):
+            low, high, dropped = split(value, source, read.buckets)
             arguments += (source, len(value or b""), low, high, dropped)
-        return int(self._calls.run(SWAP, request.key, arguments))
+        return int(self._calls.run(SWAP, read.request.key, arguments))
 
-    def _trims(self, blocks: Sequence[int]) -> list[Request]:
+    def _trims(self, blocks: Sequence[int]) -> list[Upkeep]:
         groups: dict[int, list[int]] = {}
         for block in blocks:
             groups.setdefault(block % len(self._bases), []).append(block)
-        return [function(TRIM, self._bases[shard], group) for shard, group in groups.items()]
+        return [Upkeep(function(TRIM, self._bases[shard], group)) for shard, group in groups.items()]
 
     def _by_shard(self, numbers: Iterable[int]) -> dict[int, list[int]]:
         """Return documents by the shard of their sketches."""

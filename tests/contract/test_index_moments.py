@@ -194,14 +194,16 @@ class Lost(Exception):
     """The worker dies here, and its message with it."""
 
 
-@pytest.mark.parametrize("name", ["post", "SREM"])
-def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(redis_url: str, prefix: str, name: str) -> None:
+@pytest.mark.parametrize(("name", "nth"), [("post", 1), ("register", 2)])
+def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
+    redis_url: str, prefix: str, name: str, nth: int
+) -> None:
     """D's worker dies and its message never returns; D changes: its first content departs for good after a while."""
 
     def die() -> None:
         raise Lost
 
-    lost = interrupted(redis_url, prefix, name, 1, die)
+    lost = interrupted(redis_url, prefix, name, nth, die)
 
     def work() -> None:
         lost.apply([page(D, 1, LEFT)])

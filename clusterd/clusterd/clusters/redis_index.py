@@ -24,7 +24,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -181,10 +181,12 @@ class RedisIndex:
                 arguments += (version, sketch.url, host_of(sketch.url))
             graded = self._graded()
             known = b"%d %s" % (len(graded), self._home.used(sketches))
-            registering = self._home.function(REGISTER, known, *arguments)
-            *_, reply, self._waiting = self._ask(registering, self._home.request("LLEN", "g"))
-            if reply[0] == len(graded) and len(reply) > len(sketches):
-                return [read_answer(one, PLACE.size * (1 + len(graded))) for one in reply[1:]]
+            with self._telling() as posted:
+                answered, *reply = self._home.run(REGISTER, known, packed_numbers(posted), *arguments)
+            if answered == len(graded) and reply:
+                self._waiting = reply[0]
+                width = PLACE.size * (1 + len(graded))
+                return [read_answer(one, width) for one in reply[1:]]
             self._catch_up()
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
@@ -228,7 +230,7 @@ class RedisIndex:
                 self._done += contents
             if position:
                 words = (word for pair in position.items() for word in pair)
-                self._ask(self._home.request("HSET", "q", *words))
+                self._tell(self._home.request("HSET", "q", *words))
             return
         posted = packed_numbers(contents)
         while True:
@@ -247,17 +249,23 @@ class RedisIndex:
                 return
             self._reload()
 
-    def _ask(self, *requests: Request) -> list[Any]:
-        """Ask the home shard, and tell it which contents are pending no more."""
+    @contextmanager
+    def _telling(self) -> Iterator[list[int]]:
+        """Give the contents that are pending no more, to be told to the home shard: again, where that fails."""
         with self._lock:
             done, self._done = self._done, []
-        told = [self._home.request("SREM", "w", *done)] if done else []
         try:
-            return self._home.ask([*told, *requests])
-        except Unreachable:
+            yield done
+        except BaseException:
             with self._lock:
                 self._done += done
             raise
+
+    def _tell(self, *requests: Request) -> None:
+        """Tell the home shard which contents are pending no more, and what else there is to be told."""
+        with self._telling() as posted:
+            told = [self._home.request("SREM", "w", *posted)] if posted else []
+            self._home.ask([*told, *requests])
 
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
@@ -266,7 +274,7 @@ class RedisIndex:
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
-        self._ask()
+        self._tell()
         waiting = self._settler.settle(steps, self._reload())
         return waiting + (self._whole.settle(steps) if self._whole else 0)
 
@@ -374,7 +382,7 @@ class RedisIndex:
     def close(self) -> None:
         """Free connections."""
         with suppress(Unreachable):
-            self._ask()
+            self._tell()
         self._calls.close()
         with translated():
             self._client.close()

@@ -36,10 +36,7 @@ define('link', function(ARGV)
     reply[#reply + 1] = concat(both)
   end
   finish()
-  if posted ~= '' then
-    local done = {unpack4('<' .. rep('I4', #posted / 4), posted)}
-    call('SREM', BASE .. ':w', unpack(done, 1, #done - 1))
-  end
+  unpend(posted)
   for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
   return reply
 end)

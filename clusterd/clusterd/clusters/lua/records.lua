@@ -143,8 +143,17 @@ local function url_block(block)
   return bytes, key
 end
 
+-- One URL more in a block that was begun: all that end behind it, yet without a URL, end where it does.
+local function add_url(id)
+  local bytes, key = url_block(floor(id / PACK))
+  local slot, url = id % PACK, new_urls[id]
+  local ends = rep(pack('<I3', #bytes - HEADER + #url), PACK - slot)
+  call('SET', key, sub(bytes, 1, 3 * slot) .. ends .. sub(bytes, HEADER + 1) .. url)
+end
+
 local function write_urls()
   local id = first_url
+  if id and id == last_url and id % PACK > 0 and url_block(floor(id / PACK)) ~= '' then return add_url(id) end
   while id and id <= last_url do
     local block, ends, parts, key, size = floor(id / PACK), {}, {'', ''}, nil, 0
     if id % PACK > 0 then

@@ -1,13 +1,14 @@
--- register(BASE; policies, URL hashes, sketch hashes, (version, url, host)*) → for each version: what became of it
+-- register(BASE; policies, posted, URL hashes, sketch hashes, (version, url, host)*) → for each version: what became of it
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies: number of graded policies that the caller knows; after a space each label that its versions carry:
 --         number and length (4 bytes each), text
+--         posted: contents (4 bytes each) that are pending no more
 --         the first four bytes of each version's URL hash, and of each sketch identity, one after the other
 --         for each version: packed as below; its URL; its host
--- returns number of graded policies, alone where that, or a label's number, is not the caller's (nothing was done then);
---         else for each version, packed: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16
---         equal in text, 32 equal in
+-- returns number of graded policies, alone where that, or a label's number, is not the caller's (no version was looked at
+--         then); else how many ghosts wait to be dismissed, and for each version, packed: URL id, node, content, flags
+--         (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
 --         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy: no places follow, 256 its
 --         content was made by this very call); if current, its places (forest.lua); if changed, those that it left; the URL
 --         of a page that is equal to it
@@ -242,8 +243,8 @@ end
 local function store_departed(reply)
   for i, content in pairs(posts) do
     if has(get(NODES, content), DEPARTED) then
-      local bytes = reply[i + 1]
-      reply[i + 1] = sub(bytes, 1, 12) .. pack('<I4', u4(bytes, 13) - 8 + 64) .. sub(bytes, 17)
+      local bytes = reply[i + 2]
+      reply[i + 2] = sub(bytes, 1, 12) .. pack('<I4', u4(bytes, 13) - 8 + 64) .. sub(bytes, 17)
     end
   end
 end
@@ -271,14 +272,15 @@ define('register', function(ARGV)
     return true
   end
 
+  unpend(ARGV[2])
   if not knows(ARGV[1]) then return {graded} end
   open(SKETCHES)
   open(URLS)
   hosts, to_post, posts = {}, {}, {}
-  local sketch_bucket, url_bucket = prefetch(SKETCHES, ARGV[3]), prefetch(URLS, ARGV[2])
+  local sketch_bucket, url_bucket = prefetch(SKETCHES, ARGV[4]), prefetch(URLS, ARGV[3])
   local sketch_cache, url_cache = SKETCHES.cache, URLS.cache
-  local reply, i, new = {graded}, 0, 0
-  for at = 4, #ARGV, 3 do
+  local reply, i, new = {graded, 0}, 0, 0
+  for at = 5, #ARGV, 3 do
     i = i + 1
     local packed, known_page, known_content = ARGV[at], nil, nil
     local url_head, sketch_head, ub, sb = sub(packed, 2, 4), sub(packed, 40, 42), url_bucket[i], sketch_bucket[i]
@@ -286,7 +288,7 @@ define('register', function(ARGV)
       known_page = page_by_hash(sub(packed, 1, 4) .. sub(packed, 11, 14))
     end
     if known_page then
-      reply[i + 1] = known_url(i, known_page, parse(packed))
+      reply[i + 2] = known_url(i, known_page, parse(packed))
     else
       if find(sketch_cache[sb], sketch_head, 1, true) then
         known_content = find_content(sub(packed, 39, 46), byte(packed, 61), false)
@@ -294,7 +296,7 @@ define('register', function(ARGV)
       local u, uid = new_url(packed, ARGV[at + 1], ARGV[at + 2])
       url_cache[ub], URLS.dirty[ub], URLS.n = url_cache[ub] .. url_head .. uid, true, URLS.n + 1
       if known_content then
-        reply[i + 1] = one_more(i, u, packed, known_content)
+        reply[i + 2] = one_more(i, u, packed, known_content)
       else
         local id = count(N, 1)
         local node = pack('<I4', id)
@@ -303,7 +305,7 @@ define('register', function(ARGV)
         sketch_cache[sb], SKETCHES.dirty[sb] = sketch_cache[sb] .. sketch_head .. node, true
         SKETCHES.n = SKETCHES.n + 1
         to_post[id], posts[i], new = true, id, new + 1
-        reply[i + 1] = uid .. node .. node .. '\139\1\0\0'
+        reply[i + 2] = uid .. node .. node .. '\139\1\0\0'
       end
     end
   end
@@ -311,5 +313,6 @@ define('register', function(ARGV)
   count(CONTENTS, new)
   store_departed(reply)
   write()
+  reply[2] = call('LLEN', BASE .. ':g')
   return reply
 end)

@@ -21,6 +21,13 @@ local function free(id)
   call('HDEL', BASE .. ':b', block)
 end
 
+-- These contents (4 bytes each) are pending no more.
+local function unpend(packed)
+  local ids = {}
+  for at = 1, #packed, 4 do ids[#ids + 1] = whole(u4(packed, at)) end
+  for at = 1, #ids, MOST do call('SREM', BASE .. ':w', unpack(ids, at, math.min(#ids, at + MOST - 1))) end
+end
+
 local function unlist(t, hash, id)
   cut(t, hash, pack('<I4', id))
 end

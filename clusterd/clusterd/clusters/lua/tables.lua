@@ -116,71 +116,75 @@ local function cut(t, h, id)
   if at then change(t, i, sub(bytes, 1, at - 1) .. sub(bytes, at + ENTRY), -1) end
 end
 
--- Split bucket b - L by the bit that L is: an entry holds the hash from its second byte on.
-local function grow(t)
-  local source, low, high, lows, highs = t.b - t.level, {}, {}, 0, 0
-  local offset, bit_ = 0, t.level / 256
-  while bit_ >= 256 do offset, bit_ = offset + 1, bit_ / 256 end
-  local bytes = bytes_of(t, source)
-  for at = 1, #bytes, ENTRY do
-    if byte(bytes, at + offset) / bit_ % 2 >= 1 then
-      highs = highs + 1
-      high[highs] = sub(bytes, at, at + ENTRY - 1)
-    else
-      lows = lows + 1
-      low[lows] = sub(bytes, at, at + ENTRY - 1)
+-- (Locals of a block: Lua allows a function no more than 200, and all files that are shared are one.)
+local close
+do
+  -- Split bucket b - L by the bit that L is: an entry holds the hash from its second byte on.
+  local function grow(t)
+    local source, low, high, lows, highs = t.b - t.level, {}, {}, 0, 0
+    local offset, bit_ = 0, t.level / 256
+    while bit_ >= 256 do offset, bit_ = offset + 1, bit_ / 256 end
+    local bytes = bytes_of(t, source)
+    for at = 1, #bytes, ENTRY do
+      if byte(bytes, at + offset) / bit_ % 2 >= 1 then
+        highs = highs + 1
+        high[highs] = sub(bytes, at, at + ENTRY - 1)
+      else
+        lows = lows + 1
+        low[lows] = sub(bytes, at, at + ENTRY - 1)
+      end
     end
+    change(t, t.b, concat(high), 0)
+    change(t, source, concat(low), 0)
+    t.b = t.b + 1
+    if t.b == 2 * t.level then t.level = t.b end
   end
-  change(t, t.b, concat(high), 0)
-  change(t, source, concat(low), 0)
-  t.b = t.b + 1
-  if t.b == 2 * t.level then t.level = t.b end
-end
 
-local function shrink(t)
-  if t.b == t.level then t.level = t.level / 2 end
-  t.b = t.b - 1
-  local target = t.b - t.level
-  change(t, target, bytes_of(t, target) .. bytes_of(t, t.b), 0)
-  change(t, t.b, '', 0)
-end
+  local function shrink(t)
+    if t.b == t.level then t.level = t.level / 2 end
+    t.b = t.b - 1
+    local target = t.b - t.level
+    change(t, target, bytes_of(t, target) .. bytes_of(t, t.b), 0)
+    change(t, t.b, '', 0)
+  end
 
-local function write_table(t)
-  local pairs_, count, gone = {}, 0, {}
-  for i in pairs(t.dirty) do
-    local bytes = t.cache[i]
-    if bytes == '' then
-      gone[#gone + 1] = name_of(t, i)
-    else
-      pairs_[count + 1], pairs_[count + 2] = name_of(t, i), bytes
-      count = count + 2
+  local function write_table(t)
+    local pairs_, count, gone = {}, 0, {}
+    for i in pairs(t.dirty) do
+      local bytes = t.cache[i]
+      if bytes == '' then
+        gone[#gone + 1] = name_of(t, i)
+      else
+        pairs_[count + 1], pairs_[count + 2] = name_of(t, i), bytes
+        count = count + 2
+      end
     end
+    for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end
+    for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
   end
-  for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end
-  for at = 1, #gone, MOST do call('DEL', unpack(gone, at, math.min(#gone, at + MOST - 1))) end
-end
 
--- Read together what is about to be split.
-local function prepare(t, steps)
-  local wanted, cache = {}, t.cache
-  for i = t.b - t.level, math.min(t.b - t.level + steps, t.level) - 1 do
-    if not cache[i] then wanted[#wanted + 1] = i end
+  -- Read together what is about to be split.
+  local function prepare(t, steps)
+    local wanted, cache = {}, t.cache
+    for i = t.b - t.level, math.min(t.b - t.level + steps, t.level) - 1 do
+      if not cache[i] then wanted[#wanted + 1] = i end
+    end
+    if #wanted > 0 then read(t, wanted) end
   end
-  if #wanted > 0 then read(t, wanted) end
-end
 
--- Bring the number of buckets nearer to what the entries need; write what changed.
-local function close(t)
-  if not next(t.dirty) then return end
-  local steps = math.min(math.ceil(t.n / LOAD) - t.b, 1024)
-  if steps > 0 then prepare(t, steps) end
-  for _ = 1, steps do grow(t) end
-  steps = 0
-  while t.n * 4 < t.b * LOAD and t.b > FIRST and steps < 64 do
-    shrink(t)
-    steps = steps + 1
+  -- Bring the number of buckets nearer to what the entries need; write what changed.
+  function close(t)
+    if not next(t.dirty) then return end
+    local steps = math.min(math.ceil(t.n / LOAD) - t.b, 1024)
+    if steps > 0 then prepare(t, steps) end
+    for _ = 1, steps do grow(t) end
+    steps = 0
+    while t.n * 4 < t.b * LOAD and t.b > FIRST and steps < 64 do
+      shrink(t)
+      steps = steps + 1
+    end
+    write_table(t)
+    count(t.b_counter, t.b - counters[t.b_counter])
+    count(t.n_counter, t.n - counters[t.n_counter])
   end
-  write_table(t)
-  count(t.b_counter, t.b - counters[t.b_counter])
-  count(t.n_counter, t.n - counters[t.n_counter])
 end

@@ -78,6 +78,20 @@ static size_t distinct(uint32_t *keys, size_t count) {
 
 /* ---- pack ---- */
 
+/* `code_of` each value: as they ascend, a run of them shares its shift. */
+static void cut(const uint64_t *values, size_t n, int bits, uint32_t *codes) {
+    for (size_t i = 0; i < n;) {
+        int shift = bit_length(values[i]) - 1 - bits;
+        if (shift <= 0) {
+            codes[i] = code_of(values[i], bits);
+            i++;
+            continue;
+        }
+        uint32_t octave = (uint32_t)((uint64_t)shift << bits);
+        for (; i < n && values[i] >> shift >> bits == 1; i++) codes[i] = octave + (uint32_t)(values[i] >> shift);
+    }
+}
+
 /* Ranks from..to-1 share a parameter: a run of them for each power of two. */
 static size_t run_end(size_t from, size_t n) { return 2 * from < n ? 2 * from : n; }
 
@@ -144,7 +158,7 @@ static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_
     uint32_t *codes = PyMem_Malloc(2 * n * sizeof *codes);
     if (!codes) return PyErr_NoMemory();
     uint32_t *keys = codes + n;
-    for (size_t i = 0; i < n; i++) codes[i] = code_of(values[i], bits);
+    cut(values, n, bits, codes);
     uint8_t *stored = PyMem_Malloc(room(codes, n, bits));
     if (!stored) {
         PyMem_Free(codes);

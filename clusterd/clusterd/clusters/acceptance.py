@@ -18,4 +18,9 @@ def accepts(policy: Policy, verdict: Verdict) -> bool:
 
 def mask(policies: Sequence[Policy], verdict: Verdict) -> int:
     """Return the bits of the policies that join the pair."""
-    return sum(1 << slot for slot, policy in enumerate(policies) if accepts(policy, verdict))
+    bits, bit = 0, 1
+    for policy in policies:
+        if accepts(policy, verdict):
+            bits |= bit
+        bit <<= 1
+    return bits

@@ -16,5 +16,5 @@ EDGE: Final = struct.Struct("<IH")
 
 def packed_edges(policies: Sequence[Policy], verdicts: Mapping[int, Verdict]) -> bytes:
     """Return the packed edges of the pairs that some policy joins."""
-    found = ((number, mask(policies, verdict)) for number, verdict in verdicts.items())
-    return b"".join(EDGE.pack(number, bits) for number, bits in found if bits)
+    edges = [EDGE.pack(number, mask(policies, verdict)) for number, verdict in verdicts.items()]
+    return b"".join([edge for edge in edges if edge[4:] != b"\0\0"])

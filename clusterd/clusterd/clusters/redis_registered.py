@@ -57,17 +57,21 @@ def time_of(sketch: Sketch) -> int:
 def packed_version(home: Home, sketch: Sketch) -> bytes:
     """Return a fetch as register.lua reads it."""
     main, url = sketch.main, mmh3.hash_bytes(sketch.url)
+    at, status, shingles, tokens = sketch.fetched_at, sketch.status, main.shingles, main.tokens
+    if not (0 <= at <= LATEST and 0 <= status <= 0xFFFF and shingles <= MOST and tokens <= MOST):
+        at, status = time_of(sketch), min(max(status, 0), 0xFFFF)
+        shingles, tokens = min(shingles, MOST), min(tokens, MOST)
     return VERSION.pack(
         url[:4],
-        time_of(sketch).to_bytes(6, "big"),
+        at.to_bytes(6, "big"),
         url[4:8],
         sketch.content,
         sketch.bag,
         home.labels(sketch.crawl, sketch.sweep),
-        min(max(sketch.status, 0), 0xFFFF),
+        status,
         sketch_key(sketch),
-        main.text.to_bytes(8, "big") if main.shingles else text_key(sketch),
-        (min(main.shingles, MOST) | min(main.tokens, MOST) << 24).to_bytes(6, "little"),
+        main.text.to_bytes(8, "big") if shingles else text_key(sketch),
+        (shingles | tokens << 24).to_bytes(6, "little"),
         sketch.profile,
     )
 
@@ -89,8 +93,13 @@ def note(known: Registered, best: Verdict, match: bytes, now: bytes, merged: byt
 
 def best_of(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:
     """Return the content that resembles most, where any does."""
-    best = max(verdicts.items(), key=lambda item: (item[1].resemblance, -item[0]), default=None)
-    return best if best and best[1].resemblance else None
+    best: tuple[int, Verdict] | None = None
+    most = 0.0
+    for number, verdict in verdicts.items():
+        alike = verdict.resemblance
+        if alike > most or (best and alike == most and number < best[0]):
+            best, most = (number, verdict), alike
+    return best
 
 
 def outcome_of(policies: Sequence[Policy], sketch: Sketch, known: Registered) -> Outcome:
@@ -121,14 +130,15 @@ def _standing(
     merged: dict[str, bool] = {}
     if not places:
         return standing, merged
+    words = struct.unpack(f"<{len(places) // 4}I", places)
     slot = 0
     for policy in policies:
-        slot += not policy.identical
-        at = 0 if policy.identical else slot
-        if PLACE.size * at >= len(places):
+        at, name = 0, policy.name
+        if not policy.identical:
+            at = slot = slot + 1
+        if 2 * at >= len(words):
             continue  # a policy that was added since
-        size, name = PLACE.unpack_from(places, PLACE.size * at)
-        if size > 1:
-            standing[policy.name] = (f"{policy.name}-{name}", size)
-            merged[policy.name] = at > 0 and both[at - 1 : at] == b"\1"
+        if words[2 * at] > 1:
+            standing[name] = (f"{name}-{words[2 * at + 1]}", words[2 * at])
+            merged[name] = at > 0 and both[at - 1 : at] == b"\1"
     return standing, merged

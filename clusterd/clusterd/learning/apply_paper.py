@@ -24,7 +24,7 @@ def located(slot: Slot, components: int) -> Slot:
 
 def components_of(tokens: Tokens) -> int:
     """Return the number of components, scheme and host included."""
-    return max((slot[1] for slot in tokens if not slot[0]), default=0)
+    return max([slot[1] for slot in tokens if not slot[0]], default=0)
 
 
 def matches(context: Context, tokens: Tokens) -> bool:

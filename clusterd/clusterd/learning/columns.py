@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -269,10 +269,11 @@ class Columns:
         found: dict[int, UrlParts] = {}
         of_rows = tuple([(slot, test) for slot, test in context if slot[0] or slot[1:3] not in SITE])
         deep = any(slot[3] for slot, _ in (*context, *changes))
-        for row in rows.tolist():
-            tokens = tokenize(self._parts(row))
-            tokens = self.tokenizer.cut(tokens) if deep else tokens
-            changed = changed_tokens(changes, tokens) if matches(of_rows, tokens) else None
+        told = not deep and all(not slot[0] or (slot[1] == 1 and slot[0][1:] in self.columns) for slot, _ in of_rows)
+        for row, parts in self._parts(rows):
+            tokens = self.tokenizer.cut(tokenize(parts)) if deep else tokenize(parts)
+            # What the mask says of whole components and first keys need not be asked again.
+            changed = changed_tokens(changes, tokens) if told or matches(of_rows, tokens) else None
             if changed is None:
                 continue
             parts = found[row] = join(changed)
@@ -280,11 +281,15 @@ class Columns:
             hashes.append((hash_of("/".join(parts.path or ROOT)) + pairs) % 2**64)
         return np.array(list(found), dtype=np.int64), np.array(hashes, dtype=np.uint64), found
 
-    def _parts(self, row: int) -> UrlParts:
-        texts = self._texts
-        query = [(name, texts[name][column[row]]) for name, column in self.columns.items() if column[row] >= 0]
-        path = self._paths.paths[self.path[row]]
-        return UrlParts("", "", () if path == ROOT else path, (*query, *self._others.get(row, ())))
+    def _parts(self, rows: Numbers) -> Iterator[tuple[int, UrlParts]]:
+        """Yield some rows with the URLs that they are now."""
+        cells = [(name, self._texts[name], column[rows]) for name, column in self.columns.items()]
+        present = [(name, texts, numbers.tolist()) for name, texts, numbers in cells if (numbers >= 0).any()]
+        paths = self.path[rows].tolist()
+        for at, row in enumerate(rows.tolist()):
+            query = [(name, texts[numbers[at]]) for name, texts, numbers in present if numbers[at] >= 0]
+            path = self._paths.paths[paths[at]]
+            yield row, UrlParts("", "", () if path == ROOT else path, (*query, *self._others.get(row, ())))
 
     def _set_row(self, row: int, parts: UrlParts) -> None:
         self.path[row] = self._paths.number(parts.path or ROOT)

@@ -87,13 +87,19 @@ def tokenize(url: str | UrlParts) -> Tokens:
 
 def join(tokens: Mapping[Slot, str]) -> UrlParts:
     """Put a URL together again; slots of the path are ordered by their position, query keys as they stand."""
-    path = sorted((slot, value) for slot, value in tokens.items() if not slot[0])
+    path: list[tuple[Slot, str]] = []
+    query: list[tuple[str, str]] = []
+    for slot, value in tokens.items():
+        if slot[0]:
+            query.append((slot[0][1:], value))
+        else:
+            path.append((slot, value))
+    path.sort()
     components: dict[int, str] = {}
     for (_, x, _, _, _), value in path:
-        components[x] = components.get(x, "") + value
+        components[x] = components[x] + value if x in components else value
     scheme, host, *rest = components.values()
-    query = tuple((slot[0][1:], value) for slot, value in tokens.items() if slot[0])
-    return UrlParts(scheme, host, tuple(rest), query)
+    return UrlParts(scheme, host, tuple(rest), tuple(query))
 
 
 def whole(slot: Slot) -> Slot:

@@ -352,7 +352,7 @@ def _take_stream(reader: _Reader) -> StreamSketch:
     shingles, tokens = reader.varint(), reader.varint()
     text = reader.unpack(_U64)[0]
     count = reader.varint()
-    if count > shingles:
+    if not count <= shingles <= 1 << FINGERPRINT_BITS:  # there are no more fingerprints
         raise MessageError(f"{count} values of {shingles} shingles", reader.raw)
     packed = np.frombuffer(reader.take(count * VALUE_BYTES), dtype=np.uint8).reshape(-1, VALUE_BYTES)
     wide = np.zeros((count, 8), dtype=np.uint8)

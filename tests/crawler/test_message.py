@@ -120,6 +120,17 @@ def test_every_truncation_is_refused() -> None:
             decode(raw[:size])
 
 
+def test_more_shingles_than_there_are_fingerprints_are_refused() -> None:
+    for shingles in (2**40, 2**40 + 1, 2**63):
+        main = replace(PAGE.main, shingles=shingles)
+        raw = encode(replace(PAGE, main=main, whole=main))
+        if shingles > 2**40:
+            with pytest.raises(MessageError, match=f"of {shingles} shingles"):
+                decode(raw)
+        else:
+            assert decode(raw) == replace(PAGE, main=main, whole=main)
+
+
 def test_a_newer_version_is_refused_by_name() -> None:
     raw = bytearray(encode(PAGE))
     raw[1] = 2

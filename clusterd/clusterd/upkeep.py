@@ -81,6 +81,10 @@ class Upkeep:
 
     def round(self, services: Services) -> int:
         """Do what is due; return how many clusters still settle."""
+        # First what makes room: a store that is full may refuse the rest.
+        if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
+            gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
+            log.info("forgot %d superseded versions", gone)
         self._report.settling = services.index.settle(services.config.settle_steps)
         if self._is_due("learn", LEARN_PAUSE):
             begun = time.monotonic()
@@ -89,9 +93,6 @@ class Upkeep:
             self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)
         if self._is_due("lag", LAG_INTERVAL):
             self._report.lag = services.lag()
-        if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
-            gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
-            log.info("forgot %d superseded versions", gone)
         return self._report.settling
 
     def _is_due(self, what: str, interval: float) -> bool:

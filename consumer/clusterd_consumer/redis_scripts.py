@@ -43,9 +43,11 @@ local function run(name, keys, arguments)
 end
 {registered}
 """
-REGISTERED: Final = (
-    """redis.register_function('{library}_{name}', function(keys, ARGV) return run('{name}', keys, ARGV) end)"""
-)
+REGISTERED: Final = """redis.register_function{{function_name = '{library}_{name}', flags = {{{flags}}},
+  callback = function(keys, ARGV) return run('{name}', keys, ARGV) end}}"""
+#: Flags of functions that never write, or that mostly free: a Redis that is full lets them run.
+READS: Final = "'no-writes'"
+FREES: Final = "'allow-oom'"
 #: What a server answers that does not know a function.
 UNKNOWN: Final = "Function not found"
 #: Tries of what a server could not do before it learnt a library, or which was meant for another node.
@@ -55,23 +57,34 @@ TRIES: Final = 5
 class Library:
     """Lua functions that share their text: each file in a scope of its own, behind those that all share."""
 
-    def __init__(self, name: str, shared: Sequence[str], functions: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, shared: Sequence[str], functions: Mapping[str, str], flags: Mapping[str, str] | None = None
+    ) -> None:
+        flags = flags or {}
         body = "\n".join((*shared, *(f"do\n{text}\nend" for text in functions.values())))
-        digest = hashlib.sha1((WRAPPER + body).encode(), usedforsecurity=False).hexdigest()
+        digest = hashlib.sha1(f"{WRAPPER}{body}{sorted(flags.items())}".encode(), usedforsecurity=False).hexdigest()
         self.name = f"clusterd_{name}_{digest[:16]}"
-        registered = "\n".join(REGISTERED.format(library=self.name, name=function) for function in functions)
+        registered = "\n".join(
+            REGISTERED.format(library=self.name, name=function, flags=flags.get(function, "")) for function in functions
+        )
         self.text = WRAPPER.format(name=self.name, body=body, registered=registered)
 
     @classmethod
     def of_files(
-        cls, name: str, folder: Traversable, shared: Sequence[str], functions: Sequence[str], before: str = ""
+        cls,
+        name: str,
+        folder: Traversable,
+        shared: Sequence[str],
+        functions: Sequence[str],
+        before: str = "",
+        flags: Mapping[str, str] | None = None,
     ) -> Library:
         """Return the library of a folder's Lua files, by their names; ``before``: text of another folder."""
 
         def text(file: str) -> str:
             return (folder / f"{file}.lua").read_text()
 
-        return cls(name, [before, *map(text, shared)], {function: text(function) for function in functions})
+        return cls(name, [before, *map(text, shared)], {function: text(function) for function in functions}, flags)
 
 
 class Script:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
+from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Request, Script, command, function
 from clusterd_crawler.sketch import Sketch
 
 LUA: Final = files("clusterd.clusters") / "lua"
@@ -35,7 +35,12 @@ CLUSTERS: Final = 15
 #: register.lua: number of a label, length of its text.
 USED: Final = struct.Struct("<II")
 
-LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS)
+#: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
+FLAGS: Final = {
+    **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
+    **dict.fromkeys(("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget"), FREES),
+}
+LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
 REGISTER: Final = Script(LIBRARY, "register")
 LINK: Final = Script(LIBRARY, "link")
 RELINK: Final = Script(LIBRARY, "relink")

@@ -97,8 +97,10 @@ class RedisIndex:
         self._shards = shards = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
         self._lists = RedisLists(self._calls, prefix, shards, scheme)
         self._policies: list[Policy] = []
+        self._reload()
         for policy in policies:
-            self.add_policy(policy)
+            if policy not in self._policies:
+                self.add_policy(policy)
         self._questions = Questions(self._home, self._lists, scheme)
         kept = self._keeps_whole(whole)
         self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if kept else None
@@ -128,7 +130,8 @@ class RedisIndex:
 
     def _keeps_whole(self, wanted: bool) -> bool:
         """Agree with whoever opened this index first on whether whole pages are kept: all writers have to."""
-        self._home.command("HSETNX", "m", "whole", int(wanted))
+        if self._home.command("HGET", "m", "whole") is None:
+            self._home.command("HSETNX", "m", "whole", int(wanted))
         kept = bool(int(self._home.command("HGET", "m", "whole")))
         if wanted and not kept:
             raise WrongInput(

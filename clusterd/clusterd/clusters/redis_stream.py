@@ -21,12 +21,12 @@ from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
-from clusterd_consumer.redis_scripts import Calls, Library, Script, packed_numbers
+from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 LUA: Final = files("clusterd.clusters") / "lua"
 FUNCTIONS: Final = ("enter", "bury", "pages")
-LIBRARY: Final = Library.of_files("stream", LUA, ("stream",), FUNCTIONS, before=BUCKETS)
+LIBRARY: Final = Library.of_files("stream", LUA, ("stream",), FUNCTIONS, BUCKETS, {"bury": FREES, "pages": READS})
 ENTER: Final = Script(LIBRARY, "enter")
 BURY: Final = Script(LIBRARY, "bury")
 PAGES: Final = Script(LIBRARY, "pages")

@@ -22,7 +22,7 @@ import numpy as np
 from clusterd_consumer.postings.buckets import FIRST, SKETCH, STEP, Posted, bucket_of, find, pick, plan, sources, split
 from clusterd_consumer.postings.posted import Keys
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function, packed_numbers
+from clusterd_consumer.redis_scripts import FREES, Calls, Library, Request, Script, command, function, packed_numbers
 
 LUA: Final = files("clusterd_consumer.postings") / "lua"
 #: Sketches of a block (`lua/blocks.lua`).
@@ -38,7 +38,9 @@ ODD: Final = struct.Struct("<3I")
 FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim", "swap")
 #: The buckets: a table for other rooms, too.
 BUCKETS: Final = (LUA / "buckets.lua").read_text()
-LIBRARY: Final = Library.of_files("postings", LUA, ("buckets", "blocks"), FUNCTIONS)
+#: What a full Redis lets run. (`grow` is how a client learns the number of buckets.)
+FLAGS: Final = dict.fromkeys(("grow", "withdraw", "discard"), FREES)
+LIBRARY: Final = Library.of_files("postings", LUA, ("buckets", "blocks"), FUNCTIONS, flags=FLAGS)
 GROW: Final = Script(LIBRARY, "grow")
 MEND: Final = Script(LIBRARY, "mend")
 WITHDRAW: Final = Script(LIBRARY, "withdraw")

@@ -276,9 +276,9 @@ class Columns:
             changed = changed_tokens(changes, tokens) if told or matches(of_rows, tokens) else None
             if changed is None:
                 continue
-            parts = found[row] = join(changed)
-            pairs = sum([hash_of(f"{name}={value}") for name, value in parts.query])
-            hashes.append((hash_of("/".join(parts.path or ROOT)) + pairs) % 2**64)
+            became = found[row] = join(changed)
+            pairs = sum([hash_of(f"{name}={value}") for name, value in became.query])
+            hashes.append((hash_of("/".join(became.path or ROOT)) + pairs) % 2**64)
         return np.array(list(found), dtype=np.int64), np.array(hashes, dtype=np.uint64), found
 
     def _parts(self, rows: Numbers) -> Iterator[tuple[int, UrlParts]]:

@@ -32,22 +32,26 @@ class Components:
     def table(self, items: Sequence[object]) -> Numbers:
         """Return the numbers for all paths."""
         known, texts = self._numbers, self.texts
-        for item in items[len(self._table) :]:
-            text = self._component(str(item))
+        new = [str(item) for item in items[len(self._table) :]]
+        if not self._start and not self._end:  # The paths themselves, which are distinct.
+            self._table.extend(range(len(texts), len(texts) + len(new)))
+            texts += new
+            return np.array(self._table, np.int64)
+        found: list[int] = []
+        for text in self._components(new):
             number = 0 if text is None else known.get(text, -1)
             if text is not None and number < 0:
                 number = known[text] = len(texts)
                 texts.append(text)
-            self._table.append(number)
+            found.append(number)
+        self._table.extend(found)
         return np.array(self._table, np.int64)
 
-    def _component(self, path: str) -> str | None:
+    def _components(self, paths: list[str]) -> list[str | None]:
         if not self._start:
-            return path.rpartition("/")[2] if self._end else path
-        if self._start == 3:
-            return path.partition("/")[0]
-        parts = path.split("/", self._start - 2)
-        return parts[self._start - 3] if len(parts) > self._start - 3 else None
+            return [path.rpartition("/")[2] for path in paths]
+        at = self._start - 3
+        return [parts[at] if len(parts) > at else None for path in paths for parts in [path.split("/", at + 1)]]
 
 
 class Moves:

@@ -206,6 +206,8 @@ def _between(snapshot: Snapshot, fixed: int, referring: int, plan: _Plan) -> Ite
         return
     for source in plan.shared:
         text = _text(snapshot, source, fixed)
+        if value not in text:
+            continue
         if text == value:
             yield Reference(plan.target, source, dropped=dropped)
         found = _DELIMITER.search(text)

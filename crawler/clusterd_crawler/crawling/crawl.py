@@ -36,7 +36,7 @@ from clusterd_crawler.crawling.rewriting import META, Rewriting
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.crawling.soft_errors import is_soft_error
 from clusterd_crawler.crawling.under_way import UnderWay
-from clusterd_crawler.crawling.verdicts import Verdicts
+from clusterd_crawler.crawling.verdicts import Verdicts, is_near
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, SkipReport, Verdict
 from clusterd_crawler.publish.publisher import Counts, Publisher
@@ -61,8 +61,6 @@ START_SECONDS: Final = 30.0
 KNOWN_SECONDS: Final = 5.0
 #: Seconds that the publisher gets at the end: where the log answers, and where it does not.
 CLOSE_SECONDS: Final = (15.0, 1.0)
-#: Policies whose verdict makes a page a near-duplicate.
-NEAR_POLICIES: Final = frozenset({"identical", "near"})
 #: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
 #: withdrawn while what it kept out can still be fetched.
 EXPLORED_SECONDS: Final = 3.0
@@ -106,6 +104,7 @@ class Crawl:
         self._skipped: OrderedDict[str, str] = OrderedDict()
         self._explored: OrderedDict[str, Skip] = OrderedDict()
         self._explored_last = float("-inf")
+        self._sketches = 0
         self._counted = Counts()
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
@@ -171,6 +170,8 @@ class Crawl:
         if not self._settings.skip or not may_be_skipped(request):
             return
         self._meet(request)
+        if self._rewriting is None and not self._decisions.decides:
+            return
         url = request.url.partition("#")[0]
         if self._rewriting is not None and not filtered:
             self._rewriting.linked(url)
@@ -316,7 +317,7 @@ class Crawl:
             self._stats.inc_value("clusterd/rejected")
             logger.debug("Not sketched: %s", error)
             return
-        self._stats.inc_value("clusterd/sketched")
+        self._sketches += 1
         self._decisions.fetched(url, at, seen.names, good=seen.good, content=seen.content)
         if seen.good and self._rewriting is not None and (linked := request.meta.get(META)):
             self._rewriting.came(request, (self._decisions.key(linked)[1] or ("rewritten",))[-1])
@@ -364,7 +365,7 @@ class Crawl:
         await self._crawler.signals.send_catch_log_async(signal, spider=self._spider, **arguments)
 
     def _count(self) -> None:
-        """Bring the threads' counters into Scrapy's stats, and say which traps were noticed."""
+        """Bring what is counted beside Scrapy's stats into them, and say which traps were noticed."""
         assert self._publisher is not None
         for trap in self._decisions.traps():
             self._stats.inc_value("clusterd/trapped")
@@ -376,6 +377,9 @@ class Crawl:
             if more:
                 self._stats.inc_value(f"clusterd/{name}", more)
         self._counted = counts
+        if self._sketches:
+            self._stats.inc_value("clusterd/sketched", self._sketches)
+            self._sketches = 0
         if self._reporter.shortened:
             self._stats.set_value("clusterd/shortened", self._reporter.shortened)
         if self._kept.forgotten:
@@ -385,11 +389,6 @@ class Crawl:
 def now() -> int:
     """Return the time in Unix milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def is_near(verdict: Verdict) -> bool:
-    """Whether a verdict makes its page a near-duplicate."""
-    return verdict.cluster is not None and verdict.policy in NEAR_POLICIES
 
 
 def _remember(memory: OrderedDict[str, Any], url: str, value: Any) -> None:

@@ -26,8 +26,16 @@ MISSES: Final = 3
 #: Pages whose verdict is remembered as outstanding; of more the oldest are forgotten.
 OUTSTANDING: Final = 10_000
 
+#: Policies whose verdict makes a page a near-duplicate.
+NEAR_POLICIES: Final = frozenset({"identical", "near"})
+
 #: A version of a page: its URL and the time of its fetch.
 Page = tuple[str, int]
+
+
+def is_near(verdict: Verdict) -> bool:
+    """Whether a verdict makes its page a near-duplicate."""
+    return verdict.cluster is not None and verdict.policy in NEAR_POLICIES
 
 
 @dataclass(slots=True)

@@ -673,7 +673,7 @@ static PyObject *split(PyObject *self, PyObject *args) {
     return made;
 }
 
-/* The sketch at a place of a block: place (1 byte), length (4), bytes; empty where there is none. */
+/* The sketch at a place of a block: place (5 bits), length (27), bytes; empty where there is none. */
 static PyObject *pick(PyObject *self, PyObject *args) {
     const char *block;
     Py_ssize_t size;
@@ -681,11 +681,12 @@ static PyObject *pick(PyObject *self, PyObject *args) {
     Py_ssize_t found = 0, found_length = 0;
     (void)self;
     if (!PyArg_ParseTuple(args, "z#i", &block, &size, &wanted)) return NULL;
-    for (Py_ssize_t at = 0; block && at + 5 <= size;) {
-        Py_ssize_t length = (Py_ssize_t)read_u4((const uint8_t *)block + at + 1);
-        if (length > size - at - 5) break;
-        if ((uint8_t)block[at] == wanted) found = at + 5, found_length = length;
-        at += 5 + length;
+    for (Py_ssize_t at = 0; block && at + 4 <= size;) {
+        uint32_t head = read_u4((const uint8_t *)block + at);
+        Py_ssize_t length = (Py_ssize_t)(head >> 5);
+        if (length > size - at - 4) break;
+        if ((int)(head & 31) == wanted) found = at + 4, found_length = length;
+        at += 4 + length;
     }
     return PyBytes_FromStringAndSize(found ? block + found : "", found_length);
 }

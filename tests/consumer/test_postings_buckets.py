@@ -60,7 +60,7 @@ def test_compiled_and_plain_agree(
 @pytest.mark.core
 @given(st.lists(st.tuples(st.integers(0, 11), st.binary(max_size=20)), max_size=14), st.binary(max_size=30))
 def test_a_sketch_is_picked_from_its_block(stored: list[tuple[int, bytes]], noise: bytes) -> None:
-    block = b"".join(buckets.SKETCH.pack(place, len(one)) + one for place, one in stored)
+    block = b"".join(buckets.SKETCH.pack(place | len(one) << 5) + one for place, one in stored)
     sketches = dict(stored)  # of several the last
     with pytest.MonkeyPatch.context() as patch:
         for plain in (False, True):

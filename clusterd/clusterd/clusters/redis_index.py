@@ -62,7 +62,7 @@ from clusterd.clusters.redis_settling import PATIENCE, Settler
 from clusterd.clusters.redis_stream import SecondStream, Showing
 
 #: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
-LAYOUT: Final = 3
+LAYOUT: Final = 4
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
 #: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
@@ -144,29 +144,37 @@ class RedisIndex:
     def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
         """Apply a batch and, with it, remember how far the log was read.
 
-        A large one goes part by part: while one is posted, verified and linked, the next is registered.
+        A large one goes part by part: while one is linked, the next is posted and verified, the one after registered.
+        Each in order: of parts that are posted at once the later might not see the one before in a common list.
         """
         if len(sketches) <= PART:
-            outcomes = self._finish(sketches, self._register(sketches), position or {})
+            known = self._register(sketches)
+            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {})
             self._help()
             return outcomes
         parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
-        with ThreadPoolExecutor(1) as second:
+        with ThreadPoolExecutor(1) as posting, ThreadPoolExecutor(1) as linking:
             going: list[Future[list[Outcome]]] = []
             for part in parts:
-                if len(going) > 1:
-                    going[-2].result()
-                going.append(second.submit(self._finish, part, self._register(part), {}))
+                if len(going) > 2:
+                    going[-3].result()
+                known = self._register(part)
+                posted = posting.submit(self._post, part, known)
+                going.append(linking.submit(self._finish, part, known, posted.result, {}))
         outcomes = [outcome for part in going for outcome in part.result()]
         self._link([], {}, position or {})
         self._help()
         return outcomes
 
     def _finish(
-        self, sketches: Sequence[Sketch], registered: Sequence[Registered], position: Mapping[str, str]
+        self,
+        sketches: Sequence[Sketch],
+        registered: Sequence[Registered],
+        posted: Callable[[], Mapping[int, dict[int, Verdict]]],
+        position: Mapping[str, str],
     ) -> list[Outcome]:
-        """Post, verify and link what was registered."""
-        verdicts = self._post(sketches, registered)
+        """Link what was posted and verified, and say what came of it."""
+        verdicts = posted()
         self._show_whole(sketches, registered)
         self._link(registered, verdicts, position)
         return [outcome_of(self._policies, sketch, known) for sketch, known in zip(sketches, registered, strict=True)]

@@ -39,8 +39,8 @@ FIRST: Final = 256
 COMMON: Final = 0xFFFFFFFF
 ENTRY: Final = struct.Struct("<3sI")
 STEP: Final = struct.Struct("<4I")
-#: What stands before a sketch in its block: its place, its length.
-SKETCH: Final = struct.Struct("<BI")
+#: What stands before a sketch in its block: its place (5 bits) and its length.
+SKETCH: Final = struct.Struct("<I")
 
 #: (document, its keys, 4 bytes each)
 Posted = tuple[int, bytes]
@@ -141,9 +141,10 @@ def pick(block: bytes | None, place: int) -> bytes:
         return picked
     at, found = 0, b""
     while block and at < len(block):
-        which, length = SKETCH.unpack_from(block, at)
+        (head,) = SKETCH.unpack_from(block, at)
+        length = head >> 5
         at += SKETCH.size + length
-        if which == place:
+        if head & 31 == place:
             found = block[at - length : at]
     return found
 

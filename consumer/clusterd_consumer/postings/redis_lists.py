@@ -26,9 +26,9 @@ from clusterd_consumer.redis_scripts import FREES, Calls, Library, Request, Scri
 
 LUA: Final = files("clusterd_consumer.postings") / "lua"
 #: Sketches of a block (`lua/blocks.lua`).
-PACK: Final = 12
+PACK: Final = 21
 #: Entries of a bucket (`lua/buckets.lua`); buckets by which a table may lag behind, so that a call splits many.
-LOAD: Final = 128
+LOAD: Final = 144
 LAG: Final = 16
 #: Buckets that are split at a time, and by which a table may lag behind before its server splits them itself.
 SPLITS: Final = 64
@@ -85,12 +85,13 @@ class Upkeep(NamedTuple):
 
 
 class Append(NamedTuple):
-    """What was appended to a block: which request, which block, how many bytes; whether nothing is left to come."""
+    """What was appended to a block: which request, which block, how many sketches and bytes; whether with its last."""
 
     place: int
     block: int
+    sketches: int
     size: int
-    full: bool
+    last: bool
 
 
 class RedisLists:
@@ -183,12 +184,12 @@ class RedisLists:
         last = -1
         for number, stored in sorted([(one.number, one.stored) for one in postings if one.fresh]):
             last, place = divmod(number, PACK)
-            blocks.setdefault(last, []).extend((SKETCH.pack(place, len(stored)), stored))
+            blocks.setdefault(last, []).extend((SKETCH.pack(place | len(stored) << 5), stored))
             full = place == PACK - 1
         for block, entries in blocks.items():
             data = b"".join(entries)
             base = self._bases[block % len(self._bases)]
-            appended.append(Append(len(requests), block, len(data), full or block != last))
+            appended.append(Append(len(requests), block, len(entries) // 2, len(data), full or block != last))
             requests.append(command("APPEND", f"{base}:k:{block}", data))
         others = {posting.number: posting for posting in postings if not posting.fresh}
         for shard, numbers in self._by_shard(others).items() if others else ():
@@ -321,5 +322,13 @@ class RedisLists:
 
 
 def _spoiled(appended: Sequence[Append], replies: Sequence[Any]) -> list[int]:
-    """Return the blocks that are full and had been begun before: Redis has given them twice their size."""
-    return [one.block for one in appended if one.full and replies[one.place] != one.size]
+    """Return the blocks that are full and had been begun before: Redis has given them twice their size.
+
+    Others may append what comes before the last of a block after it: by its length a block is full then, too.
+    """
+    return [
+        one.block
+        for one in appended
+        if replies[one.place] != one.size
+        and (one.last or 2 * one.sketches * replies[one.place] > (2 * PACK - 1) * one.size)
+    ]

@@ -14,7 +14,7 @@ local pack, unpack4, rep = struct.pack, struct.unpack, string.rep
 local floor, find, sub, byte, format = math.floor, string.find, string.sub, string.byte, string.format
 local FIRST, ENTRY, COMMON, NOBODY = 256, 7, '\255\255\255\255', '\0\0\0\0'
 -- Entries a bucket: fewer cost more memory for keys, more cost more bytes a look.
-local LOAD = 128
+local LOAD = 144
 -- Arguments of one call at most: Lua unpacks no more than 8,000.
 local MOST = 4000
 

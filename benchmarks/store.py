@@ -2,8 +2,8 @@
 
 Sketches of 400 values are given (`synthetic`: 25 % exact duplicates, 10 % near ones, 5 % changed recrawls); look up,
 insert and cluster under four policies, versions kept. Splits settle beside the pages, in a thread of their own as in
-the daemon; what is left after the last page settles inside the clock. Medians of three runs. Two batches are in flight,
-of one document a call four: threads of one process, so that Redis works while the next batch is packed.
+the daemon; what is left after the last page settles inside the clock. Medians of three runs. Four workers, threads of
+one process, have a batch in flight each, so that Redis works while the next batch is packed.
 
 ``python -m benchmarks.store [PAGES]`` runs it alone.
 """
@@ -29,9 +29,9 @@ from tests.services.redis_server import redis_server
 
 Row = dict[str, Any]
 
-#: Documents of a batch (the worker's default), and batches in flight; calls of one document in flight.
+#: Documents of a batch (a part of the worker's), and batches in flight; calls of one document in flight.
 BATCH = 64
-IN_FLIGHT = 2
+IN_FLIGHT = 4
 SINGLES_IN_FLIGHT = 4
 #: Seconds between two looks of the settler (the daemon's: .2 while something waits), and its steps at a time.
 SETTLE_PAUSE = 0.05

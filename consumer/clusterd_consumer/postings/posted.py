@@ -99,7 +99,8 @@ def _sampled(codes: Codes, scheme: Scheme) -> npt.NDArray[np.bool_]:
     """Return the values of which codes are sampled."""
     if not scheme.modulus:
         return np.zeros(len(codes), np.bool_)
-    return fmix32(codes * np.uint32(GOLDEN)) % np.uint32(scheme.modulus) == 0
+    sampled: npt.NDArray[np.bool_] = fmix32(codes * np.uint32(GOLDEN)) % np.uint32(scheme.modulus) == 0
+    return sampled
 
 
 def _low_bytes(values: Values, sampled: npt.NDArray[np.bool_]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterable
 from time import perf_counter
 
@@ -254,3 +255,15 @@ def test_hostile_hosts_cost_bounded_time(kind: str) -> None:
     start = perf_counter()
     learn(crawl)
     assert perf_counter() - start < 20
+
+
+def test_parameters_by_the_ten_thousand_are_not_remembered() -> None:
+    query = "&".join(f"p{number}={number}" for number in range(10_000))
+    learner = Learner(HOST)
+    tracemalloc.start()
+    learner.observe(Page(f"http://{HOST}/x?id={number}&{query}", number // 2) for number in range(20))
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    learner.learn(1)
+    assert learner.rules == ()
+    assert held < 20 * len(query) / 10

@@ -28,7 +28,7 @@ from clusterd.learning.candidates import proposals
 from clusterd.learning.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.contract import Page
 from clusterd.learning.edits import CandidateEdit, Replace
-from clusterd.learning.evidence import PAIRS, Evidence, Snapshot
+from clusterd.learning.evidence import Evidence, Snapshot
 from clusterd.learning.exhausted import exhausted
 from clusterd.learning.families import families
 from clusterd.learning.fixed_values import BothFixed, DropFixed
@@ -78,8 +78,8 @@ class Learner:
             except WrongInput:
                 continue
             taken = parse(url)
-            _, new = self.evidence.add(url, page.content, taken)
-            if len(taken.query) <= PAIRS:  # What is left out of the evidence for its size is remembered by no name.
+            row, new = self.evidence.add(url, page.content, taken)
+            if row >= 0:  # What is left out of the evidence, for its parameters, is remembered by no name either.
                 self.names.observe(url, page.content, page.names, taken)
             if not new:
                 self._duplicates += 1

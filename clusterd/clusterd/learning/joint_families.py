@@ -10,8 +10,7 @@ combination of the values that stay has to have been seen, each with `EACH` page
 
 Nor may one content make most of the trials, as a list that is empty for nearly all values does: of each content no more
 than `OF_ONE` are counted, so that several contents speak. More is asked of what one page answers alone (`ALONE`),
-unless it is a wall: the page that others show too, which have no such parameter or another path, is a log-in form or an
-error.
+unless it is a wall: what a page without the parameter, or of another path, shows too is a log-in form or an error.
 
 Cost: a sort of the form's rows, and a pass over its combinations for each of its few-valued parameters.
 """
@@ -103,13 +102,16 @@ def _units(shown: Rows, group: Rows) -> int:
 
 
 def _are_walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[ColumnKey, ...]) -> bool:
-    """Whether each of these contents is shown by pages too that have none of the parameters, or another path."""
+    """Whether each of these contents is shown by a page too that has none of the parameters, or another path.
+
+    One is enough: the log-in page itself.
+    """
     without = np.ones(len(snapshot), np.bool_)
     for key in dropped:
         without &= snapshot.values(key) == 0
     without |= snapshot.path != snapshot.path[rows[0]]
     elsewhere = np.bincount(snapshot.content[without], minlength=int(shown.max()) + 1)
-    return bool((elsewhere[np.unique(shown)] >= EACH).all())
+    return bool((elsewhere[np.unique(shown)] > 0).all())
 
 
 def _judged(combinations: Rows, which: Rows, shown: Rows) -> _Combinations:

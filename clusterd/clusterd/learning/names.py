@@ -30,7 +30,7 @@ from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, hash_of
 
 from clusterd.learning.contexts import OPEN_BOUND, SMALL
-from clusterd.learning.trials import REPEATED, lower_bound
+from clusterd.learning.trials import lower_bound
 
 T = TypeVar("T")
 
@@ -38,6 +38,10 @@ T = TypeVar("T")
 RIGHT: Final = 15
 #: … and the share of coincidences that have to be right.
 TRUE: Final = 0.98
+#: How often one content counts, of which several names were right: the posts of one topic.
+TIMES: Final = 2
+#: As many as the bound asks for: enough on a host that is not small, where a later page that differs is counted too.
+MANY: Final = 52
 #: Most names and URLs of a host that are remembered.
 TABLE: Final = 1_000_000
 #: Most pages remembered for one name.
@@ -146,21 +150,29 @@ class NameEvidence:
             right = self._units(sum((record.right for _, record in records), Counter()))
             wrong = sum(record.wrong for _, record in records)
             fewest = RIGHT if numbered else 0
-            together_believed = believed(right, wrong, fewest)
+            together_believed = self._believed(right, wrong, fewest)
             for bearer, record in records:
                 units = self._units(record.right)
-                alone = believed(units, record.wrong)
+                alone = self._believed(units, record.wrong)
                 if alone or (together_believed and record.right and not record.wrong):
                     counts = (units, record.wrong) if alone else (right, wrong)
                     context, carrier = form.conditions(key), bearer.conditions()
                     yield _rule(host, kind, context, carrier, *counts, identity, at, record.pairs)
 
+    def _believed(self, right: int, wrong: int, fewest: int = 0) -> bool:
+        """Whether so many coincidences make a kind of name believed: ``fewest``, or (0) what the bound asks for."""
+        if right < TRUE * (right + wrong):
+            return False
+        if not fewest and self._pages < SMALL:
+            return lower_bound(right, right + wrong) >= OPEN_BOUND
+        return right >= (fewest or MANY)
+
     def _units(self, right: Counter[int]) -> int:
-        """Count what was right: a content once, or up to `REPEATED` times on hosts that are not small.
+        """Count what was right: a content once, or up to `TIMES` times on hosts that are not small.
 
         That several posts lead to one topic is as many trials; of a few topics, the one that changes weighs too much.
         """
-        return sum(min(times, REPEATED if self._pages >= SMALL else 1) for times in right.values())
+        return sum(min(times, TIMES if self._pages >= SMALL else 1) for times in right.values())
 
 
 def _remember(table: dict[tuple[str, int], list[T]], key: tuple[str, int], entry: T) -> None:
@@ -170,13 +182,6 @@ def _remember(table: dict[tuple[str, int], list[T]], key: tuple[str, int], entry
             known.append(entry)
     elif len(table) < TABLE:
         table[key] = [entry]
-
-
-def believed(right: int, wrong: int, fewest: int = 0) -> bool:
-    """Whether so many coincidences make a kind of name believed: ``fewest``, or (0) what the bound asks for."""
-    if right < TRUE * (right + wrong):
-        return False
-    return right >= fewest if fewest else lower_bound(right, right + wrong) >= OPEN_BOUND
 
 
 def _table(kind: str, hashed: int) -> tuple[str, int]:

@@ -119,5 +119,4 @@ def test_one_content_has_to_be_tried_as_often_as_an_open_parameter() -> None:
 
 def test_a_wall_that_other_forms_show_too_is_known_sooner() -> None:
     each = ALONE // 6
-    wall = [(f"/login.php?from={name}", 7) for name in ("a", "b", "c")]
-    assert proposed(media(each, lambda space, tab, number: 7) + wall) == 1
+    assert proposed([*media(each, lambda space, tab, number: 7), ("/login.php", 7)]) == 1

@@ -62,6 +62,9 @@ class Publisher:
         #: The sender waits on the first, for messages; the keeper on the second, for more than the queue is to hold.
         self._changed = threading.Condition(lock)
         self._surplus_changed = threading.Condition(lock)
+        #: Messages that are sent without waiting for more.
+        self._many = max(1, min(BATCH, capacity // 2))
+        self._lingering = False
         self._reachable = False
         self._tried = False
         self._closing = False
@@ -91,7 +94,7 @@ class Publisher:
                 self._count(dropped=1)
                 return
             self._queue.append((key, value))
-            if len(self._queue) == 1:
+            if len(self._queue) == self._many or (len(self._queue) == 1 and not self._lingering):
                 self._changed.notify()
             if len(self._queue) > self._room():
                 self._surplus_changed.notify()
@@ -137,8 +140,7 @@ class Publisher:
                 started = time.monotonic()
                 self._send_some(log)
                 wait = RETRY_SECONDS[0]
-                if len(self._queue) < BATCH and not self._closing:
-                    time.sleep(max(0.0, started + LINGER_SECONDS - time.monotonic()))
+                self._linger(started + LINGER_SECONDS)
             except Unreachable as error:
                 self._lost(error)
                 _close(log)
@@ -168,6 +170,14 @@ class Publisher:
                     return True  # connect at once, before the first message
                 self._changed.wait()
             return not self._closing or time.monotonic() < self._deadline
+
+    def _linger(self, until: float) -> None:
+        """Wait for more messages, until there are many, or the end."""
+        with self._changed:
+            self._lingering = True
+            while len(self._queue) < self._many and not self._closing and (left := until - time.monotonic()) > 0:
+                self._changed.wait(left)
+            self._lingering = False
 
     def _send_some(self, log: Log) -> None:
         """Send one batch: from the spool while it holds any, else from the queue."""

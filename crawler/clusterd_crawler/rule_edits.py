@@ -151,12 +151,23 @@ def _decoded(value: str) -> str:
         return value
 
 
+def _underscored(value: str) -> str:
+    """Write the spaces of a query value as wikis do in paths: ``Some+Title`` is ``Some_Title``."""
+    return _decoded(value.replace("+", " ")).replace(" ", "_")
+
+
+def as_component(op: str, value: str) -> str:
+    """Return a query value as an edit of this kind writes it into the path."""
+    return quote(_CONVERSIONS[op](value), safe=_IN_PATH)
+
+
 _CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = {
     "copy": str,
     "lower": lambda value: "".join(chr(ord(c) + 32) if "A" <= c <= "Z" else c for c in value),
     "upper": lambda value: "".join(chr(ord(c) - 32) if "a" <= c <= "z" else c for c in value),
     "encode": lambda value: quote(value, safe=""),
     "decode": _decoded,
+    "underscore": _underscored,
 }
 
 

@@ -104,13 +104,14 @@ class Edit:
     """A change of one key.
 
     ``delete``: the component goes; ``set``: becomes ``value`` (a ``*`` in it is a placeholder of the key only);
-    ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``: the value of ``source`` (of
-    the key itself where None) converted; ``keep``: of the query, only the keys named in ``names`` stay; ``sort``: the
-    order of query keys does not matter; ``family``: every URL of the context is one page.
+    ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with
+    spaces written ``_``): the value of ``source`` (of the key itself where None) converted; ``keep``: of the query,
+    only the keys named in ``names`` stay; ``sort``: the order of query keys does not matter; ``family``: every URL of
+    the context is one page.
     """
 
     key: Key
-    op: Literal["delete", "set", "copy", "lower", "upper", "encode", "decode", "keep", "sort", "family"]
+    op: Literal["delete", "set", "copy", "lower", "upper", "encode", "decode", "underscore", "keep", "sort", "family"]
     value: str = ""
     source: Key | None = None
     names: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from clusterd.learning.aliases import aliases
 from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 from clusterd.learning.fixed_values import TOGETHER, FixedPairs, fixed_edits
+from clusterd.learning.path_references import path_references
 from clusterd.learning.references import references
 
 #: Fewest contents that propose an edit before it is judged.
@@ -208,6 +209,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
     found += [(edit, 0) for edit in _fixed(snapshot, counted)]
     found += [(alias, 0) for alias in aliases(snapshot, clusters)]
     found += [(reference, 0) for reference in references(snapshot, clusters)]
+    found += [(reference, 0) for reference in path_references(snapshot, clusters)]
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
     # SORT    found.sort(key=lambda offered: not isinstance(offered[0], Replace))
     return found[:CANDIDATES]

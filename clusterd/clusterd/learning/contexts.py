@@ -23,6 +23,7 @@ from clusterd.learning.attributes import Attribute, attributes
 from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import CandidateEdit, DropUnordered
 from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot
+from clusterd.learning.path_references import PathReference
 from clusterd.learning.trials import Outcome, lower_bound
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
@@ -115,7 +116,8 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     edit = trials.edit
     if not _could_hold(trials.outcome, bound, prior):
         return None
-    needed = {condition.key for condition in edit.needs}
+    # A parameter that only has to be there can still be narrowed and closed to the values seen.
+    needed = {condition.key for condition in edit.needs if condition.test != "any"}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
     conditions: list[Condition] = []
     for _ in range(NARROWINGS):
@@ -150,7 +152,7 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int) -> floa
     is explored soon enough to tell.
     """
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
-    if any(is_open(good, bad) for good, bad in own):
+    if isinstance(trials.edit, PathReference) or any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
     return MANY_BOUND if pages < SMALL and any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
 

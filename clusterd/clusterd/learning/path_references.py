@@ -1,0 +1,164 @@
+"""Parameters whose values are components of another page's path: ``wiki.php?title=A&target=B+C`` is ``wiki.php/A/B_C``.
+
+Koppula et al. 2010, algorithm 3, with key references from query keys to path components (definition 2) and a value
+conversion: of two pages of one content one has no query, and components of its path are what parameters of the other
+say, as they stand or with spaces written ``_``. The rule writes the path and drops the parameters; components that are
+no parameter's value are literals, and so are the values of parameters that the path does not show.
+
+Cost: proposing is linear in the pages compared; judging is a pass over the rows of the form.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+from clusterd_crawler.rule_edits import as_component
+from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import hash_of
+
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
+
+#: Fewest contents that propose a reference before it is judged.
+PROPOSED: Final = 4
+#: Most pages of one content that are compared, and most references judged at a time.
+COMPARED: Final = 20
+REFERENCES: Final = 4
+#: Most parameters, and most components of the path that they write.
+PARTS: Final = 6
+Conversion = Literal["copy", "underscore"]
+#: How a value is written in a path, the plainest first.
+CONVERSIONS: Final[tuple[Conversion, ...]] = ("copy", "underscore")
+
+
+@dataclass(frozen=True, slots=True)
+class PathReference:
+    """Write the path from parameters, and drop all of them."""
+
+    #: Path and query keys of the pages that are edited.
+    path: str
+    shape: Shape
+    #: Parameters at stated values, which the new path does not show.
+    fixed: tuple[tuple[ColumnKey, str], ...]
+    #: The components of the new path: literals, or parameters.
+    parts: tuple[str | ColumnKey, ...]
+    conversion: Conversion
+    own: tuple[ColumnKey, ...] = ()
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """The path, the parameters, and that there are no others."""
+        fixed = [Condition(Key(*key), "is", (text,)) for key, text in self.fixed]
+        shown = [Condition(Key(*key), "any") for key in dict.fromkeys(self._sources)]
+        return (Condition(Key(), "is", (self.path,)), *fixed, *shown)
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The components that differ, those that are too many, then the deletions."""
+        before = self.path.split("/")
+        edits = []
+        for at, part in enumerate(self.parts):
+            key = Key(start=3 + at)
+            if not isinstance(part, str):
+                edits.append(Edit(key, self.conversion, source=Key(*part)))
+            elif at >= len(before) or before[at] != part:
+                edits.append(Edit(key, "set", part))
+        surplus = [Edit(Key(start=3 + at), "delete") for at in reversed(range(len(self.parts), len(before)))]
+        return (*edits, *surplus, *(Edit(Key(*key), "delete") for key in sorted(self.shape)))
+
+    @property
+    def _sources(self) -> list[ColumnKey]:
+        return [part for part in self.parts if not isinstance(part, str)]
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows of the form with the stated values."""
+        path = snapshot.evidence.paths.numbers.get(self.path, -1)
+        shapes = [number for number, shape in enumerate(snapshot.evidence.shapes.items) if self._fits(shape)]
+        found: Flags = (snapshot.path == path) & np.isin(snapshot.shape, shapes)
+        for key, text in self.fixed:
+            found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
+        return found
+
+    def _fits(self, shape: object) -> bool:
+        return isinstance(shape, tuple) and sorted(shape) == sorted(self.shape)
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Return the hashes of the paths that are written, without a query."""
+        after = snapshot.key.copy()
+        at = np.flatnonzero(rows)
+        hashes = [hash_of(f"\x02{path!r}") for path in self._paths(snapshot, at)]
+        after[at] = np.array(hashes, np.uint64) + np.uint64(hash_of(f"\x02{()!r}"))
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Write the paths of the given rows, and drop their parameters."""
+        after = self.keys(snapshot, rows)
+        at = np.flatnonzero(rows)
+        paths = [snapshot.evidence.paths.number(path) for path in self._paths(snapshot, at)]
+        snapshot.key = after
+        snapshot.path[at] = np.array(paths, np.int64)
+        snapshot.shape[at] = snapshot.evidence.shapes.number(())
+        for key in self.shape:
+            column = snapshot.columns[key]
+            column.alive &= ~rows[column.rows]
+        snapshot.changed(self.shape)
+
+    def _paths(self, snapshot: Snapshot, at: Rows) -> list[str]:
+        columns: list[list[str]] = []
+        for part in self.parts:
+            if isinstance(part, str):
+                columns.append([part] * len(at))
+                continue
+            texts = snapshot.columns[part].column.texts
+            columns.append(
+                [as_component(self.conversion, texts[number]) for number in snapshot.values(part)[at].tolist()]
+            )
+        return ["/".join(parts) for parts in zip(*columns, strict=True)]
+
+
+def path_references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathReference]:
+    """Return the references that are worth judging, those of most contents first."""
+    counts: Counter[PathReference] = Counter()
+    for rows in clusters:
+        counts.update(dict.fromkeys(_of_content(snapshot, rows[:COMPARED]), 1))
+    return [found for found, count in counts.most_common(REFERENCES) if count >= PROPOSED]
+
+
+def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathReference]:
+    shapes = snapshot.evidence.shapes.items
+    plain = [row for row in rows.tolist() if shapes[int(snapshot.shape[row])] == ()]
+    if not plain or len(plain) == len(rows):
+        return
+    items = snapshot.evidence.paths.items
+    written = dict.fromkeys(str(items[int(snapshot.path[row])]) for row in plain)
+    for row in rows.tolist():
+        shape = shapes[int(snapshot.shape[row])]
+        assert isinstance(shape, tuple)
+        if shape and len(shape) <= PARTS and all(_is_plain(key) for key in shape):
+            pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
+            for path in written:
+                yield from _between(str(items[int(snapshot.path[row])]), pairs, path.split("/"))
+
+
+def _is_plain(key: ColumnKey) -> bool:
+    return bool(key[0]) and not key[0].startswith(";") and key[1] == 1
+
+
+def _between(path: str, pairs: dict[ColumnKey, str], parts: list[str]) -> Iterator[PathReference]:
+    """Yield what makes a page with a query the page without one: at least one component is a parameter's value."""
+    if len(parts) > PARTS or any(not text or text == VALUELESS for text in pairs.values()):
+        return
+    before = path.split("/")
+    for conversion in CONVERSIONS:
+        said = {as_component(conversion, text): key for key, text in reversed(pairs.items())}
+        shown = tuple(
+            part if part == "" or before[at : at + 1] == [part] else said.get(part, part)
+            for at, part in enumerate(parts)
+        )
+        sources = {part for part in shown if not isinstance(part, str)}
+        if sources:
+            fixed = tuple((key, text) for key, text in pairs.items() if key not in sources)
+            yield PathReference(path, tuple(sorted(pairs)), fixed, shown, conversion)

@@ -42,10 +42,11 @@ def html(title: str, body: str, links: list[str]) -> bytes:
 
 
 class Site:
-    """The running site: its address, and how often each path was asked for."""
+    """The running site: its address, how often each path was asked for, and when last (Unix seconds)."""
 
     def __init__(self) -> None:
         self.hits: Counter[str] = Counter()
+        self.asked_at: dict[str, float] = {}
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,6 +54,7 @@ class Site:
 
             def do_GET(self) -> None:
                 site.hits[self.path] += 1
+                site.asked_at[self.path] = time.time()
                 if self.path.startswith("/slow/"):
                     time.sleep(SLOW)
                 status, headers, body = answer(self.path)

@@ -126,6 +126,16 @@ def test_late_verdicts_come_as_signals_and_hold_nobody_up(redis_url: str, prefix
     assert found.stat("near_duplicates") == len([heard for heard in found.heard if "near" in heard]) == 10
 
 
+def test_a_page_is_fetched_while_another_waits_for_its_verdict(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    settings = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_VERDICT_TIMEOUT": 5.0}
+    with running() as site, daemon(redis_url, prefix, 0.5):
+        steps = [f"{site.url}/page/1", {"pause": 2}, f"{site.url}/page/2", f"{site.url}/page/3"]
+        found = crawl(tmp_path, steps, {**settings, "CONCURRENT_REQUESTS": 1})
+        seen_at = {page["url"].removeprefix(site.url): page["at"] for page in found.seen}
+        assert set(seen_at) == {"/page/1", "/page/2", "/page/3"}
+        assert site.asked_at["/page/3"] < seen_at["/page/2"]
+
+
 def crawled(url: str, prefix: str, folder: Path, steps: list[Any], delay: float, **more: Any) -> Any:
     settings = {"CLUSTERD_REDIS": url, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_VERDICT_TIMEOUT": 2.0, **more}
     with running() as site, daemon(url, prefix, delay):

@@ -55,7 +55,11 @@ TRIES: Final = 5
 
 
 class Library:
-    """Lua functions that share their text: each file in a scope of its own, behind those that all share."""
+    """Lua functions that share their text: each file in a scope of its own, behind those that all share.
+
+    What they share is one Lua function, which may have 200 locals with those of the longest file; a server refuses the
+    library where there are more. What a shared file needs for itself alone stands in a ``do`` block.
+    """
 
     def __init__(
         self, name: str, shared: Sequence[str], functions: Mapping[str, str], flags: Mapping[str, str] | None = None

@@ -294,8 +294,9 @@ class RedisLists:
     def _split(self, read: Upkeep, reply: Sequence[Any]) -> int:
         """Split buckets as they were read; return how many there are."""
         buckets, version, *values = reply
-        if int(buckets or FIRST) != read.buckets:
-            return int(buckets)
+        there = int(buckets or FIRST)
+        if there != read.buckets:
+            return there
         arguments: list[Any] = [read.buckets, version or 0]
         for source, value in zip(read.sources, values, strict=True):
             low, high, dropped = split(value, source, read.buckets)

@@ -165,7 +165,11 @@ def test_values_that_mean_the_same() -> None:
 
 def test_what_holds_where_the_known_page_is_an_empty_list() -> None:
     empty = [(f"/files?user=u{n}&sort={s}", 1) for n in range(120) for s in ("name", "size")]
-    full = [(f"/files?user=f{n}&sort={s}", 100 + 2 * n + i) for n in range(60) for i, s in enumerate(("name", "size"))]
+    full = [
+        (f"/files?user=u{1000 + n}&sort={s}", 100 + 2 * n + i)
+        for n in range(60)
+        for i, s in enumerate(("name", "size"))
+    ]
     rules = learn(empty + full)
     assert [rule.shows for rule in rules.rules if rule.shows] == [1]
     assert not same(rules, "/files?user=new&sort=name", "/files?user=new&sort=size") or rules.rules[0].shows

@@ -107,7 +107,7 @@ class Edit:
     ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with
     spaces written ``_``): the value of ``source`` (of the key itself where None) converted; ``keep``: of the query,
     only the keys named in ``names`` stay; ``sort``: the order of query keys does not matter; ``family``: every URL of
-    the context is one page.
+    the context shows what others have shown, mostly one page.
     """
 
     key: Key
@@ -118,7 +118,7 @@ class Edit:
 
     def __str__(self) -> str:
         if self.op == "family":
-            return "one page"
+            return "nothing new"
         if self.op == "sort":
             return "sort the query"
         if self.op == "keep":

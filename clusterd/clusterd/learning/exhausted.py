@@ -163,5 +163,6 @@ def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed
     shown = snapshot.content[kept]
     good = ~novel[kept]
     agreed = int(good.sum())
-    outcome = Outcome(kept, good, np.zeros(len(kept), np.int64), shown, agreed, len(kept) - agreed, agreed)
+    # In groups of one content: the pairs that the rule shows are pages that show the same.
+    outcome = Outcome(kept, good, shown.astype(np.int64), shown, agreed, len(kept) - agreed, agreed)
     return Proposal(Family(), flags, conditions, outcome, lower_bound(agreed, len(kept)))

@@ -20,7 +20,7 @@ from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import World, expected, partition, settled
-from tests.services.redis_server import connect_cluster, redis_cluster, redis_server
+from tests.services.redis_server import connect_cluster, redis_cluster, redis_server, wait_until_formed
 
 #: Seconds after which a writer gives up: far more than a move takes.
 PATIENCE = 60.0
@@ -67,10 +67,7 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         old = [cluster.get_redis_connection(node) for node in cluster.get_primaries()]
         port = old[0].connection_pool.connection_kwargs["port"]
         new.execute_command("CLUSTER", "MEET", "127.0.0.1", port)
-        deadline = time.monotonic() + 20
-        while any(len(node.execute_command("CLUSTER", "NODES").splitlines()) < 4 for node in (new, *old)):
-            assert time.monotonic() < deadline, "the fourth node was not met"
-            time.sleep(0.05)
+        wait_until_formed([new, *old])
         yield Nodes(url, old, new)
 
 

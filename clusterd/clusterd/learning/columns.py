@@ -16,12 +16,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.apply_paper import changed_tokens, matches
 from clusterd.learning.deep_tokens import DeepTokenizer
 from clusterd.learning.generalize import ABSENT, ANY, Context
 from clusterd.learning.pairwise import Transformation
-from clusterd.learning.paths import ROOT, Hashes, Mask, Numbers, PathTable, hash_of
+from clusterd.learning.paths import ROOT, Hashes, Mask, Numbers, PathTable
 from clusterd.learning.tokenize import Slot, UrlParts, join, tokenize
 
 #: Query names that get a column of their own; the most frequent ones.

@@ -6,9 +6,9 @@ number stays right whatever rules are applied, so that all copies of a host's co
 
 from __future__ import annotations
 
-import mmh3
 import numpy as np
 import numpy.typing as npt
+from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.generalize import ABSENT, ANY, Context
 from clusterd.learning.pairwise import Transformation
@@ -24,10 +24,9 @@ Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-def index_of(slot: Slot, path: Path) -> int:
-    """Return where in the path the component of a slot stands, -1 where the path has none."""
+def index_of(slot: Slot, depth: int) -> int:
+    """Return where in a path of so many components that of a slot stands, -1 where it has none."""
     _, x, y, _, _ = slot
-    depth = len(path)
     index = x - 3 if x else depth - y
     if x and y and x + y != depth + 3:
         return -1
@@ -37,24 +36,18 @@ def index_of(slot: Slot, path: Path) -> int:
 def edited_path(changes: Transformation, path: Path) -> Path:
     """Return the path with its components deleted or set; a path that lacks one of them stays as it is."""
     if len(changes) == 1:
-        (((_, x, y, _, _), change),) = changes
-        depth = len(path)
-        index = x - 3 if x else depth - y
-        if not 0 <= index < depth or (x and y and x + y != depth + 3):
+        ((slot, change),) = changes
+        index = index_of(slot, len(path))
+        if index < 0:
             return path
         return path[:index] + (() if change.op == "delete" else (change.value,)) + path[index + 1 :] or ROOT
-    places = [(index_of(slot, path), change) for slot, change in changes]
+    places = [(index_of(slot, len(path)), change) for slot, change in changes]
     if any(index < 0 for index, _ in places):
         return path
     parts: list[str | None] = list(path)
     for index, change in places:
         parts[index] = None if change.op == "delete" else change.value
     return tuple(part for part in parts if part is not None) or ROOT
-
-
-def hash_of(text: str) -> int:
-    """Return 64 bits of a text."""
-    return int(mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0])
 
 
 class PathTable:
@@ -140,12 +133,11 @@ class _Places:
 
     def extend(self, paths: list[Path]) -> None:
         """Take the paths that came since."""
-        values, (_, x, y, _, _) = self.values, self._slot
+        values = self.values
         for number in range(self._known, len(paths)):
             path = paths[number]
-            depth = len(path)
-            index = x - 3 if x else depth - y
-            if not 0 <= index < depth or (x and y and x + y != depth + 3):
+            index = index_of(self._slot, len(path))
+            if index < 0:
                 continue
             known = values.get(path[index])
             if known is None:

@@ -223,11 +223,13 @@ class KnownPages:
         good: bool = True,
         content: int = UNKNOWN,
         earlier: bool = False,
+        watched: bool = False,
     ) -> None:
         """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
 
         ``content`` is its identity where it is known: a key whose pages differ justifies no skip either.
         ``earlier``: another crawl fetched it. What is known of a later fetch stays, whatever an earlier one brought.
+        ``watched``: the guard against traps has been told of it.
         """
         try:
             url = canonical(url)
@@ -245,7 +247,8 @@ class KnownPages:
             held = self._hosts[domain] = HostPages()
             held.names = NameTable(self._name_rules(domain))
         if content != UNKNOWN:
-            self.traps.fetched(url, new=content not in held.contents)
+            if not watched:
+                self.traps.fetched(url, new=content not in held.contents)
             held.contents.add(content)
         page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier)
         if before is not None and before.names != page.names and held.names is not None:

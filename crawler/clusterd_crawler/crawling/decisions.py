@@ -145,9 +145,6 @@ class Decisions:
             self._lock.release()
 
     def _note(self) -> None:
-        guard, mode = self._known.traps, self._known.traps.mode
         while self._noted:
             page = self._noted.popleft()
-            guard.mode = "off" if page.watched else mode
-            self._known.fetched(page.url, page.at, page.names, page.good, page.content)
-        guard.mode = mode
+            self._known.fetched(page.url, page.at, page.names, page.good, page.content, watched=page.watched)

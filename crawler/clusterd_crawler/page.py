@@ -7,6 +7,8 @@ releases the lock), and one that needs a parser too; any other page of 64 kB tak
 
 from __future__ import annotations
 
+from typing import Any
+
 import mmh3
 
 from clusterd_crawler import names, text
@@ -39,15 +41,13 @@ def sketch_page(
     if is_markup:
         shown, declared = text.marked_text(shown, parse=parse)
         found = names.declared_names(url, declared) if declared else ()
-    streams = sketch_streams(shown, profile, marked=is_markup)
-    return Sketch(
-        url=url,
+    return _sketch(
+        url,
+        shown,
+        body,
+        is_markup,
+        profile,
         fetched_at=fetched_at,
-        profile=profile.code,
-        content=content_identity(body),
-        main=streams.main,
-        whole=streams.whole,
-        bag=streams.bag,
         status=status,
         crawl=crawl,
         sweep=sweep,
@@ -71,21 +71,23 @@ def sketch_plain(
 ) -> Sketch:
     """Sketch a document that is plain text already; its bytes are those of the text in UTF-8."""
     body = plain_text.encode("utf-8", "surrogatepass")
-    streams = sketch_streams(body, profile, marked=False)
-    return Sketch(
-        url=url,
-        fetched_at=fetched_at,
-        profile=profile.code,
-        content=content_identity(body),
-        main=streams.main,
-        whole=streams.whole,
-        bag=streams.bag,
-        status=status,
-        crawl=crawl,
-        sweep=sweep,
-    )
+    return _sketch(url, body, body, False, profile, fetched_at=fetched_at, status=status, crawl=crawl, sweep=sweep)
 
 
 def content_identity(body: bytes) -> int:
     """Return the identity of a page's bytes."""
     return int(mmh3.hash64(body, signed=False)[0])
+
+
+def _sketch(url: str, shown: bytes, body: bytes, marked: bool, profile: Profile, **kept: Any) -> Sketch:
+    """Sketch what a page shows; ``kept`` stands in the sketch as it is."""
+    streams = sketch_streams(shown, profile, marked=marked)
+    return Sketch(
+        url=url,
+        profile=profile.code,
+        content=content_identity(body),
+        main=streams.main,
+        whole=streams.whole,
+        bag=streams.bag,
+        **kept,
+    )

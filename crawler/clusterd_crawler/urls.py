@@ -226,6 +226,15 @@ def registrable(host: str) -> str:
     return _suffixes().privatesuffix(name) or name
 
 
+def is_text(given: str) -> bool:
+    """Whether a string is text that UTF-8 can write: no half of a surrogate pair, as a file name in Latin-1 leaves.
+
+    >>> is_text("caf\u00e9"), is_text("caf\udce9")
+    (True, False)
+    """
+    return given.isascii() or not any("\ud800" <= character <= "\udfff" for character in given)
+
+
 def hash_of(text: str) -> int:
     """Return 64 bits of a text (MurmurHash3): the same in every process."""
     return int(mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0])

@@ -7,6 +7,7 @@ import gzip
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -256,3 +257,9 @@ def test_documents_without_a_url_are_read_only_where_an_id_will_do(tmp_path: Pat
 
     assert list(named(nameless=True)) == [("7", 7), ("http://a/", "b")]
     assert list(named(nameless=False)) == [("http://a/", "b")]
+
+
+def test_half_a_character_in_an_address_or_a_sweep_costs_its_own_page_only() -> None:
+    good, lone = RawPage("http://a/1", text="x"), "\ud800"
+    pages = [replace(good, url=f"http://a/{lone}"), replace(good, sweep=lone), replace(good, text=f"x {lone}"), good]
+    assert [sketch.url for sketch in sketched(*pages)] == ["http://a/1", "http://a/1"]

@@ -58,6 +58,26 @@ def test_one_line_and_the_right_status(tmp_path: Path, words: tuple[str, ...], s
     assert len(done.stderr) < 400
 
 
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("cluster", "http://a.example/\udcff"), 1),
+        (("similar", "http://a.example/\udcff"), 1),
+        (("group", "http://a.example/\udcff"), 0),
+        (("rules", "show", "\udcff"), 2),
+        (("ingest", "--sweep", "\udcff", "page.html"), 1),
+    ],
+)
+def test_bytes_that_are_no_text_cost_one_line(
+    redis_url: str, prefix: str, tmp_path: Path, words: tuple[str, ...], status: int
+) -> None:
+    (tmp_path / "page.html").write_text("<p>a page of a few words</p>")
+    done = clusterd(*words, folder=tmp_path, CLUSTERD_REDIS=redis_url, CLUSTERD_REDIS_PREFIX=prefix)
+    assert done.returncode == status
+    assert done.stderr.count("\n") == (1 if status else 0)
+    assert "fault of clusterd" not in done.stderr
+
+
 def test_a_metrics_port_that_is_taken_is_said(redis_url: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

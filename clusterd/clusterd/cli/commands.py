@@ -164,6 +164,8 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
+        if isinstance(error, UnicodeEncodeError) and error.object in arguments:
+            return _say(f"{error.object}: holds bytes that are no UTF-8, as no name in the store does", 2)
         return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
     return result if isinstance(result, int) else 0
 

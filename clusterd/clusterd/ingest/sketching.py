@@ -17,7 +17,7 @@ from zlib import crc32
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import Profile, Sketch
-from clusterd_crawler.urls import canonical
+from clusterd_crawler.urls import canonical, is_text
 
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.queries.timeline import FAILED
@@ -95,6 +95,8 @@ class Sketching:
             page = replace(page, url=str(page.id))
         elif not page.url:
             raise WrongInput("url is missing")
+        elif not (is_text(page.url) and is_text(page.sweep or self.sweep)):
+            raise WrongInput("the url or the sweep holds bytes or code points that are no text")
         elif not self.nameless:
             canonical(page.url)  # refuses what is no absolute URL
         if page.status >= FAILED:

@@ -18,7 +18,7 @@ from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_tokens
 from clusterd_crawler.text import decode, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
-from clusterd_crawler.urls import canonical
+from clusterd_crawler.urls import canonical, is_text
 
 from clusterd.clusters.contract import Index
 
@@ -79,8 +79,8 @@ def of_tokens(sequence: list[str], profile: Profile) -> Document:
 
 def of_url(url: str, index: Index) -> Document:
     """Return a page of the store as a document; `NotFound` where the store has none under this URL."""
-    for spelling in (url, _canonical(url)):
-        sketch = index.sketch(spelling) if spelling else None
+    for spelling in _spellings(url):
+        sketch = index.sketch(spelling)
         if sketch is not None:
             return Document(spelling, sketch)
     raise NotFound(f"the store has no page {url}; bring it in with clusterd ingest, or give a file")
@@ -88,7 +88,7 @@ def of_url(url: str, index: Index) -> Document:
 
 def known_url(url: str, index: Index) -> str | None:
     """Return the spelling under which the store has a URL: as given, else its canonical form."""
-    return next((s for s in (url, _canonical(url)) if s and index.sketch(s) is not None), None)
+    return next((spelling for spelling in _spellings(url) if index.sketch(spelling) is not None), None)
 
 
 def read(path: Path) -> bytes:
@@ -118,8 +118,10 @@ def is_html(data: bytes) -> bool:
     return _HTML.search(head[:LOOKED_AT]) is not None
 
 
-def _canonical(url: str) -> str | None:
+def _spellings(url: str) -> list[str]:
+    """Return a URL as given and in its canonical form; none with half a character, which no stored URL has."""
     try:
-        return canonical(url)
+        spellings = [url, canonical(url)]
     except WrongInput:
-        return None
+        spellings = [url]
+    return [spelling for spelling in spellings if is_text(spelling)]

@@ -37,11 +37,12 @@ def test_a_record_without_an_address_costs_no_other(tmp_path: Path) -> None:
     assert reasons == ["WARC-Target-URI is missing"]
 
 
-@pytest.mark.parametrize("kind", ["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("kind", ["plain", "gzip", "whole gzip", "zstd"])
 def test_a_file_that_is_cut_short_says_so(tmp_path: Path, kind: str) -> None:
     whole = {
         "plain": b"".join(WHOLE),
         "gzip": b"".join(map(gzip.compress, WHOLE)),
+        "whole gzip": gzip.compress(b"".join(WHOLE)),
         "zstd": b"".join(map(zstandard.compress, WHOLE)),
     }[kind]
     file = tmp_path / "a.warc"
@@ -49,7 +50,7 @@ def test_a_file_that_is_cut_short_says_so(tmp_path: Path, kind: str) -> None:
     assert taken(file) == ([f"http://w.example/{n}" for n in range(3)], [])
     file.write_bytes(whole[:-30])
     urls, reasons = taken(file)
-    assert urls == ["http://w.example/0", "http://w.example/1"]
+    assert urls == ["http://w.example/0", "http://w.example/1"][: 1 if kind == "whole gzip" else 2]
     assert len(reasons) == 1
     assert "cut short" in reasons[0]
 
@@ -63,3 +64,13 @@ def test_zstandard_lines_that_are_cut_short_say_so(tmp_path: Path) -> None:
     urls, reasons = taken(file)
     assert len(urls) >= 50
     assert "cut short" in reasons[-1]
+
+
+def test_a_page_that_was_sent_with_zstandard_is_unpacked(tmp_path: Path) -> None:
+    head, _, body = answer("page").partition(b"\r\n\r\n")
+    sent = head + b"\r\nContent-Encoding: zstd\r\n\r\n" + zstandard.compress(body)
+    file = tmp_path / "a.warc"
+    file.write_bytes(record("http://w.example/", sent))
+    (page,) = read(str(file))
+    assert isinstance(page, RawPage)
+    assert page.body == body

@@ -16,8 +16,8 @@ from typing import IO, Any
 
 import zstandard
 
+from clusterd.ingest.frames import CUT_SHORT, cut_short
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
-from clusterd.ingest.zstd import CUT_SHORT, cut_short
 
 
 def read_jsonl(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:

@@ -17,10 +17,10 @@ import zstandard
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.folder import read_file, read_folder
+from clusterd.ingest.frames import Frames
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.warc import ZSTD, ZSTD_DICTIONARY, read_warc
-from clusterd.ingest.zstd import Frames
 from clusterd.queries.documents import GZIP, is_html
 
 Kind = Literal["folder", "warc", "jsonl", "html"]

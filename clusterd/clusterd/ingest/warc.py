@@ -1,4 +1,5 @@
-"""WARC files (ISO 28500), plain, gzipped, or compressed with Zstandard (with a dictionary in the file or without).
+"""WARC files (ISO 28500), plain, gzipped (record by record, or as a whole), or compressed with Zstandard (with a
+dictionary in the file or without).
 
 Pages are the ``response`` records that an HTTP server answered with a page and the ``resource`` records that hold one;
 redirects, errors, images and the like are passed over. Payloads are taken without transfer and content encoding.
@@ -18,14 +19,19 @@ from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
+from clusterd.ingest.frames import CUT_SHORT, Frames, cut_short, gzip_member, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
-from clusterd.ingest.zstd import CUT_SHORT, Frames, cut_short
+from clusterd.queries.documents import GZIP
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Media types that hold a page.
 PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
+
+
+class EndsEarly(BrokenRecord):
+    """The file ends inside this record."""
 
 
 def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
@@ -46,6 +52,8 @@ def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
             _to_the_end(record)
         except BrokenRecord as error:
             yield Broken(where, str(error))
+            if isinstance(error, EndsEarly):
+                return
         except (ArchiveLoadFailed, OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as error:
             yield Broken(where, f"the rest of the file cannot be read: {' '.join(str(error).split())}")
             return
@@ -74,12 +82,21 @@ def _page(record: Any, loader: Any, where: str) -> RawPage | None:
     date = record.rec_headers.get_header("WARC-Date")
     return RawPage(
         url=url,
-        body=record.content_stream().read(),
+        body=_content(record),
         content_type=media,
         fetched_at=milliseconds(date) if date else None,
         status=status,
         where=where,
     )
+
+
+def _content(record: Any) -> bytes:
+    """Return the payload without its content encoding; warcio knows gzip, deflate and br, not zstd (RFC 8878)."""
+    body: bytes = record.content_stream().read()
+    coding = record.http_headers.get_header("Content-Encoding") if record.http_headers else None
+    if (coding or "").strip().lower() == "zstd" and body.startswith(ZSTD):
+        return io.BufferedReader(Frames(io.BytesIO(body))).read()
+    return body
 
 
 def _http_headers(record: Any, loader: Any, url: str) -> Any:
@@ -91,17 +108,17 @@ def _http_headers(record: Any, loader: Any, url: str) -> Any:
 
 
 def _to_the_end(record: Any) -> None:
-    """Read what is left of a record; `BrokenRecord` where the file ends before it (warcio would pass it as whole)."""
+    """Read what is left of a record; `EndsEarly` where the file ends before it (warcio would pass it as whole)."""
     if not isinstance(record.raw_stream, LimitReader):  # a record that does not say how long it is
         return
     while record.raw_stream.read(1 << 16):
         pass
     if record.raw_stream.limit > 0:
-        raise BrokenRecord(f"the file is cut short: {record.raw_stream.limit} bytes of the record are missing")
+        raise EndsEarly(f"the file is cut short: {record.raw_stream.limit} bytes of the record are missing")
 
 
 def _plain(stream: IO[bytes]) -> IO[bytes]:
-    """Return the stream without Zstandard; gzip is left to warcio, which reads it member by member."""
+    """Return the stream without its compression."""
     head = stream.read(4)
     rest = io.BufferedReader(_Peeked(head, stream))
     if head == ZSTD_DICTIONARY:
@@ -111,11 +128,12 @@ def _plain(stream: IO[bytes]) -> IO[bytes]:
         if dictionary.startswith(ZSTD):
             dictionary = zstandard.ZstdDecompressor().decompress(dictionary, max_output_size=1 << 28)
         decompressor = zstandard.ZstdDecompressor(dict_data=zstandard.ZstdCompressionDict(dictionary))
-    elif head == ZSTD:
-        decompressor = zstandard.ZstdDecompressor()
-    else:
-        return rest
-    return io.BufferedReader(Frames(rest, decompressor))
+        return io.BufferedReader(Frames(rest, decompressor.decompressobj))
+    if head == ZSTD:
+        return io.BufferedReader(Frames(rest, zstandard_frame))
+    if head.startswith(GZIP):
+        return io.BufferedReader(Frames(rest, gzip_member))
+    return rest
 
 
 class _Peeked(io.RawIOBase):

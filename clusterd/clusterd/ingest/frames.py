@@ -1,15 +1,48 @@
-"""Zstandard, frame by frame. It is noticed when a file ends inside a frame (the library's reader passes it over)."""
+"""Compressed files as they are stored: Zstandard frames or gzip members, one after the other.
+
+It is noticed when a file ends inside one (the libraries' readers pass it over, or lose what came before it). A gzipped
+file may be one member as a whole, as ``gzip`` makes it, or have one for each record, as crawlers do.
+"""
 
 from __future__ import annotations
 
 import io
-from typing import IO, Any, Final
+import zlib
+from collections.abc import Callable
+from typing import IO, Any, Final, Protocol
 
 import zstandard
 
 #: Compressed bytes that are taken at a time: bounds what a hostile file unpacks to at once (some 100 MB).
 PORTION: Final = 4096
-CUT_SHORT: Final = "the file is cut short: it ends inside a Zstandard frame"
+CUT_SHORT: Final = "the file is cut short: it ends inside a compressed frame"
+#: zlib's window of 32 KB, with the header and the checksum of gzip (RFC 1952).
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
+
+
+class Frame(Protocol):
+    """One frame or member while it is unpacked."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether its end was reached."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """What of the data lies behind its end."""
+
+    def decompress(self, data: bytes, /) -> bytes:
+        """Return the content of more data."""
+
+
+def gzip_member() -> Frame:
+    """Return a new gzip member."""
+    return zlib.decompressobj(_GZIP_WINDOW)
+
+
+def zstandard_frame() -> Frame:
+    """Return a new Zstandard frame without a dictionary."""
+    return zstandard.ZstdDecompressor().decompressobj()
 
 
 def cut_short(stream: IO[bytes]) -> bool:
@@ -20,11 +53,11 @@ def cut_short(stream: IO[bytes]) -> bool:
 class Frames(io.RawIOBase):
     """The content of a stream of frames."""
 
-    def __init__(self, stream: IO[bytes], decompressor: zstandard.ZstdDecompressor | None = None) -> None:
+    def __init__(self, stream: IO[bytes], begin: Callable[[], Frame] = zstandard_frame) -> None:
         self._stream = stream
-        self._decompressor = decompressor or zstandard.ZstdDecompressor()
+        self._begin = begin
         #: The frame that is open, what of the stream lies after a frame, and what is unpacked.
-        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._frame: Frame | None = None
         self._rest = b""
         self._unpacked = memoryview(b"")
         #: Whether the stream ended inside a frame. No error: a buffer around us would throw away what came before it.
@@ -48,7 +81,7 @@ class Frames(io.RawIOBase):
         return size
 
     def _unpack(self, packed: bytes) -> None:
-        frame = self._frame or self._decompressor.decompressobj()
+        frame = self._frame or self._begin()
         self._unpacked = memoryview(frame.decompress(packed))
         self._rest = frame.unused_data if frame.eof else b""
         self._frame = None if frame.eof else frame

@@ -1,4 +1,4 @@
-"""A worker in a process of its own: ``python -m tests.contract.index_worker URL PREFIX MESSAGES PAUSE``."""
+"""A worker in a process of its own: ``python -m tests.contract.index_worker URL PREFIX MESSAGES PAUSE [BOUND]``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import sys
 import time
 from pathlib import Path
 
-from clusterd.clusters.opening import open_index
+from clusterd.clusters.redis_index import RedisIndex
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 
 
-def main(url: str, prefix: str, messages: str, pause: str) -> None:
+def main(url: str, prefix: str, messages: str, pause: str, bound: str = "") -> None:
     """Apply the messages of a file, batch by batch."""
     sketches = pickle.loads(Path(messages).read_bytes())
-    index = open_index(url, prefix)
+    index = RedisIndex(url, prefix, scheme=Scheme(bound=int(bound)) if bound else DEFAULT)
     for start in range(0, len(sketches), 8):
         index.apply(sketches[start : start + 8])
         index.settle(2)

@@ -1,8 +1,9 @@
 """Posting lists in memory: key → documents. The reference for `redis_lists`.
 
-A list that grew beyond its bound is **common** from then on: it keeps the latest ``bound`` documents and proposes only
-the ``latest`` few of them, so that a giant cluster still grows while no page costs more for it. It is forgotten as soon
-as it is empty.
+A list that grew beyond its bound is **common** from then on: it keeps the latest ``bound`` documents and proposes to a
+document only ``latest`` of those before it, so that a giant cluster still grows while no page costs more for it: the
+last ones, and one ``bound`` back, so that neighbours may depart. Who makes it common is proposed it whole.
+It is forgotten as soon as it is empty.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Lists:
             documents = self._lists.setdefault(key, [])
             if document not in documents:
                 documents.append(document)
+            found.update(dict.fromkeys(self._before(key, documents.index(document))))
             if len(documents) > self._bound:
                 self._common.add(key)
                 del documents[0]
-            found.update(dict.fromkeys(self._proposed(key)))
         found.pop(document, None)
         return sorted(found)
 
@@ -50,7 +51,17 @@ class Lists:
                 self._lists.pop(key, None)
                 self._common.discard(key)
 
+    def _before(self, key: int, place: int) -> list[int]:
+        """Return what the list proposes to the document in a place: in a common one at the front, those behind, too."""
+        documents = self._lists[key]
+        if key not in self._common:
+            return documents
+        if place < self._latest:
+            return documents[: self._latest + 1]
+        far = max(0, place - max(self._latest, self._bound))
+        return [documents[far], *documents[place - self._latest + 1 : place]]
+
     def _proposed(self, key: int) -> list[int]:
         documents = self._lists.get(key, [])
-        # One more than the latest: the asking document itself is among them.
+        # One more than the latest: the asking document itself may be among them.
         return documents[-self._latest - 1 :] if key in self._common else documents

@@ -140,30 +140,6 @@ local function put(i, key, id)
   end
 end
 
--- The documents under a key, in order, each once; which they are; the bucket without them; whether one was repeated;
--- how many entries that were.
-local function taken(key)
-  local bytes, head = bytes_of(place(key)), sub(key, 2, 4)
-  local ids, known, rest, from, repeated, count = {}, {}, {}, 1, false, 0
-  local at = entry_at(bytes, head, 1)
-  while at do
-    local id = sub(bytes, at + 3, at + 6)
-    if id ~= NOBODY then
-      if known[id] then
-        repeated = true
-      else
-        known[id] = true
-        ids[#ids + 1] = id
-      end
-      rest[#rest + 1] = sub(bytes, from, at - 1)
-      from, count = at + ENTRY, count + 1
-    end
-    at = entry_at(bytes, head, at + ENTRY)
-  end
-  rest[#rest + 1] = sub(bytes, from)
-  return ids, known, table.concat(rest), repeated, count
-end
-
 -- Split the next bucket. An entry that was written here when the bucket was another is dropped: its writer will see.
 local function grow()
   local source, low, high, lows, highs = turned(buckets - level), {}, {}, 0, 0

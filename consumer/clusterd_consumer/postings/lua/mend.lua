@@ -7,68 +7,101 @@
 -- 1. An entry that another number of buckets made an entry of the wrong bucket is taken out there. 2. The list holds the
 -- document once. 3. A list that grew beyond its bound is common from then on: it keeps the latest `bound`, and proposes to
 -- a document `latest` of those before it: the last ones, so that the pages of one batch hold together with those of the
--- batch before; and one a quarter of the list back, so that a giant cluster does not fall into large pieces whenever a few
--- neighbours in a row depart.
+-- batch before; and one `bound` back, so that a giant cluster does not fall into large pieces when neighbours in a row
+-- depart (of 60,000 every other: the largest piece that comes off has 5; it has 9,192 where that one is bound / 4 back), or
+-- when a batch waits in vain for its worker, which died before it was linked.
+--
+-- Whoever posts in between, a common list is a chain: only the call that asks for a document puts it there, and with it
+-- takes it out of the bucket. So everybody's predecessors were asked for before, or by this call. Of those that lay in the
+-- bucket when the list became common, the first `bound` begin it: some of them were answered natively, the others are yet
+-- to ask; who makes it common is proposed them all, which holds them together. Those beyond stay until they are asked for.
 
--- What a document in this place of a list (packed) is proposed.
-local function proposed_at(packed, p, bound, latest)
-  local from = math.max(1, p - latest + 1)
-  local far = p - math.max(latest, floor(bound / 4))
-  local last = sub(packed, 4 * (from - 1) + 1, 4 * (p - 1))
-  if far < 1 then far = from - 1 end
-  return far < 1 and last or sub(packed, 4 * far - 3, 4 * far) .. last
+-- The entries of a key in a bucket: the documents in order, each once; which they are; the bucket without them; whether
+-- one was repeated; how many entries they were.
+local function taken(bytes, head)
+  local ids, known, rest, from, repeated, count = {}, {}, {}, 1, false, 0
+  local at = entry_at(bytes, head, 1)
+  while at do
+    local id = sub(bytes, at + 3, at + 6)
+    if id ~= NOBODY then
+      if known[id] then
+        repeated = true
+      else
+        known[id] = true
+        ids[#ids + 1] = id
+      end
+      rest[#rest + 1] = sub(bytes, from, at - 1)
+      from, count = at + ENTRY, count + 1
+    end
+    at = entry_at(bytes, head, at + ENTRY)
+  end
+  rest[#rest + 1] = sub(bytes, from)
+  return ids, known, table.concat(rest), repeated, count
 end
 
--- Add documents to the list of a common key; returns what it proposes to each of `mine`. What was in the list when it
--- became common is proposed whole: up to then it was a list like any other.
-local function common_list(key, ids, mine, bound, latest)
-  local full, list, places = call('GET', common_key(key)) or '', {}, {}
-  local function append(id)
-    if id == COMMON or places[id] then return end
-    list[#list + 1] = id
-    places[id] = #list
-  end
-  for at = 1, #full, 4 do append(sub(full, at, at + 3)) end
-  local before = #list
-  for at = 1, #ids do append(ids[at]) end
-  for at = 1, #mine do append(mine[at]) end
-  local packed, proposed = table.concat(list), {}
+-- What a document in this place of a common list (packed) is proposed; one at the front, those behind it, too.
+local function proposed_at(packed, p, bound, latest)
+  if p <= latest then return sub(packed, 1, 4 * (latest + 1)) end
+  local far = math.max(1, p - math.max(latest, bound))
+  return sub(packed, 4 * far - 3, 4 * far) .. sub(packed, 4 * (p - latest + 1) - 3, 4 * (p - 1))
+end
+
+-- Add documents to the common list of a key, which begins with `first` where it becomes common now; returns what it
+-- proposes to each of `mine`.
+local function common_list(key, first, mine, bound, latest)
+  local full = first or call('GET', common_key(key)) or ''
+  local parts, places, length, proposed = {full}, {}, #full / 4, {}
   for at = 1, #mine do
-    local id = mine[at]
-    local p = places[id]
-    if p <= before then
-      proposed[id] = sub(full, -4 * (latest + 1))
-    elseif before == 0 and p <= bound then
-      proposed[id] = sub(packed, 1, 4 * bound)
+    local known = place_of(full, mine[at])
+    if known then
+      places[at] = (known + 3) / 4
     else
-      proposed[id] = proposed_at(packed, p, bound, latest)
+      length = length + 1
+      places[at], parts[#parts + 1] = length, mine[at]
     end
+  end
+  local packed = table.concat(parts)
+  for at = 1, #mine do
+    local p = places[at]
+    proposed[mine[at]] = first and p <= bound + 1 and first or proposed_at(packed, p, bound, latest)
   end
   call('SET', common_key(key), sub(packed, -4 * bound))
   return proposed
 end
 
+-- Take `mine` out of the bucket of a common key, of which nothing else but `rest` is in it; others wait there for those
+-- who ask for them.
+local function leave_others(i, head, ids, from, mine, rest, count)
+  local asked, left = {[COMMON] = true}, {rest, head, COMMON}
+  for at = 1, #mine do asked[mine[at]] = true end
+  for at = from, #ids do
+    if not asked[ids[at]] then left[#left + 1], left[#left + 2] = head, ids[at] end
+  end
+  change(i, table.concat(left), (#left - 1) / 2 - count)
+end
+
 -- Put the list of a key in order; returns what it proposes to each of `mine`.
 local function mend(key, mine, bound, latest)
   local i, head = place(key), sub(key, 2, 4)
-  local ids, known, rest, repeated, count = taken(key)
-  if not known[COMMON] then
-    for at = 1, #mine do
-      if not known[mine[at]] then
-        put(i, key, mine[at])
-        known[mine[at]], ids[#ids + 1] = true, mine[at]
-        count = count + 1
-      end
-    end
-    if #ids <= bound then
-      local packed, proposed = table.concat(ids), {}
-      for at = 1, #mine do proposed[mine[at]] = packed end
-      if repeated then change(i, rest .. head .. table.concat(ids, head), #ids - count) end
-      return proposed
+  local ids, known, rest, repeated, count = taken(bytes_of(i), head)
+  if known[COMMON] then
+    leave_others(i, head, ids, 1, mine, rest, count)
+    return common_list(key, nil, mine, bound, latest)
+  end
+  for at = 1, #mine do
+    if not known[mine[at]] then
+      put(i, key, mine[at])
+      known[mine[at]], ids[#ids + 1], count = true, mine[at], count + 1
     end
   end
-  if count > 1 or not known[COMMON] then change(i, rest .. head .. COMMON, 1 - count) end
-  return common_list(key, ids, mine, bound, latest)
+  if #ids > bound then
+    leave_others(i, head, ids, bound + 1, mine, rest, count)
+    return common_list(key, table.concat(ids, '', 1, bound), mine, bound, latest)
+  end
+  local packed, proposed = table.concat(ids), {}
+  for at = 1, #mine do proposed[mine[at]] = packed end
+  if repeated then change(i, rest .. head .. table.concat(ids, head), #ids - count) end
+  return proposed
 end
 
 define('mend', function(ARGV)

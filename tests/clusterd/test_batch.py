@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Collection, Iterator
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from clusterd.batch import cluster, pairs
+from clusterd.batch import cluster, pairs, whole_profile
 from clusterd.batch.phases import common_counts
 from clusterd.batch.sorting import BLOCK, Sorter
 from clusterd.batch.union import Union
-from clusterd_consumer.resemblance import estimate
-from clusterd_crawler.sketch import TEXT
+from clusterd.clusters.identity import sketch_key
+from clusterd_consumer.resemblance import estimate, exact
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.sketch import TEXT, Profile, StreamSketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,3 +101,59 @@ def test_pairs_are_those_of_all_comparisons(containment: bool) -> None:
     got = {(pair.a, pair.b, pair.estimate) for pair in pairs(crawl, 0.4, containment)}
     assert len(got) > 50
     assert got == wanted
+
+
+class Texts:
+    """Documents about as long as a sketch and much longer, each with copies of which more and more is changed."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = random.Random(seed)
+        self.documents: list[str] = []
+        for length in (300, 390, 600, 900, 2500):
+            words = [f"w{self._dice.randrange(10**6)}" for _ in range(length)]
+            self.documents += [self._changed(words, share) for share in (0, 0, 0.001, 0.004, 0.005, 0.006, 0.01, 0.02)]
+            self.documents.append(" ".join(words[: length * 9 // 10]))
+        self._add_one_with_the_same_sketch(self.documents[-2])
+
+    def _changed(self, words: list[str], share: float) -> str:
+        changed = list(words)
+        for _ in range(round(share * len(words))):
+            changed[self._dice.randrange(len(words))] = f"n{self._dice.randrange(10**6)}"
+        return " ".join(changed)
+
+    def _add_one_with_the_same_sketch(self, document: str) -> None:
+        wanted = sketch_key(sketch_plain("", document, fetched_at=0))
+        ends = (f"{document} n{number}" for number in range(10**6))
+        self.documents.append(next(one for one in ends if sketch_key(sketch_plain("", one, fetched_at=0)) == wanted))
+
+    def sketches(self, profile: Profile = TEXT) -> list[StreamSketch]:
+        """Return the sketches of all."""
+        return [sketch_plain("", document, profile=profile, fetched_at=0).main for document in self.documents]
+
+    def again(self, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
+        """Sketch some of them once more, whole."""
+        kept = self.sketches(whole_profile(TEXT))
+        yield from ((place, kept[place]) for place in places)
+
+
+@pytest.mark.parametrize(("threshold", "containment"), [(0.9, False), (0.5, False), (1.0, False), (0.9, True)])
+def test_pairs_that_can_be_read_again_are_exact(threshold: float, containment: bool) -> None:
+    texts = Texts(seed=5)
+    sketches = [sketch_plain(str(n), document, fetched_at=0) for n, document in enumerate(texts.documents)]
+    wanted = {}
+    for a, b in combinations(range(len(sketches)), 2):
+        found = exact(texts.documents[a].split(), texts.documents[b].split(), TEXT.w)
+        if (max(found.a_in_b, found.b_in_a) if containment else found.resemblance) >= threshold:
+            wanted[a, b] = found
+    counted = {(pair.a, pair.b): pair.estimate for pair in pairs(sketches, threshold, containment, again=texts.again)}
+    assert counted == wanted
+    guessed = {(pair.a, pair.b): pair.estimate for pair in pairs(sketches, threshold, containment)}
+    assert guessed != wanted  # the sketches alone do not say as much
+
+
+def test_a_collection_that_changed_between_two_readings_is_refused() -> None:
+    texts = Texts(seed=6)
+    sketches = [sketch_plain(str(n), document, fetched_at=0) for n, document in enumerate(texts.documents)]
+    texts.documents.reverse()
+    with pytest.raises(WrongInput, match="is another at the second reading"):
+        list(pairs(sketches, 0.9, again=texts.again))

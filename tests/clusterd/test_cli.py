@@ -10,12 +10,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusterd.cli.commands import COMMANDS, clusterd, hoist, run
 from clusterd.cli.printing import cell, to_json
+from clusterd_consumer.resemblance import exact
 
 PROGRAM = [sys.executable, "-m", "clusterd"]
 FIELDS = {
@@ -341,6 +343,27 @@ class TestCollections:
         assert {(one["a"], one["b"]) for one in contained} == {
             ("a", "b"), ("a", "http://h.example/c"), ("b", "http://h.example/c"),
         }  # fmt: skip
+
+    def test_pairs_of_long_documents_are_exact(self, typed: Typed, tmp_path: Path) -> None:
+        long = words(1, 2000).split()
+        other = [*long[:1000], "other", *long[1001:]]
+        broken = "{"
+        rows = [
+            broken,
+            *(json.dumps({"id": name, "text": " ".join(text)}) for name, text in (("a", long), ("b", other))),
+        ]
+        file = tmp_path / "p.jsonl"
+        file.write_text("\n".join(rows))
+        _, (pair,), _ = typed("pairs", str(file), "--threshold", "0.5")
+        found = exact(long, other, 10)
+        assert pair == {
+            "a": "a",
+            "b": "b",
+            **{name: pytest.approx(one, abs=1e-6) for name, one in asdict(found).items()},
+        }
+        command = [sys.executable, "-m", "clusterd", "pairs", "-", "--threshold", "0.5", "--json"]
+        piped = subprocess.run(command, input=file.read_bytes(), capture_output=True, check=True)
+        assert json.loads(piped.stdout) == pair
 
     def test_batch_agrees_with_the_store(self, filled: Typed, tmp_path: Path) -> None:
         _, batch, _ = filled("batch", "cluster", str(tmp_path / "pages.jsonl.gz"))

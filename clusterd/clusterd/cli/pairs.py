@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from array import array
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from shutil import copyfileobj
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,7 +18,7 @@ from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_recor
 from clusterd.cli.invocation import Invocation
 
 if TYPE_CHECKING:
-    from clusterd_crawler.sketch import Sketch
+    from clusterd_crawler.sketch import Sketch, StreamSketch
 
     from clusterd.batch.pairing import Pair
 
@@ -28,13 +34,16 @@ PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
 def pairs(invocation: Invocation, file: str, threshold: float, containment: bool, profile: str | None) -> None:
     """Find all pairs of alike documents in a file of JSON lines (or another that ingest takes).
 
-    A document is named by its "id", else by its "url".
+    Sketches find them; the texts, which are read once more for it, decide: the ratios are exact. A document is named by
+    its "id", else by its "url".
     """
     from clusterd import batch
 
-    read = Rows(invocation, profile)
-    sketches = read.sketches(file)
-    found = sorted(batch.pairs(sketches, threshold, containment), key=lambda pair: -measure(pair, containment))
+    with kept(file) as path:
+        read = Rows(invocation, profile)
+        again = partial(read.again, path)
+        every = batch.pairs(read.sketches(path), threshold, containment, again=again)
+        found = sorted(every, key=lambda pair: -measure(pair, containment))
     records = (
         {
             "a": read.names[pair.a],
@@ -72,6 +81,18 @@ def batch_cluster(invocation: Invocation, file: str, policy: str, min_size: int,
     invocation.show(records, CLUSTER_COLUMNS, empty="no clusters")
 
 
+@contextmanager
+def kept(file: str) -> Iterator[str]:
+    """Yield a path that can be read twice; standard input is copied to a file for it."""
+    if file != "-":
+        yield file
+        return
+    with NamedTemporaryFile(prefix="clusterd-pairs-", suffix=".jsonl") as copy:
+        copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield copy.name
+
+
 class Rows:
     """The documents of a file and what they are called in an answer."""
 
@@ -79,11 +100,13 @@ class Rows:
         from clusterd.cli.ingest import Rejections
         from clusterd.ingest.sketching import Sketching
 
-        chosen = invocation.profile_named(profile)
-        self._run = Sketching(chosen, max_page_bytes=invocation.config.max_page_bytes, nameless=True)
+        self._profile = invocation.profile_named(profile)
+        self._most = invocation.config.max_page_bytes
+        self._run = Sketching(self._profile, max_page_bytes=self._most, nameless=True)
         self._run.rejecting = Rejections(invocation, self._run)
-        #: The id of each sketched document, else its URL.
+        #: The id of each sketched document, else its URL; and which record of the file it is.
         self.names: list[str | int] = []
+        self._records = array("q")
 
     def sketches(self, file: str) -> Iterator[Sketch]:
         """Yield the sketches of a file's documents; `WrongInput` where it has none."""
@@ -91,9 +114,23 @@ class Rows:
 
         for sketch, page in self._run.named(read(file)):
             self.names.append(page.url if page.id is None else page.id)
+            self._records.append(self._run.pages)
             yield sketch
         if not self._run.sketched:
             raise WrongInput(f"{file}: has no document; a row has id or url, and one of html, html_b64, text")
+
+    def again(self, file: str, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
+        """Sketch the documents at these places, ascending, once more, keeping every shingle."""
+        from clusterd.batch import whole_profile
+        from clusterd.ingest.reading import read
+        from clusterd.ingest.sketching import Sketching
+
+        wanted = {self._records[place]: place for place in places}
+        items = ((wanted[number], item) for number, item in enumerate(read(file), 1) if number in wanted)
+        run = Sketching(whole_profile(self._profile), max_page_bytes=self._most, nameless=True)
+        for place, item in items:
+            for sketch in run.sketches([item]):
+                yield place, sketch.main
 
 
 def measure(pair: Pair, containment: bool) -> float:

@@ -9,6 +9,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
     from clusterd.clusters.contract import Cluster, Index, Policy
@@ -70,8 +71,8 @@ def list_policies(invocation: Invocation) -> None:
 
 @policy.command("add")
 @click.argument("name", metavar="NAME")
-@click.option("--resemblance", metavar="R", type=click.FloatRange(0, 1, min_open=True), help="Together from r ≥ R.")
-@click.option("--containment", metavar="C", type=click.FloatRange(0, 1, min_open=True), help="Together from c ≥ C.")
+@click.option("--resemblance", metavar="R", type=Share(min_open=True), help="Together from r ≥ R.")
+@click.option("--containment", metavar="C", type=Share(min_open=True), help="Together from c ≥ C.")
 @click.pass_obj
 def add_policy(invocation: Invocation, name: str, resemblance: float | None, containment: float | None) -> None:
     """Add a policy; its clusters are built from the stored sketches."""

@@ -16,6 +16,7 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Sketch, StreamSketch
@@ -27,7 +28,7 @@ PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
 
 @click.command("pairs")
 @click.argument("file", metavar="FILE")
-@click.option("--threshold", metavar="T", type=click.FloatRange(0, 1, min_open=True), required=True, help="r ≥ T.")
+@click.option("--threshold", metavar="T", type=Share(min_open=True), required=True, help="r ≥ T.")
 @click.option("--containment", is_flag=True, help="c ≥ T in one of the two directions instead.")
 @click.option("--profile", type=click.Choice(["text", "compact", "short"]), help="How a text becomes a sketch.")
 @click.pass_obj

@@ -14,6 +14,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
     from clusterd_crawler.rules import Rule
@@ -159,11 +160,9 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
 @click.argument("crawl", metavar="CRAWL…", nargs=-1, required=True)
 @click.option("--order", type=click.Choice(["file", "random"]), default="file", show_default=True, help="Of the pages.")
 @click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of the random order, of the split.")
-@click.option("--explore", metavar="SHARE", type=click.FloatRange(0, 1), help="Would-be skips fetched all the same.")
+@click.option("--explore", metavar="SHARE", type=Share(), help="Would-be skips fetched all the same.")
 @click.option("--policy", type=click.Choice(["identical", "near"]), default="identical", show_default=True)
-@click.option(
-    "--split", metavar="SHARE", type=click.FloatRange(0, 1, min_open=True, max_open=True), help="Learn on it."
-)
+@click.option("--split", metavar="SHARE", type=Share(min_open=True, max_open=True), help="Learn on it.")
 @click.pass_obj
 def replay_crawls(
     invocation: Invocation,

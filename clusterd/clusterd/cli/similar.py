@@ -11,6 +11,7 @@ import click
 
 from clusterd.cli.clusters import check_policy
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Profile
@@ -52,7 +53,7 @@ def similar(invocation: Invocation, asked: str, limit: int) -> None:
 @click.option(
     "--least",
     metavar="SHARE",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.1,
     show_default=True,
     help="Least share of the text that a page must carry.",

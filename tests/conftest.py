@@ -95,7 +95,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     pytest.skip(lacking)
 
 
-#: Tests that start, kill and outwait processes of their own, or crawl for real: they depend on the machine's pace.
+#: Tests that start, kill, move and outwait servers of their own, or crawl for real: they depend on the machine's pace.
 PACED = (
     "tests/flow/",
     "tests/crawler/test_addon",
@@ -109,6 +109,7 @@ PACED = (
     "tests/consumer/test_embedded",
     "tests/consumer/test_transport",
     "tests/consumer/test_worker",
+    "tests/contract/test_index_resharding",
     "tests/clusterd/test_daemon",
     "tests/clusterd/test_deployed_redis",
     "tests/clusterd/test_qa_flows",

@@ -112,6 +112,17 @@ def languages(chance: random.Random) -> Site:
             yield f"{H}/page/{n}?lang={language}", (n, language) if translated else n
 
 
+def library(chance: random.Random) -> Site:
+    """Records with their branches, of which one in ten differs by branch; searches that lead to the same records."""
+    for n in range(240):
+        several = chance.random() < 0.1
+        yield f"{H}/record?id={n}", n
+        yield f"{H}/record?id={n}&from={chance.randrange(9)}", n
+        for branch in ("central", "harbour", "north"):
+            for tab in ("", "&tab=details"):
+                yield f"{H}/record?id={n}&branch={branch}{tab}", (n, branch) if several else n
+
+
 SITES: tuple[Callable[[random.Random], Site], ...] = (
     wiki,
     shop,
@@ -122,6 +133,7 @@ SITES: tuple[Callable[[random.Random], Site], ...] = (
     calendar,
     versions,
     languages,
+    library,
 )
 
 

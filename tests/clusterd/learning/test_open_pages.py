@@ -1,0 +1,40 @@
+"""What goes from any page, whichever of several values it has, needs as many trials as what takes any value."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+
+HOST = "http://library.example"
+
+
+def learned(records: int, values: tuple[str, ...]) -> RuleSet:
+    """Learn from records that are linked with and without a parameter, which makes no difference for them."""
+    learner = Learner("library.example")
+    for number in range(records):
+        record = f"{HOST}/record?id={number}"
+        learner.observe([Page(record, number), Page(f"{record}&branch={values[number % len(values)]}", number)])
+    for other in range(600):  # not a small host
+        learner.observe([Page(f"{HOST}/other/{other}", 10_000 + other)])
+    return learner.learn(1) or RuleSet("library.example", 0, ())
+
+
+def drops_branch(rules: RuleSet) -> bool:
+    return key_under(rules, f"{HOST}/record?id=3000&branch=a")[0] == key_under(rules, f"{HOST}/record?id=3000")[0]
+
+
+@pytest.mark.parametrize(
+    ("records", "values", "dropped"),
+    [
+        (40, ("a", "b", "c"), False),
+        (60, ("a", "b", "c"), True),
+        (40, ("a",), True),  # one value is mostly the default
+    ],
+)
+def test_several_values_go_from_any_record_after_as_many_trials_as_any_value(
+    records: int, values: tuple[str, ...], dropped: bool
+) -> None:
+    assert drops_branch(learned(records, values)) is dropped

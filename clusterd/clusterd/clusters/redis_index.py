@@ -37,7 +37,6 @@ from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, 
 from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers
 from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
-from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Version
 from clusterd.clusters.redis_edges import packed_edges
@@ -54,8 +53,8 @@ from clusterd.clusters.redis_registered import (
     best_of,
     note,
     outcome_of,
-    packed_version,
-    read_answer,
+    packed_versions,
+    read_answers,
     time_of,
 )
 from clusterd.clusters.redis_settling import PATIENCE, Settler
@@ -186,10 +185,7 @@ class RedisIndex:
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
         while True:
-            versions = [packed_version(self._home, sketch) for sketch in sketches]
-            arguments: list[Any] = [b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])]
-            for sketch, version in zip(sketches, versions, strict=True):
-                arguments += (version, sketch.url, host_of(sketch.url))
+            arguments = packed_versions(self._home, sketches)
             graded = self._graded()
             known = b"%d %s" % (len(graded), self._home.used(sketches))
             with self._telling() as posted:
@@ -197,7 +193,7 @@ class RedisIndex:
             if answered == len(graded) and reply:
                 self._waiting = reply[0]
                 width = PLACE.size * (1 + len(graded))
-                return [read_answer(one, width) for one in reply[1:]]
+                return read_answers(reply[1], reply[2:], width)
             self._catch_up()
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:

@@ -13,6 +13,7 @@ from typing import Final
 import mmh3
 from clusterd_consumer.postings.verdict import Verdict
 from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.changes import changes
 from clusterd.clusters.contract import Outcome, Policy
@@ -25,6 +26,8 @@ VERSION: Final = struct.Struct("<4s6s4sQQ6sH8s8s6sB")
 #: register.lua's answer begins with: URL id, node, content, flags.
 ANSWER: Final = struct.Struct("<4I")
 NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
+#: register.lua: where a URL begins and ends among all, and where its host does.
+URL_PLACES: Final = struct.Struct("<4I")
 #: Size and name of a cluster.
 PLACE: Final = struct.Struct("<II")
 #: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
@@ -76,12 +79,33 @@ def packed_version(home: Home, sketch: Sketch) -> bytes:
     )
 
 
-def read_answer(answer: bytes, width: int) -> Registered:
-    """Read an answer of register.lua; ``width`` is that of a page's places."""
-    page, node, content, flags = ANSWER.unpack_from(answer)
-    now = ANSWER.size + (width if flags & (CURRENT | ALONE) == CURRENT else 0)
-    before = now + (width if flags & CHANGED else 0)
-    return Registered(page, node, content, flags, answer[ANSWER.size : now], answer[now:before], answer[before:], 1.0)
+def packed_versions(home: Home, sketches: Sequence[Sketch]) -> list[bytes]:
+    """Return a batch as register.lua reads it: heads of hashes, versions, where the URLs and hosts are, the URLs."""
+    versions = [packed_version(home, sketch) for sketch in sketches]
+    urls = [sketch.url.encode() for sketch in sketches]
+    places, end = [], 0
+    for sketch, url in zip(sketches, urls, strict=True):
+        start, end, host = end, end + len(url), host_of(sketch.url).encode()
+        host_start = start + url.find(host)
+        places.append(URL_PLACES.pack(start + 1, end, host_start + 1, host_start + len(host)))
+    heads = b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])
+    return [*heads, b"".join(versions), b"".join(places), b"".join(urls)]
+
+
+def read_answers(answers: bytes, others: Sequence[bytes], width: int) -> list[Registered]:
+    """Read what register.lua answered; ``width`` is that of a page's places."""
+    found = []
+    rest = iter(others)
+    for page, node, content, flags in ANSWER.iter_unpack(answers):
+        if flags & (CURRENT | ALONE) == CURRENT:
+            other = next(rest)
+            before = width * 2 if flags & CHANGED else width
+            found.append(
+                Registered(page, node, content, flags, other[:width], other[width:before], other[before:], 1.0)
+            )
+        else:
+            found.append(Registered(page, node, content, flags, b"", b"", b"", 1.0))
+    return found
 
 
 def note(known: Registered, best: Verdict, match: bytes, now: bytes, merged: bytes) -> None:

@@ -12,7 +12,7 @@
 -- A cluster is called by its first content's number, after a split by a fresh number: names are never used twice.
 -- Up to five graded policies a content's place stays within the 64 bytes that Redis packs; beyond, it costs 60 more.
 
-local ELEMENTS = store('e', '<I4I4I4I4', 4, 127)
+local ELEMENTS = store('e', '<I4I4I4I4', 4, 127, E)
 local PARENT, SIZE, POINTERS, NAME = 1, 2, 3, 4
 -- In a content's places, from the third of its policy on.
 local ELEMENT, AFTER, BEFORE = 1, 2, 3
@@ -30,6 +30,7 @@ local function begin()
     place_layout, place_zeros = '<' .. rep('I4I4I4', graded), rep('\0', 12 * graded)
   end
   for at = 1, #tables do tables[at].used = false end
+  for at = 1, #stores do stores[at].before = counters[stores[at].counter] end
   places, places_dirty, edges_of, edges_dirty = {}, {}, {}, {}
   return graded
 end
@@ -292,7 +293,7 @@ end
 
 -- Whether edges hold a policy's bit.
 local function joins(bits, p)
-  return floor(bits / 2 ^ p) % 2 == 1
+  return bits % 2 ^ (p + 1) >= 2 ^ p
 end
 
 -- Add a content's verified edges, and join what they join; notes in `merged` under which policies two clusters became one.

@@ -21,8 +21,10 @@
 local ZERO = rep('\0', 8)
 local stores = {}
 
-local function store(name, layout, fields, per)
+-- The counter has the last id that was given.
+local function store(name, layout, fields, per, counter)
   local s = {name = name, layout = layout, size = struct.size(layout), fields = fields, per = per, from = {}, to = {}}
+  s.counter = counter
   s.zeros = rep('\0', s.size)
   for at = 0, per - 1 do s.from[at], s.to[at] = whole(at * s.size), whole(at * s.size + s.size - 1) end
   stores[#stores + 1] = s
@@ -64,7 +66,6 @@ end
 -- A record that was never there, packed, with the next id: nothing is read.
 local function make(s, id, bytes)
   s.made[id], s.used = bytes, true
-  s.first, s.last = s.first or id, id
 end
 
 -- Write one number of a record; where it was not read, nothing else.
@@ -76,13 +77,14 @@ local function set_field(s, id, field, value)
   end
 end
 
+-- What was made: all ids that the call took from the counter.
 local function write_made(s)
-  local from, made = s.first, s.made
-  while from and from <= s.last do
-    local stop, parts, count = math.min(s.last, from - from % s.per + s.per - 1), {}, 0
+  local from, last, made = s.before + 1, counters[s.counter], s.made
+  while from <= last do
+    local stop, parts, count = math.min(last, from - from % s.per + s.per - 1), {}, 0
     for id = from, stop do
       count = count + 1
-      parts[count] = made[id] or s.zeros
+      parts[count] = made[id]
     end
     if from % s.per == 0 or from == 1 then
       local before = from == 1 and s.zeros or ''
@@ -110,7 +112,7 @@ end
 -- the content's own node also: URLs that show the content, versions that refer to it. Neighbours in the chain of the
 -- content's texts. Sketch identity (of the content's own node), text identity, numbers of shingles and tokens, profile;
 -- flags.
-local NODES = store('n', '<I4I4I4I4I4I4I4I4c8c8I3I3BB', 14, 146)
+local NODES = store('n', '<I4I4I4I4I4I4I4I4c8c8I3I3BB', 14, 146, N)
 local REP, HEAD, LIVE, REFS, CLIVE, CREFS, TNEXT, TPREV, SKEY, TEXT, SHINGLES, TOKENS, PROFILE, FLAGS =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 -- Flags of a content: shown by no URL any more; out of the graph; has been in a cluster with others.
@@ -118,7 +120,7 @@ local DEPARTED, DISMISSED, JOINED = 2, 4, 8
 
 -- PAGES. Node, neighbours in the chain of URLs that show it, fetch time (big-endian), second half of the URL hash,
 -- identity of the bytes and of the words, crawl, sweep, status.
-local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2', 10, 133)
+local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2', 10, 133, V)
 local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 -- OLD. Node, fetch time, bytes, words, crawl, sweep, status.
 local OLD = '<I4c6c8c8I3I3I2'
@@ -128,11 +130,6 @@ local OLD_SIZE = struct.size(OLD)
 local PACK, HEADER = 12, 36
 local ENDS = '<' .. rep('I3', PACK)
 local url_blocks, read_urls, new_urls, first_url, last_url
-
-local function keep_url(id, url)
-  new_urls[id] = url
-  first_url, last_url = first_url or id, id
-end
 
 local function url_block(block)
   local bytes, key = read_urls[block], url_blocks .. whole(block)
@@ -189,7 +186,7 @@ local function url_of(id)
 end
 
 local function has(record, flag)
-  return floor(record[FLAGS] / flag) % 2 == 1
+  return record[FLAGS] % (2 * flag) >= flag
 end
 
 local function set(record, flag, on)
@@ -237,7 +234,7 @@ resets[#resets + 1] = function()
   if based ~= BASE then rebase() end
   for at = 1, #stores do
     local s = stores[at]
-    if s.used ~= false then s.cache, s.dirty, s.made, s.first, s.used = {}, {}, {}, nil, false end
+    if s.used ~= false then s.cache, s.dirty, s.made, s.used = {}, {}, {}, false end
   end
   new_urls, read_urls, first_url = {}, {}, nil
 end

@@ -1,46 +1,53 @@
--- register(BASE; policies, posted, URL hashes, sketch hashes, (version, url, host)*) → for each version: what became of it
+-- register(BASE; policies, posted, URL hashes, sketch hashes, versions, places, URLs) → what became of each version
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies: number of graded policies that the caller knows; after a space each label that its versions carry:
 --         number and length (4 bytes each), text
 --         posted: contents (4 bytes each) that are pending no more
 --         the first four bytes of each version's URL hash, and of each sketch identity, one after the other
---         for each version: packed as below; its URL; its host
+--         the versions, packed as below; where in the last argument the URL of each begins and ends, and where its host
+--         does (4 bytes each, from 1); the URLs, one after the other
 -- returns number of graded policies, alone where that, or a label's number, is not the caller's (no version was looked at
---         then); else how many ghosts wait to be dismissed, and for each version, packed: URL id, node, content, flags
+--         then); else how many ghosts wait to be dismissed; for each version 16 bytes: URL id, node, content, flags
 --         (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
---         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy: no places follow, 256 its
---         content was made by this very call); if current, its places (forest.lua); if changed, those that it left; the URL
---         of a page that is equal to it
+--         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy, 256 its content was made by
+--         this very call); and for each that is current and not alone a string: its places (forest.lua); if changed, those
+--         that it left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
 -- content. 4. Let the URL leave what it showed and enter what it shows. A content that nothing shows any more waits to be
 -- dismissed. What has to be posted is pending until `link`; a pending content is posted again by whoever meets it. One that
 -- departs in the call that makes it is never posted: a URL that changes all the time costs no more than others.
 --
--- A version is packed so that most of it goes into the records as it is (bytes from 1):
+-- A version is packed so that most of it goes into the records as it is (61 bytes, from 1):
 --   1 URL hash, first half; 5 what PAGES keeps from the time on; 39 what NODES keeps from the sketch identity to the profile
 -- Most pages are new, or show a content that is known: these two take short ways.
 
-local ONES = pack('<I4I4I4I4', 1, 1, 1, 1)
+local VERSION = 61
+local ALONE = pack('<I4I4I4I4', 1, 1, 1, 1) .. ZERO
 local DETAILS = '<c6c4c8c8I3I3I2c8c8I3I3B'
--- Of one call.
-local hosts, to_post, posts
+-- Of one call: the versions; what is answered for each, and the content that is to be posted; contents that were made;
+-- whether one that is to be posted may have departed.
+local versions, heads, tails, posts, to_post, doubtful
 
 local function texts()
   return TEXTS.used and TEXTS or open(TEXTS)
 end
 
-local function parse(packed)
-  local at, _, content, bag, crawl, sweep, status, sketch, text, shingles, _, profile = unpack4(DETAILS, packed, 5)
+local function parse(i)
+  local from = (i - 1) * VERSION
+  local at, _, content, bag, crawl, sweep, status, sketch, text, shingles, _, profile = unpack4(DETAILS, versions, from + 5)
   return {
-    node = sub(packed, 39, 61), at = at, content = content, bag = bag, crawl = crawl, sweep = sweep, status = status,
+    node = sub(versions, from + 39, from + 61), at = at, content = content, bag = bag, crawl = crawl, sweep = sweep, status = status,
     sketch = sketch, text = text, profile = profile, order = at .. (shingles == 0 and ZERO or text), late = false, made = 0,
   }
 end
 
 local function pending(content)
-  return to_post[content] or call('SISMEMBER', BASE .. ':w', whole(content)) == 1
+  if to_post[content] then return true end
+  local is = call('SISMEMBER', BASE .. ':w', whole(content)) == 1
+  doubtful = doubtful or is
+  return is
 end
 
 -- The content of a sketch, nil where it is not known; one that departed serves late versions only.
@@ -109,6 +116,7 @@ local function depart(u, node, staying)
   local c = edit(NODES, n[REP])
   if c[CLIVE] == 0 and n[REP] ~= staying then
     set(c, DEPARTED, true)
+    doubtful = doubtful or to_post[n[REP]]
     call('RPUSH', BASE .. ':g', format('%.0f', n[REP] * 256 + (to_post[n[REP]] and 0 or c[PROFILE])))
   end
 end
@@ -139,22 +147,9 @@ local function known_old(u, v)
   end
 end
 
--- A URL that nobody has seen: its id, and the same packed. Its record is made by the caller.
-local function new_url(packed, url, host)
-  local u = count(V, 1)
-  local id = pack('<I4', u)
-  keep_url(u, url)
-  local of = hosts[host]
-  if not of then
-    of = {}
-    hosts[host] = of
-  end
-  of[#of + 1] = id
-  return u, id
-end
-
-local function answer(u, node, flags, now, before, twin)
-  return pack('<I4I4I4I4', u, node, get(NODES, node)[REP], flags) .. now .. before .. twin
+local function answer(i, u, node, flags, now, before, twin)
+  heads[i] = pack('<I4I4I4I4', u, node, get(NODES, node)[REP], flags)
+  if flags % 4 >= 2 then tails[#tails + 1] = now .. before .. twin end
 end
 
 -- A delivery repeated: nothing changes; what a crash left pending is to be posted (a departed content: stored) again.
@@ -165,7 +160,7 @@ local function again(i, u, node, current)
     flags = flags + 8
     posts[i] = content
   end
-  return answer(u, node, flags, current and places_of_page(node) or '', '', '')
+  answer(i, u, node, flags, current and places_of_page(node) or '', '', '')
 end
 
 local function keep_late(i, u, v)
@@ -175,7 +170,7 @@ local function keep_late(i, u, v)
   local node = node_of(v)
   refer(node)
   supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
-  return answer(u, node, 1 + v.made + (pending(get(NODES, node)[REP]) and 64 or 0), '', '', '')
+  answer(i, u, node, 1 + v.made + (pending(get(NODES, node)[REP]) and 64 or 0), '', '', '')
 end
 
 -- What is equal to a page that moves from one node (0: a new page) to another: flag, and the id of a page.
@@ -217,39 +212,38 @@ local function make_current(i, u, v)
   end
   page[NODE], page[AT], page[CONTENT], page[BAG] = node, v.at, v.content, v.bag
   page[CRAWL], page[SWEEP], page[STATUS] = v.crawl, v.sweep, v.status
-  return answer(u, node, flags, places_of_page(node), before, twin ~= 0 and url_of(twin) or '')
+  answer(i, u, node, flags, places_of_page(node), before, twin ~= 0 and url_of(twin) or '')
 end
 
-local function known_url(i, u, v)
-  local page = get(PAGES, u)
+local function known_url(i, u)
+  local page, v = get(PAGES, u), parse(i)
   local current = order(page[AT], page[NODE])
   if v.order == current then return again(i, u, page[NODE], true) end
   if v.order < current then return keep_late(i, u, v) end
-  return make_current(i, u, v)
+  make_current(i, u, v)
 end
 
 -- A new URL that shows a content that others show.
-local function one_more(i, u, packed, content)
-  local text = sub(packed, 47, 54)
-  local node = find_text(text, content) or new_text(parse(packed), content)
+local function one_more(i, u, content)
+  local from = (i - 1) * VERSION
+  local node = find_text(sub(versions, from + 47, from + 54), content) or new_text(parse(i), content)
   local equal, twin = twin_of(u, 0, node)
   refer(node)
-  make(PAGES, u, pack('<I4I4I4', node, enter(u, node), 0) .. sub(packed, 5, 38))
+  make(PAGES, u, pack('<I4I4I4', node, enter(u, node), 0) .. sub(versions, from + 5, from + 38))
   local flags = flags_of(i, node, 3 + equal)
-  return answer(u, node, flags, places_of_page(node), '', twin ~= 0 and url_of(twin) or '')
+  answer(i, u, node, flags, places_of_page(node), '', twin ~= 0 and url_of(twin) or '')
 end
 
 -- What is posted has been made before; what departed meanwhile, by a later version of the call, is only stored.
-local function store_departed(reply)
+local function store_departed()
   for i, content in pairs(posts) do
     if has(get(NODES, content), DEPARTED) then
-      local bytes = reply[i + 2]
-      reply[i + 2] = sub(bytes, 1, 12) .. pack('<I4', u4(bytes, 13) - 8 + 64) .. sub(bytes, 17)
+      heads[i] = sub(heads[i], 1, 12) .. pack('<I4', u4(heads[i], 13) - 8 + 64)
     end
   end
 end
 
-local function write()
+local function write(hosts)
   finish()
   local made = {}
   for content in pairs(to_post) do made[#made + 1] = whole(content) end
@@ -276,43 +270,50 @@ define('register', function(ARGV)
   if not knows(ARGV[1]) then return {graded} end
   open(SKETCHES)
   open(URLS)
-  hosts, to_post, posts = {}, {}, {}
+  versions, heads, tails, posts, to_post, doubtful = ARGV[5], {}, {}, {}, {}, false
   local sketch_bucket, url_bucket = prefetch(SKETCHES, ARGV[4]), prefetch(URLS, ARGV[3])
-  local sketch_cache, url_cache = SKETCHES.cache, URLS.cache
-  local reply, i, new = {graded, 0}, 0, 0
-  for at = 5, #ARGV, 3 do
-    i = i + 1
-    local packed, known_page, known_content = ARGV[at], nil, nil
-    local url_head, sketch_head, ub, sb = sub(packed, 2, 4), sub(packed, 40, 42), url_bucket[i], sketch_bucket[i]
+  local sketch_cache, url_cache, sketch_dirty, url_dirty = SKETCHES.cache, URLS.cache, SKETCHES.dirty, URLS.dirty
+  local hosts, new, new_pages, new_nodes = {}, 0, PAGES.made, NODES.made
+  PAGES.used, NODES.used = true, true
+  local packed, places, urls, first = versions, ARGV[6], ARGV[7], counters[V] + 1
+  for i = 1, #packed / VERSION do
+    local from, ub, sb = (i - 1) * VERSION, url_bucket[i], sketch_bucket[i]
+    local url_head, sketch_head, known = sub(packed, from + 2, from + 4), sub(packed, from + 40, from + 42), nil
     if find(url_cache[ub], url_head, 1, true) then
-      known_page = page_by_hash(sub(packed, 1, 4) .. sub(packed, 11, 14))
+      known = page_by_hash(sub(packed, from + 1, from + 4) .. sub(packed, from + 11, from + 14))
     end
-    if known_page then
-      reply[i + 2] = known_url(i, known_page, parse(packed))
+    if known then
+      known_url(i, known)
     else
       if find(sketch_cache[sb], sketch_head, 1, true) then
-        known_content = find_content(sub(packed, 39, 46), byte(packed, 61), false)
+        known = find_content(sub(packed, from + 39, from + 46), byte(packed, from + 61), false)
       end
-      local u, uid = new_url(packed, ARGV[at + 1], ARGV[at + 2])
-      url_cache[ub], URLS.dirty[ub], URLS.n = url_cache[ub] .. url_head .. uid, true, URLS.n + 1
-      if known_content then
-        reply[i + 2] = one_more(i, u, packed, known_content)
+      -- A URL that nobody has seen.
+      local u = counters[V] + 1
+      local uid = pack('<I4', u)
+      local starts, ends, host, host_ends = unpack4('<I4I4I4I4', places, 16 * i - 15)
+      counters[V], new_urls[u], host = u, sub(urls, starts, ends), sub(urls, host, host_ends)
+      local of = hosts[host]
+      if of then of[#of + 1] = uid else hosts[host] = {uid} end
+      url_cache[ub], url_dirty[ub] = url_cache[ub] .. url_head .. uid, true
+      if known then
+        one_more(i, u, known)
       else
-        local id = count(N, 1)
+        local id = counters[N] + 1
         local node = pack('<I4', id)
-        make(NODES, id, node .. uid .. ONES .. ZERO .. sub(packed, 39, 61) .. '\0')
-        make(PAGES, u, node .. ZERO .. sub(packed, 5, 38))
-        sketch_cache[sb], SKETCHES.dirty[sb] = sketch_cache[sb] .. sketch_head .. node, true
-        SKETCHES.n = SKETCHES.n + 1
-        to_post[id], posts[i], new = true, id, new + 1
-        reply[i + 2] = uid .. node .. node .. '\139\1\0\0'
+        counters[N], new = id, new + 1
+        new_nodes[id] = node .. uid .. ALONE .. sub(packed, from + 39, from + 61) .. '\0'
+        new_pages[u] = node .. ZERO .. sub(packed, from + 5, from + 38)
+        sketch_cache[sb], sketch_dirty[sb] = sketch_cache[sb] .. sketch_head .. node, true
+        to_post[id], posts[i], heads[i] = true, id, uid .. node .. node .. '\139\1\0\0'
       end
     end
   end
+  if counters[V] >= first then first_url, last_url = first, counters[V] end
+  URLS.n, SKETCHES.n = URLS.n + counters[V] + 1 - first, SKETCHES.n + new
   count(VERSIONS, new)
   count(CONTENTS, new)
-  store_departed(reply)
-  write()
-  reply[2] = call('LLEN', BASE .. ':g')
-  return reply
+  if doubtful then store_departed() end
+  write(hosts)
+  return {graded, call('LLEN', BASE .. ':g'), concat(heads), unpack(tails)}
 end)

@@ -180,6 +180,13 @@ class Calls:
             nodes = [self._cluster.get_redis_connection(node) for node in self._cluster.get_primaries()]
             return sum(int(node.info("memory")["used_memory"]) for node in nodes)
 
+    def processes(self, keys: Sequence[str]) -> list[str]:
+        """Return which process of a server answers for each key: another one after a restart or a failover."""
+        with translated():
+            nodes = [self._node(key) if self._cluster else self._client for key in keys]
+            known = {node: str(node.info("server")["run_id"]) for node in set(nodes)}
+        return [known[node] for node in nodes]
+
     def close(self) -> None:
         """Free the connections."""
         for lines in list(self._lines.values()):

@@ -259,7 +259,7 @@ def test_a_page_that_is_posted_after_it_was_given_up_joins_nobody(redis_url: str
         opened.close()
 
 
-@pytest.mark.parametrize("name", ["post", "SREM"])
+@pytest.mark.parametrize("name", ["post", "tell"])
 def test_a_page_that_changes_while_it_is_posted_leaves_no_posting(redis_url: str, prefix: str, name: str) -> None:
     """A newer version of D arrives while the first is on its way: what is posted late is withdrawn all the same."""
     other = RedisIndex(redis_url, prefix)

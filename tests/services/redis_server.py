@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -69,11 +69,11 @@ def redis_server(
 
 
 @contextmanager
-def redis_cluster(folder: Path, nodes: int = 3) -> Iterator[str]:
+def redis_cluster(folder: Path, nodes: int = 3, options: Sequence[str] = ("--appendonly", "no")) -> Iterator[str]:
     """Run a Redis Cluster; yield ``redis+cluster://HOST:PORT`` of its first node."""
     with ExitStack() as stack:
         urls = [
-            stack.enter_context(redis_server(folder / f"node{n}", "--cluster-enabled", "yes", "--appendonly", "no"))
+            stack.enter_context(redis_server(folder / f"node{n}", "--cluster-enabled", "yes", *options))
             for n in range(nodes)
         ]
         clients = [stack.enter_context(redis.Redis.from_url(url)) for url in urls]

@@ -27,9 +27,10 @@ SHARED: Final = ("counters", "tables", "records", "forest", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
+    *("tell", "repend", "mark"),
 )
 #: Places of counters in the order of `Counters`; where those of clusters begin.
-COUNTED: Final = (0, 2, 5, 6, 13, 14)
+COUNTED: Final = (0, 1, 2, 5, 6, 13, 14)
 CLUSTERS: Final = 15
 
 #: register.lua: number of a label, length of its text.
@@ -38,7 +39,7 @@ USED: Final = struct.Struct("<II")
 #: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
 FLAGS: Final = {
     **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
-    **dict.fromkeys(("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget"), FREES),
+    **dict.fromkeys(("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget", "tell"), FREES),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
 REGISTER: Final = Script(LIBRARY, "register")
@@ -58,6 +59,9 @@ WHOLE: Final = Script(LIBRARY, "whole")
 FORGET: Final = Script(LIBRARY, "forget")
 ADD_POLICY: Final = Script(LIBRARY, "add_policy")
 LABEL: Final = Script(LIBRARY, "label")
+TELL: Final = Script(LIBRARY, "tell")
+REPEND: Final = Script(LIBRARY, "repend")
+MARK: Final = Script(LIBRARY, "mark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Counters:
     """What the home shard counts (`lua/counters.lua`)."""
 
     graded: int = 0
+    nodes: int = 0
     urls: int = 0
     versions: int = 0
     contents: int = 0
@@ -79,8 +84,8 @@ def counted(packed: bytes | None) -> Counters:
     if not packed:
         return Counters()
     words = struct.unpack(f"<{len(packed) // 4}I", packed)
-    graded, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
-    return Counters(graded, urls, versions, contents, build, build_to, words[CLUSTERS:])
+    graded, nodes, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
+    return Counters(graded, nodes, urls, versions, contents, build, build_to, words[CLUSTERS:])
 
 
 class Home:

@@ -21,10 +21,9 @@ from __future__ import annotations
 
 import json
 import struct
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -34,13 +33,15 @@ from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
-from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers
+from clusterd_consumer.redis_scripts import Calls, packed_numbers
 from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Version
 from clusterd.clusters.redis_edges import packed_edges
-from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home, pairs
+from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home
+from clusterd.clusters.redis_marks import Marks
+from clusterd.clusters.redis_pending import Pending
 from clusterd.clusters.redis_questions import Questions, slot_of
 from clusterd.clusters.redis_registered import (
     CURRENT,
@@ -104,9 +105,9 @@ class RedisIndex:
         kept = self._keeps_whole(whole)
         self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if kept else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
-        #: Contents that are done but for being pending no more: that rides with the next call.
-        self._done: list[int] = []
-        self._lock = threading.Lock()
+        self._pending = Pending(self._home)
+        self._pending.position()
+        self._marks = Marks(self._calls, self._home, prefix, shards, self._pending) if shards > 1 else None
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
 
@@ -146,9 +147,10 @@ class RedisIndex:
         A large one goes part by part: while one is linked, the next is posted and verified, the one after registered.
         Each in order: of parts that are posted at once the later might not see the one before in a common list.
         """
+        back = self._pending.back
         if len(sketches) <= PART:
             known = self._register(sketches)
-            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {})
+            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, back)
             self._help()
             return outcomes
         parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
@@ -159,9 +161,9 @@ class RedisIndex:
                     going[-3].result()
                 known = self._register(part)
                 posted = posting.submit(self._post, part, known)
-                going.append(linking.submit(self._finish, part, known, posted.result, {}))
+                going.append(linking.submit(self._finish, part, known, posted.result, {}, back))
         outcomes = [outcome for part in going for outcome in part.result()]
-        self._link([], {}, position or {})
+        self._link([], {}, position or {}, back)
         self._help()
         return outcomes
 
@@ -171,11 +173,12 @@ class RedisIndex:
         registered: Sequence[Registered],
         posted: Callable[[], Mapping[int, dict[int, Verdict]]],
         position: Mapping[str, str],
+        back: int,
     ) -> list[Outcome]:
         """Link what was posted and verified, and say what came of it."""
         verdicts = posted()
         self._show_whole(sketches, registered)
-        self._link(registered, verdicts, position)
+        self._link(registered, verdicts, position, back)
         return [outcome_of(self._policies, sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
 
     def _help(self) -> None:
@@ -188,8 +191,8 @@ class RedisIndex:
             arguments = packed_versions(self._home, sketches)
             graded = self._graded()
             known = b"%d %s" % (len(graded), self._home.used(sketches))
-            with self._telling() as posted:
-                answered, *reply = self._home.run(REGISTER, known, packed_numbers(posted), *arguments)
+            with self._pending.telling() as posted:
+                answered, *reply = self._home.run(REGISTER, known, posted, *arguments)
             if answered == len(graded) and reply:
                 self._waiting = reply[0]
                 width = PLACE.size * (1 + len(graded))
@@ -227,24 +230,22 @@ class RedisIndex:
         registered: Sequence[Registered],
         verdicts: Mapping[int, dict[int, Verdict]],
         position: Mapping[str, str],
+        back: int,
     ) -> None:
         """Link what was verified, write the position; note what that says of each page."""
         contents = [registered[place].content for place in verdicts]
         found = ((place, best_of(judged)) for place, judged in verdicts.items())
         linked = {place: best for place, best in found if best}
+        offsets = [word for pair in position.items() for word in pair]
         if not linked:
-            with self._lock:
-                self._done += contents
-            if position:
-                words = (word for pair in position.items() for word in pair)
-                self._tell(self._home.request("HSET", "q", *words))
+            self._pending.done(contents, back)
+            if offsets:
+                self._pending.tell(offsets, back)
             return
-        posted = packed_numbers(contents)
+        posted = packed_numbers([back, *contents])
         while True:
             graded = self._graded()
-            arguments: list[Any] = [len(graded), len(position)]
-            arguments += (word for pair in position.items() for word in pair)
-            arguments.append(posted)
+            arguments: list[Any] = [len(graded), len(position), *offsets, posted]
             for place, (best, _) in linked.items():
                 known = registered[place]
                 page = struct.pack("<4I", known.page, known.node, known.content, best)
@@ -256,32 +257,15 @@ class RedisIndex:
                 return
             self._reload()
 
-    @contextmanager
-    def _telling(self) -> Iterator[list[int]]:
-        """Give the contents that are pending no more, to be told to the home shard: again, where that fails."""
-        with self._lock:
-            done, self._done = self._done, []
-        try:
-            yield done
-        except BaseException:
-            with self._lock:
-                self._done += done
-            raise
-
-    def _tell(self, *requests: Request) -> None:
-        """Tell the home shard which contents are pending no more, and what else there is to be told."""
-        with self._telling() as posted:
-            told = [self._home.request("SREM", "w", *posted)] if posted else []
-            self._home.ask([*told, *requests])
-
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
-        found = pairs(self._home.command("HGETALL", "q"))
-        return {partition.decode(): offset.decode() for partition, offset in found.items()}
+        return self._pending.position()
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
-        self._tell()
+        self._pending.tell()
+        if self._marks:
+            self._marks.look()
         waiting = self._settler.settle(steps, self._reload())
         return waiting + (self._whole.settle(steps) if self._whole else 0)
 
@@ -389,7 +373,7 @@ class RedisIndex:
     def close(self) -> None:
         """Free connections."""
         with suppress(Unreachable):
-            self._tell()
+            self._pending.tell()
         self._calls.close()
         with translated():
             self._client.close()

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies: number of graded policies by which the edges were judged; partitions: how many positions follow
---         posted: contents (4 bytes each) that are pending no more
+--         posted: contents that are pending no more (settling.lua)
 --         for each page that was proposed any: packed URL id, node, content, best match (a content, or 0);
 --         its verified edges, 6 bytes each: content, bits of the policies that join the two
 -- returns number of graded policies, alone where it is not the caller's (nothing was done then); else for each page
@@ -36,7 +36,8 @@ define('link', function(ARGV)
     reply[#reply + 1] = concat(both)
   end
   finish()
-  unpend(posted)
-  for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
+  if unpend(posted) then
+    for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
+  end
   return reply
 end)

@@ -3,7 +3,7 @@
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies: number of graded policies that the caller knows; after a space each label that its versions carry:
 --         number and length (4 bytes each), text
---         posted: contents (4 bytes each) that are pending no more
+--         posted: contents that are pending no more (settling.lua), or nothing
 --         the first four bytes of each version's URL hash, and of each sketch identity, one after the other
 --         the versions, packed as below; where in the last argument the URL of each begins and ends, and where its host
 --         does (4 bytes each, from 1); the URLs, one after the other
@@ -266,7 +266,7 @@ define('register', function(ARGV)
     return true
   end
 
-  unpend(ARGV[2])
+  if ARGV[2] ~= '' then unpend(ARGV[2]) end
   if not knows(ARGV[1]) then return {graded} end
   open(SKETCHES)
   open(URLS)

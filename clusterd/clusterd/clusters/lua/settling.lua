@@ -21,11 +21,14 @@ local function free(id)
   call('HDEL', BASE .. ':b', block)
 end
 
--- These contents (4 bytes each) are pending no more.
+-- What was posted when the store had gone back so often (the first 4 bytes; BASE:back counts it) is pending no more: these
+-- contents (4 bytes each). Returns whether the store has not gone back since; else nothing of it counts.
 local function unpend(packed)
+  if u4(packed, 1) ~= tonumber(call('GET', BASE .. ':back') or 0) then return false end
   local ids = {}
-  for at = 1, #packed, 4 do ids[#ids + 1] = whole(u4(packed, at)) end
+  for at = 5, #packed, 4 do ids[#ids + 1] = whole(u4(packed, at)) end
   for at = 1, #ids, MOST do call('SREM', BASE .. ':w', unpack(ids, at, math.min(#ids, at + MOST - 1))) end
+  return true
 end
 
 local function unlist(t, hash, id)

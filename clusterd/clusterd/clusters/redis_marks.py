@@ -1,0 +1,133 @@
+"""Marks: how much of the log every node of a Redis Cluster is known to hold: what one has lost, it gets again.
+
+Where one node comes back without its last second (AOF ``everysec``, a replica that took over) or from an older backup,
+the home shard still says that contents were posted whose postings or sketches are gone. Every `INTERVAL` a mark is set:
+
+1. note of the home shard how far the log was read, the last number of a content, which contents are pending;
+2. count up one counter in every shard;
+3. keep both, with the process of the server that each shard answered from.
+
+A server loses the end of what it wrote. So a shard whose counter is not below a mark's holds all that was written till
+that mark: all of the contents that were neither pending then nor numbered since. When a shard answers from another
+process than at the latest mark, or its counter is behind, the store **goes back** to the latest mark that every shard
+holds: contents since then are pending again, the position in the log is that mark's, and the workers, who find it
+changed, read again and post again. `redis_pending` has why nobody undoes this. Every step may be repeated; the latest
+mark is replaced last.
+
+Old marks are thinned out: of any age there is one that is at most a quarter older (`KEPT`). A log that is not kept
+outside the store has no position: what lost its postings alone is then looked up again by its stored sketch, as for a
+new policy. Texts of whole pages (`redis_stream`) are not posted again. Cost: a call to each node every `INTERVAL`, none
+for a page; a restart of any node costs the workers what they read since the last mark.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final
+
+from clusterd_consumer.redis_scripts import Calls, command, packed_numbers
+from clusterd_crawler.errors import Unreachable
+
+from clusterd.clusters.redis_home import MARK, REPEND, Home, counted, pairs
+from clusterd.clusters.redis_pending import Pending
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two marks.
+INTERVAL: Final = 5.0
+#: Marks that are kept of the latest, of those up to twice as old, up to four times, and so on.
+KEPT: Final = 8
+#: Contents that are made pending in one call.
+CHUNK: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What every shard held when it was set."""
+
+    number: int = 0
+    #: Of each shard: the process that answered, and its counter.
+    processes: Sequence[str] = ()
+    counts: Sequence[int] = ()
+    #: Of the home shard, before that: last number of a content, contents that were pending, position in the log.
+    nodes: int = 0
+    pending: Sequence[int] = ()
+    position: Mapping[str, str] = field(default_factory=dict)
+
+    def within(self, counts: Sequence[int]) -> bool:
+        """Whether shards with these counters hold all that was written before this mark."""
+        return all(now >= then for now, then in zip(counts, self.counts, strict=True)) if self.counts else True
+
+
+class Marks:
+    """Sets marks, and lets the store go back where a node has lost something."""
+
+    def __init__(self, calls: Calls, home: Home, prefix: str, shards: int, pending: Pending) -> None:
+        self._calls = calls
+        self._home = home
+        self._pending = pending
+        self._keys = [f"{prefix}{{{number}}}:mark" for number in range(shards)]
+        self._due = 0.0
+
+    def look(self) -> None:
+        """Set a mark where it is time to; a store that does not answer is looked at the next time."""
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + INTERVAL
+            with suppress(Unreachable):
+                self.mark()
+
+    def mark(self) -> None:
+        """Set a mark; where a node was set back since the latest, go back first."""
+        known = self._known()
+        last = known[max(known)] if known else Mark()
+        here = self._here()
+        same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
+        name = "GET" if same and known else "INCR"
+        counts = [int(count or 0) for count in self._calls.ask([command(name, key) for key in self._keys])]
+        here = replace(here, number=last.number + 1, processes=self._calls.processes(self._keys), counts=counts)
+        if known and (here.processes != last.processes or not last.within(counts)):
+            self._go_back({0: Mark(), **known}, last, here)
+        elif name == "INCR":
+            self._keep(last, here, [number for number in known if not _kept(number, here.number)])
+
+    def _known(self) -> dict[int, Mark]:
+        found = pairs(self._home.command("HGETALL", "marks"))
+        return {int(number): Mark(**json.loads(text)) for number, text in found.items() if number != b"last"}
+
+    def _here(self) -> Mark:
+        """Return what the home shard says, the position first: it may be older than the rest, not newer."""
+        asked = ("HGETALL", "q"), ("GET", "i"), ("SMEMBERS", "w")
+        position, counters, pending = self._home.ask([self._home.request(*one) for one in asked])
+        read = {partition.decode(): offset.decode() for partition, offset in pairs(position).items()}
+        return Mark(nodes=counted(counters).nodes, pending=sorted(map(int, pending)), position=read)
+
+    def _go_back(self, known: Mapping[int, Mark], last: Mark, here: Mark) -> None:
+        """Let everything since the latest mark that all shards hold be posted again."""
+        held = known[max((n for n, mark in known.items() if mark.within(here.counts)), default=0)]
+        log.warning("a node of the store was set back; going back from mark %d to %d", last.number, held.number)
+        self._home.command("INCR", "back")
+        nodes = counted(self._home.command("GET", "i")).nodes
+        outside = bool(here.position or held.position)  # the log is kept outside the store
+        again = [*held.pending, *range(held.nodes + 1, nodes + 1)] if outside else []
+        for start in range(0, len(again), CHUNK):
+            self._home.run(REPEND, packed_numbers(again[start : start + CHUNK]))
+        now = replace(held, number=here.number, processes=here.processes, counts=here.counts)
+        lost = [number for number in known if number > held.number]
+        position = [word for pair in held.position.items() for word in pair]
+        self._keep(last, now, lost, 0 if outside else held.nodes + 1, *position)
+        self._pending.position()
+
+    def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: int | str) -> None:
+        """Keep a mark, and drop others, unless somebody else was faster; ``back``: what `mark.lua` needs to go back."""
+        text = json.dumps(asdict(mark))
+        self._home.run(MARK, last.number, mark.number, text, len(dropped), *dropped, *back)
+
+
+def _kept(number: int, latest: int) -> bool:
+    """Whether an old mark is one of those that are kept."""
+    return number % (1 << max(0, ((latest - number) // KEPT).bit_length())) == 0

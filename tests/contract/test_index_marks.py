@@ -1,0 +1,179 @@
+"""A node of a Redis Cluster that is killed and comes back with an older file gets again what it has lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import redis
+from clusterd.clusters import redis_marks
+from clusterd.clusters.contract import Outcome
+from clusterd.clusters.redis_index import SHARDS, RedisIndex
+from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.redis_connection import connect
+from clusterd_consumer.redis_scripts import Calls
+from clusterd_consumer.transport.contract import Position, Record
+from clusterd_consumer.worker import Worker
+from clusterd_crawler.message import encode
+from clusterd_crawler.sketch import Sketch
+
+from tests.contract.index_world import expected, page, partition, settled
+from tests.services.redis_server import connect_cluster, redis_cluster, redis_server, wait_until_formed
+
+AOF = ("--appendonly", "yes", "--appendfsync", "always")
+
+
+class Log:
+    """A log of two partitions, kept outside the store, with one reader."""
+
+    outlives_store = True
+
+    def __init__(self) -> None:
+        self.partitions: dict[str, list[bytes]] = {"0": [], "1": []}
+        self.read = {"0": 0, "1": 0}
+
+    def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
+        found = []
+        for name, values in self.partitions.items():
+            at = self.read[name]
+            for offset, value in enumerate(values[at : at + max_records // 2], at):
+                found.append(Record(name, str(offset), b"", value, 0, str(offset + 1)))
+            self.read[name] = min(at + max_records // 2, len(values))
+        return found
+
+    def publish(self, topic: str, key: bytes, value: bytes) -> None:
+        raise AssertionError(f"a dead letter: {value!r}")
+
+    def flush(self, timeout: float) -> None:
+        """Nothing waits."""
+
+    def commit(self, position: Position) -> None:
+        """The store has the position."""
+
+    def seek(self, position: Position) -> None:
+        self.read = {name: int(position.get(name, 0)) for name in self.partitions}
+
+    def assigned(self) -> Sequence[str]:
+        return list(self.partitions)
+
+    def lag(self) -> int:
+        return self.backlog()
+
+    def backlog(self) -> int:
+        return sum(len(values) - self.read[name] for name, values in self.partitions.items())
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class Nodes:
+    """A cluster of which one node, not the home's, can be set back."""
+
+    def __init__(self, url: str, folder: Path, prefix: str, stack: ExitStack) -> None:
+        self.url = url
+        self._stack = stack
+        with connect_cluster(url) as cluster:
+            ports = [node.port for node in cluster.get_primaries()]
+            home = cluster.get_node_from_key(f"{prefix}{{0}}").port
+        self._port = next(port for port in sorted(ports) if port != home)
+        self._clients = [stack.enter_context(redis.Redis(port=port)) for port in ports]
+        self._victim = stack.enter_context(redis.Redis(port=self._port))
+        self._folder = Path(self._victim.config_get("dir")["dir"])
+        self._kept = folder / "kept"
+
+    def keep(self) -> None:
+        """Keep the node's files as they are."""
+        shutil.copytree(self._folder, self._kept)
+
+    def set_back(self) -> None:
+        """Kill the node; start it again with the files that were kept."""
+        os.kill(int(self._victim.info("server")["process_id"]), signal.SIGKILL)
+        shutil.rmtree(self._folder)
+        shutil.copytree(self._kept, self._folder)
+        options = ("--cluster-enabled", "yes", *AOF)
+        self._stack.enter_context(redis_server(self._folder, *options, port=self._port))
+        wait_until_formed(self._clients)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path, prefix: str) -> Iterator[Nodes]:
+    with ExitStack() as stack:
+        url = stack.enter_context(redis_cluster(tmp_path / "cluster", options=AOF))
+        yield Nodes(url, tmp_path, prefix, stack)
+
+
+@pytest.fixture
+def index(nodes: Nodes, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[RedisIndex]:
+    monkeypatch.setattr(redis_marks, "INTERVAL", 0.0)
+    opened = RedisIndex(nodes.url, prefix)
+    yield opened
+    opened.close()
+
+
+def pages(first: int, last: int, extra: int = 0) -> list[Sketch]:
+    """Pages that share nothing with each other; with another ``extra`` near duplicates of them."""
+    return [
+        page(f"http://h.example/{n}/{extra}", 1, [*range(1000 * n, 1000 * n + 100), 10**6 + extra])
+        for n in range(first, last)
+    ]
+
+
+def work(log: Log, index: RedisIndex, crawl: Sequence[Sketch], settle: bool = True) -> None:
+    """Let a worker read pages as they come, and settle beside it, until nothing is left to do."""
+    for n, sketch in enumerate(crawl):
+        log.partitions[str(n % 2)].append(encode(sketch))
+    worker: Worker[Outcome] = Worker(log, index, lambda batch, outcomes: None, DeadLetters(log), batch=8)
+    idle = 0
+    while idle < 3:
+        idle = 0 if worker.step() else idle + 1
+        if settle:
+            index.settle(1)
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("marked", [False, True], ids=["lost_since_the_mark", "lost_before_the_mark"])
+def test_a_node_that_lost_pages_is_caught_up_from_the_log(
+    nodes: Nodes, index: RedisIndex, prefix: str, marked: bool
+) -> None:
+    log = Log()
+    before, lost, after = pages(0, 40), pages(40, 100), [*pages(0, 100, extra=1), *pages(100, 120)]
+    work(log, index, before)
+    nodes.keep()
+    work(log, index, lost, settle=marked)
+    nodes.set_back()
+    work(log, index, [])
+    work(log, index, after)
+    settled(index)
+    assert partition(index) == expected([*before, *lost, *after])
+    with connect(nodes.url) as client:
+        assert not Calls(client).command("SMEMBERS", f"{prefix}{{0}}:w")
+
+
+@pytest.mark.cluster
+def test_without_a_log_what_lost_its_postings_is_posted_from_its_sketch(
+    nodes: Nodes, index: RedisIndex, prefix: str
+) -> None:
+    """But for the pages whose sketches lie on the node that is set back: nobody has those any more."""
+    index.apply(pages(0, 40))
+    settled(index)
+    nodes.keep()
+    index.apply(pages(40, 100))
+    before = entries(nodes.url, prefix)
+    nodes.set_back()
+    lost = entries(nodes.url, prefix)
+    settled(index)
+    mended = entries(nodes.url, prefix)
+    assert sum(lost) < sum(before)
+    assert sum(lost) + 0.5 * (sum(before) - sum(lost)) < sum(mended) <= sum(before)
+
+
+def entries(url: str, prefix: str) -> list[int]:
+    """Return how many postings lie in each shard."""
+    with connect(url) as client:
+        calls = Calls(client)
+        return [int(calls.command("GET", f"{prefix}{{{shard}}}:pn") or 0) for shard in range(SHARDS)]

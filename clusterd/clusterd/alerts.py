@@ -27,7 +27,7 @@ from typing import IO, Any, Final, Protocol
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
 
-from clusterd.clusters.contract import Outcome
+from clusterd.clusters.contract import Outcome, Split
 from clusterd.config import Config
 
 log = logging.getLogger(__name__)
@@ -96,6 +96,11 @@ def alerts_of(outcome: Outcome, at: int, again: bool = False) -> list[Alert]:
         Alert(when, event, outcome.url, policy, cluster, size, outcome.match, round(outcome.resemblance, 4))
         for event, policy, cluster, size in changes
     ]
+
+
+def alerts_of_splits(splits: Sequence[Split], at: int) -> list[Alert]:
+    """Return the alerts of parts that came off their clusters: a page of the part, and what is left of the cluster."""
+    return [Alert(iso(at), "split", one.url, one.policy, one.cluster, one.size, None, 0.0) for one in splits]
 
 
 def iso(at: int) -> str:

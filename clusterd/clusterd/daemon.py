@@ -31,7 +31,7 @@ from clusterd.config import Config
 from clusterd.handing import Handing
 from clusterd.health import Heart, Report
 from clusterd.services import Progress, Services, open_services
-from clusterd.upkeep import Upkeep, learn
+from clusterd.upkeep import Upkeep, learn, tell_splits
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +86,7 @@ def work_off(services: Services, progress: Progress | None = None) -> int:
                 progress(worker.messages, left)
         while services.index.settle(services.config.settle_steps):
             pass
+        tell_splits(services)
         learn(services, math.inf)
     finally:
         worker.leave()

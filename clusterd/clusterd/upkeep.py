@@ -20,7 +20,7 @@ from clusterd_consumer.redis_connection import unable
 from clusterd_consumer.worker import FLUSH_TIMEOUT
 from clusterd_crawler.errors import Unreachable
 
-from clusterd.alerts import now_ms
+from clusterd.alerts import alerts_of_splits, now_ms
 from clusterd.health import Report
 from clusterd.services import Services
 
@@ -86,6 +86,7 @@ class Upkeep:
             gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
             log.info("forgot %d superseded versions", gone)
         self._report.settling = services.index.settle(services.config.settle_steps)
+        tell_splits(services)
         if self._is_due("learn", LEARN_PAUSE):
             begun = time.monotonic()
             learn(services, stopping=self._stop.is_set)
@@ -101,6 +102,16 @@ class Upkeep:
             return False
         self._due[what] = now + interval
         return True
+
+
+def tell_splits(services: Services) -> int:
+    """Publish an alert of each split that nobody has told yet; return how many. After a crash some are told again."""
+    splits = services.index.splits()
+    if splits:
+        services.alerts.publish(alerts_of_splits(splits, now_ms()))
+        services.publisher.flush(FLUSH_TIMEOUT)
+        services.index.told(splits)
+    return len(splits)
 
 
 def learn(services: Services, seconds: float = LEARN_SECONDS, stopping: Callable[[], bool] = lambda: False) -> int:

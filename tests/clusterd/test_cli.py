@@ -291,6 +291,19 @@ class TestQuestions:
         assert status == 2
         assert "already" in err
 
+    def test_an_alert_tells_of_a_split(self, typed: Typed, tmp_path: Path) -> None:
+        first, second = words(1), words(2)
+        rows = [page("a", first), page("b", f"{first} {second}"), page("c", second)]
+        typed("ingest", str(write(tmp_path / "first.jsonl", *rows)))
+        typed("ingest", str(write(tmp_path / "second.jsonl", page("b", words(3)))))
+        told = [one for one in typed("alerts")[1] if one["event"] == "split"]
+        (alert,) = [one for one in told if one["policy"] == "contained"]
+        assert alert.keys() == FIELDS["alerts"]
+        assert (alert["size"], alert["match"]) == (1, None)
+        assert alert["url"] in {"http://h.example/a", "http://h.example/c"}
+        typed("ingest", str(write(tmp_path / "third.jsonl", page("d", words(4)))))
+        assert [one for one in typed("alerts")[1] if one["event"] == "split"] == told
+
     def test_alerts(self, filled: Typed) -> None:
         _, told, _ = filled("alerts")
         assert told[0].keys() == FIELDS["alerts"]

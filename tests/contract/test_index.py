@@ -151,6 +151,24 @@ def test_a_cluster_that_a_departed_page_held_together_falls_apart(index: Index) 
     assert found.members == (A, C, D)
 
 
+def test_a_split_waits_to_be_told(index: Index) -> None:
+    bridge = [*range(100), *range(1000, 1100)]
+    index.apply([page(A, 1, BASE), page(B, 1, bridge), page(C, 1, range(1000, 1100)), page(D, 1, range(3, 100))])
+    settled(index)
+    assert index.splits() == []
+    held = index.cluster_of(A, "contained")
+    assert held is not None
+    index.apply([page(B, 2, range(7000, 7100))])
+    settled(index)
+    found = index.splits()
+    (split,) = [one for one in found if one.policy == "contained"]
+    kept = next(one for one in index.clusters("contained", min_size=1) if one.cluster == held.cluster)
+    assert (split.policy, split.cluster, split.size) == ("contained", kept.cluster, kept.size)
+    assert split.url in {A, C, D} - set(kept.members)
+    index.told([split])
+    assert index.splits() == [one for one in found if one != split]
+
+
 def test_neighbours_that_depart_together_leave_nothing_joined(index: Index) -> None:
     chain = [range(start, start + 100) for start in range(0, 200, 40)]
     urls = [f"http://h.example/{n}" for n in range(len(chain))]

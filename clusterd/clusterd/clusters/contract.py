@@ -39,6 +39,9 @@ CONTAINED = Policy("contained", containment=0.9)
 
 DEFAULT_POLICIES = (IDENTICAL, NEAR, RELATED, CONTAINED)
 
+#: Splits that wait to be told, at most: where nobody tells them, the latest.
+SPLITS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -84,9 +87,21 @@ class Change:
     """What happened to a page under one policy."""
 
     policy: str
-    event: Literal["joined", "left", "merged", "split"]
+    event: Literal["joined", "left", "merged"]
     cluster: str
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a cluster came off, because what had held the two together left."""
+
+    policy: str
+    #: The cluster that it came off, and the URLs left there.
+    cluster: str
+    size: int
+    #: A page of the part, whose cluster has another name now.
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +137,14 @@ class Index(Protocol):
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits (splits, new policies); return how many still settle."""
+        ...
+
+    def splits(self) -> list[Split]:
+        """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
+        ...
+
+    def told(self, splits: Sequence[Split]) -> None:
+        """Forget splits that were told to whoever wants to know."""
         ...
 
     def policies(self) -> list[Policy]:

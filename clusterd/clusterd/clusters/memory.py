@@ -17,7 +17,6 @@ from typing import Literal
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
-from clusterd_consumer.postings.stored import restored
 from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
@@ -25,10 +24,10 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.acceptance import mask
 from clusterd.clusters.changes import changes, gathered
-from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Version
+from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Outcome, Policy, Split, Version
 from clusterd.clusters.forest import Forest
 from clusterd.clusters.identity import sketch_key, text_key
-from clusterd.clusters.memory_contents import Content, Fetch, any_url, version_of
+from clusterd.clusters.memory_contents import Content, Fetch, neighbours, sketch_of, urls_of, version_of
 from clusterd.clusters.memory_wholes import Wholes
 from clusterd.clusters.splitting import Search
 
@@ -54,6 +53,7 @@ class MemoryIndex:
         self._numbers = count(1)
         self._ghosts: deque[Content] = deque()
         self._unbuilt: deque[int] = deque()
+        self._splits: deque[Split] = deque(maxlen=SPLITS)
         self._position: dict[str, str] = {}
         self._wholes = Wholes(scheme) if whole else None
 
@@ -67,8 +67,8 @@ class MemoryIndex:
             return outcomes
 
     def _apply(self, sketch: Sketch) -> Outcome:
-        fetches = self._urls.get(sketch.url, [])
-        known = next((f for f in fetches if f.order == (sketch.fetched_at, sketch.main.text)), None)
+        fetches, order = self._urls.get(sketch.url, []), (sketch.fetched_at, sketch.main.text)
+        known = next((f for f in fetches if f.order == order), None)
         before = fetches[-1] if fetches else None
         left = self._standing(before) if before else {}
         identity: Identity | None = None
@@ -77,7 +77,7 @@ class MemoryIndex:
         if known is None:
             identity, twin, best = self._take(sketch, before)
         current = self._urls[sketch.url][-1]
-        fetch = known or self._find(sketch)
+        fetch = known or next(f for f in self._urls[sketch.url] if f.order == order)
         clusters = self._standing(fetch) if fetch is current else {}
         match = (twin, 1.0) if twin else best or (None, 0.0)
         return Outcome(
@@ -91,10 +91,6 @@ class MemoryIndex:
             clusters=clusters,
             changes=changes(left, clusters) if known is None and fetch is current else (),
         )
-
-    def _find(self, sketch: Sketch) -> Fetch:
-        wanted = (sketch.fetched_at, sketch.main.text)
-        return next(fetch for fetch in self._urls[sketch.url] if fetch.order == wanted)
 
     def _take(
         self, sketch: Sketch, before: Fetch | None
@@ -144,7 +140,7 @@ class MemoryIndex:
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
         if best is None or not verdicts[best].resemblance:
             return None
-        return any_url(self._contents[best]), verdicts[best].resemblance
+        return urls_of(self._contents[best])[0], verdicts[best].resemblance
 
     def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Verdict]:
         candidates = [number for number in numbers if number != content.number]
@@ -207,13 +203,22 @@ class MemoryIndex:
             forest.remove([ghost.number])
             search = Search(number for number, bits in edges.items() if bits >> slot & 1)
             while not search.done:
-                search.feed({node: self._near(node, slot) for node in search.wanted()})
+                search.feed({node: neighbours(self._contents[node], slot) for node in search.wanted()})
             for side in search.apart:
                 forest.leave(side)
+            for url in (url for side in search.apart for url in urls_of(self._contents[min(side)])[:1]):
+                rest = self._contents[search.rest]
+                left = self._name(rest, slot), forest.weight(rest.number)
+                self._splits.append(Split(self._policies[slot].name, *left, url))
         self._forget(ghost)
 
-    def _near(self, node: int, slot: int) -> list[int]:
-        return [number for number, bits in self._contents[node].edges.items() if bits >> slot & 1]
+    def splits(self) -> list[Split]:
+        """Return the splits that `settle` found and nobody has `told` yet, oldest first."""
+        return list(self._splits)
+
+    def told(self, splits: Sequence[Split]) -> None:
+        """Forget splits that were told to whoever wants to know."""
+        self._splits = deque((one for one in self._splits if one not in splits), SPLITS)
 
     def _rebuild(self, number: int) -> None:
         """Look a content up again for a policy that was added after it had been posted."""
@@ -298,8 +303,7 @@ class MemoryIndex:
         if slot is None:
             return f"{policy}-{content.number}.{fetch.text_key.hex()}", list(content.texts[fetch.text_key])
         numbers = self._forests[slot].members(content.number)
-        urls = [url for n in numbers for group in self._contents[n].texts.values() for url in group]
-        return self._name(content, slot), urls
+        return self._name(content, slot), [url for number in numbers for url in urls_of(self._contents[number])]
 
     def _name(self, content: Content, slot: int) -> str:
         name = self._forests[slot].name(content.number)
@@ -341,8 +345,7 @@ class MemoryIndex:
                 Hit(url, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, self._cluster_name(content))
                 for content, verdict in zip(contents, verdicts, strict=True)
                 if verdict.resemblance
-                for group in content.texts.values()
-                for url in group
+                for url in urls_of(content)
             ]
         return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
 
@@ -366,11 +369,7 @@ class MemoryIndex:
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
         """Return the stored main sketch of a version, its values cut (compare with others from here, or `coarse`)."""
         with self._lock:
-            for fetch in reversed(self._urls.get(url, [])):
-                if fetched_at is None or fetch.version.fetched_at == fetched_at:
-                    profile, text = PROFILES[fetch.content.profile], fetch.version.text
-                    return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)
-        return None
+            return sketch_of(self._urls.get(url, []), fetched_at)
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""

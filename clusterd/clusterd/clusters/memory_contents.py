@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clusterd_crawler.sketch import Sketch
+from clusterd_consumer.postings.stored import Restored, restored
+from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.clusters.contract import Version
 
@@ -57,6 +59,20 @@ def version_of(sketch: Sketch) -> Version:
     )
 
 
-def any_url(content: Content) -> str:
-    """Return a URL that shows a content now."""
-    return next(url for group in content.texts.values() for url in group)
+def urls_of(content: Content) -> list[str]:
+    """Return the URLs that show a content now."""
+    return [url for group in content.texts.values() for url in group]
+
+
+def neighbours(content: Content, slot: int) -> list[int]:
+    """Return the contents that a policy joins with this one."""
+    return [number for number, bits in content.edges.items() if bits >> slot & 1]
+
+
+def sketch_of(fetches: Sequence[Fetch], fetched_at: int | None) -> Restored | None:
+    """Return the stored sketch of a fetch, by its time or the latest."""
+    for fetch in reversed(fetches):
+        if fetched_at is None or fetch.version.fetched_at == fetched_at:
+            profile, text = PROFILES[fetch.content.profile], fetch.version.text
+            return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)
+    return None

@@ -37,7 +37,7 @@ from clusterd_consumer.redis_scripts import Calls, packed_numbers
 from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
-from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Version
+from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Split, Version
 from clusterd.clusters.redis_edges import packed_edges
 from clusterd.clusters.redis_home import ADD_POLICY, FORGET, LINK, REGISTER, Home
 from clusterd.clusters.redis_marks import Marks
@@ -268,6 +268,15 @@ class RedisIndex:
             self._marks.look()
         waiting = self._settler.settle(steps, self._reload())
         return waiting + (self._whole.settle(steps) if self._whole else 0)
+
+    def splits(self) -> list[Split]:
+        """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
+        self._reload()
+        return self._settler.splits(self._graded())
+
+    def told(self, splits: Sequence[Split]) -> None:
+        """Forget splits that were told to whoever wants to know."""
+        self._settler.told(self._graded(), splits)
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""

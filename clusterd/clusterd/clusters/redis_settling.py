@@ -25,7 +25,7 @@ from clusterd_consumer.postings.verdict import judge_many
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.sketch import PROFILES
 
-from clusterd.clusters.contract import Policy
+from clusterd.clusters.contract import SPLITS, Policy, Split
 from clusterd.clusters.redis_edges import packed_edges
 from clusterd.clusters.redis_home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, WHOLE, Home, counted
 from clusterd.clusters.splitting import Search
@@ -41,6 +41,10 @@ SEARCHES: Final = 96
 #: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
 #: again within seconds (Kafka's session timeout); one that was lost never comes, and must not keep `settle` busy.
 PATIENCE: Final = 600.0
+
+
+#: part.lua: policy, name of the cluster that a part came off, URLs left there; then a URL of the part.
+SPLIT: Final = struct.Struct("<BII")
 
 
 class LeaseLost(Exception):
@@ -119,10 +123,21 @@ class Settler:
         """Let the sides that lie apart move, one after the other."""
         for side in search.apart:
             part = struct.pack(f"<B{len(side)}I", task[0], *sorted(side))
-            self._held(self._home.run(PART, self._token, task, part, b""))
+            self._held(self._home.run(PART, self._token, task, part, b"", b"", SPLITS))
             while self._move():
                 pass
-        self._held(self._home.run(PART, self._token, task, b"", struct.pack("<I", search.rest)))
+        sides = packed_numbers([min(side) for side in search.apart])
+        self._held(self._home.run(PART, self._token, task, b"", struct.pack("<I", search.rest), sides, SPLITS))
+
+    def splits(self, graded: Sequence[Policy]) -> list[Split]:
+        """Return the splits that wait to be told."""
+        return [_split(graded, entry) for entry in self._home.command("LRANGE", "sp", 0, -1)]
+
+    def told(self, graded: Sequence[Policy], splits: Sequence[Split]) -> None:
+        """Forget these splits, each once."""
+        places = {policy.name: place for place, policy in enumerate(graded)}
+        entries = [_packed_split(places[split.policy], split) for split in splits]
+        self._home.ask([self._home.request("LREM", "sp", 1, entry) for entry in entries])
 
     def _dismiss(self) -> bool:
         """Withdraw and dismiss the first ghosts; one that was pending at first may yet be posted, and waits."""
@@ -177,3 +192,12 @@ class Settler:
 
 def _joined(edges: bytes, policy: int) -> list[int]:
     return [number for number, bits in struct.iter_unpack("<IH", edges) if bits >> policy & 1]
+
+
+def _split(graded: Sequence[Policy], entry: bytes) -> Split:
+    place, name, size = SPLIT.unpack_from(entry)
+    return Split(graded[place].name, f"{graded[place].name}-{name}", size, entry[SPLIT.size :].decode())
+
+
+def _packed_split(place: int, split: Split) -> bytes:
+    return SPLIT.pack(place, int(split.cluster.rpartition("-")[2]), split.size) + split.url.encode()

@@ -177,3 +177,13 @@ def entries(url: str, prefix: str) -> list[int]:
     with connect(url) as client:
         calls = Calls(client)
         return [int(calls.command("GET", f"{prefix}{{{shard}}}:pn") or 0) for shard in range(SHARDS)]
+
+
+def test_marks_of_any_age_are_kept_a_few() -> None:
+    kept: list[int] = []
+    for latest in range(1, 20_000):
+        kept = [number for number in kept if redis_marks._kept(number, latest)] + [latest]
+    ages = [20_000 - number for number in reversed(kept)]
+    assert len(kept) < 8 * 13
+    assert ages[:8] == list(range(1, 9))
+    assert all(older <= 1.3 * age + 1 for age, older in zip(ages, [*ages[1:], 20_000], strict=True))

@@ -44,6 +44,8 @@ INTERVAL: Final = 5.0
 KEPT: Final = 8
 #: Contents that are made pending in one call.
 CHUNK: Final = 2_000
+#: Contents that may be pending when a mark is set: there are more while much is read again, and the latest mark serves.
+MOST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Marks:
         last = known[max(known)] if known else Mark()
         here = self._here()
         same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
-        name = "GET" if same and known else "INCR"
+        name = "GET" if (same and known) or len(here.pending) > MOST else "INCR"
         counts = [int(count or 0) for count in self._calls.ask([command(name, key) for key in self._keys])]
         here = replace(here, number=last.number + 1, processes=self._calls.processes(self._keys), counts=counts)
         if known and (here.processes != last.processes or not last.within(counts)):
@@ -101,7 +103,7 @@ class Marks:
 
     def _here(self) -> Mark:
         """Return what the home shard says, the position first: it may be older than the rest, not newer."""
-        asked = ("HGETALL", "q"), ("GET", "i"), ("SMEMBERS", "w")
+        asked = ("HGETALL", "q"), ("GET", "i"), ("SRANDMEMBER", "w", MOST + 1)
         position, counters, pending = self._home.ask([self._home.request(*one) for one in asked])
         read = {partition.decode(): offset.decode() for partition, offset in pairs(position).items()}
         return Mark(nodes=counted(counters).nodes, pending=sorted(map(int, pending)), position=read)
@@ -113,9 +115,9 @@ class Marks:
         self._home.command("INCR", "back")
         nodes = counted(self._home.command("GET", "i")).nodes
         outside = bool(here.position or held.position)  # the log is kept outside the store
-        again = [*held.pending, *range(held.nodes + 1, nodes + 1)] if outside else []
-        for start in range(0, len(again), CHUNK):
-            self._home.run(REPEND, packed_numbers(again[start : start + CHUNK]))
+        for again in (held.pending, range(held.nodes + 1, nodes + 1)) if outside else ():
+            for start in range(0, len(again), CHUNK):
+                self._home.run(REPEND, packed_numbers(again[start : start + CHUNK]))
         now = replace(held, number=here.number, processes=here.processes, counts=here.counts)
         lost = [number for number in known if number > held.number]
         position = [word for pair in held.position.items() for word in pair]

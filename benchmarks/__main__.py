@@ -21,6 +21,7 @@ DEFAULT = (
     "sketching",
     "accuracy_pages",
     "store",
+    "stream_from_text",
     "latency",
     "crawl_overhead",
     "questions",

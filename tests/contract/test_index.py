@@ -190,6 +190,12 @@ def test_a_page_that_returns_to_its_old_text_returns_to_its_cluster(index: Index
     assert partition(index)["identical"] == {frozenset({A, B})}
 
 
+@pytest.mark.parametrize(("r", "c"), [(float("nan"), None), (0.0, None), (None, 1.5), (0.5, 0.5)])
+def test_a_policy_without_a_threshold_is_refused(r: float | None, c: float | None) -> None:
+    with pytest.raises(WrongInput, match="above 0, at most 1"):
+        Policy("odd", r, c)
+
+
 def test_profiles_do_not_compare(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, BASE, profile=COMPACT), page(C, 1, BASE, profile=SHORT)])
     assert all(len(clusters) == 3 for clusters in partition(index).values())

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
 
@@ -25,6 +26,12 @@ class Policy:
     name: str
     resemblance: float | None = None
     containment: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold that is none (NaN is above nothing and equal to nothing), or two."""
+        given = [one for one in (self.resemblance, self.containment) if one is not None]
+        if len(given) > 1 or not all(0 < one <= 1 for one in given):
+            raise WrongInput(f"the policy {self.name} needs one of resemblance and containment, above 0, at most 1")
 
     @property
     def identical(self) -> bool:

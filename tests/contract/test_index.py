@@ -196,6 +196,13 @@ def test_a_policy_without_a_threshold_is_refused(r: float | None, c: float | Non
         Policy("odd", r, c)
 
 
+def test_a_url_that_is_no_text_is_an_unknown_one(index: Index) -> None:
+    index.apply([page(A, 1, BASE)])
+    assert index.cluster_of("http://h.example/\udcff", "near") is None
+    assert index.versions("http://h.example/\udcff") == []
+    assert index.sketch("http://h.example/\udcff") is None
+
+
 def test_profiles_do_not_compare(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, BASE, profile=COMPACT), page(C, 1, BASE, profile=SHORT)])
     assert all(len(clusters) == 3 for clusters in partition(index).values())

@@ -29,4 +29,14 @@ def sketch_key(sketch: Sketch) -> bytes:
 
 
 def _of_url(sketch: Sketch) -> bytes:
-    return mmh3.hash_bytes(sketch.url, sketch.profile)[:8]
+    return mmh3.hash_bytes(_octets(sketch.url), sketch.profile)[:8]
+
+
+def url_key(url: str) -> bytes:
+    """Return the 64 bits that a URL is found by."""
+    return mmh3.hash_bytes(_octets(url))[:8]
+
+
+def _octets(url: str) -> bytes:
+    """Return a URL as bytes, whatever is in it: mmh3 5.3.1 crashes on a string that has no UTF-8."""
+    return url.encode("utf-8", "surrogatepass")

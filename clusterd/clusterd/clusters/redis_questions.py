@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import mmh3
 import numpy as np
 from clusterd_consumer.postings.posted import lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
@@ -21,6 +20,7 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Hit, Policy, Version
+from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis_home import MEMBERS, SHOWN, STANDINGS, URLS, VERSIONS, Home
 from clusterd.clusters.redis_stream import SecondStream
 
@@ -75,7 +75,7 @@ class Questions:
         place: tuple[int, int, int] = (0, 0, 0)
         pages: dict[int, None] = {}
         while True:
-            reply = self._home.run(MEMBERS, slot, mmh3.hash_bytes(url)[:8], *place, limit)
+            reply = self._home.run(MEMBERS, slot, url_key(url), *place, limit)
             if not reply:
                 return None
             if len(reply) == 1:
@@ -126,7 +126,7 @@ class Questions:
 
     def versions(self, url: str) -> list[Version]:
         """Return the versions of a URL, oldest first."""
-        reply = self._home.run(VERSIONS, "hash", mmh3.hash_bytes(url)[:8])
+        reply = self._home.run(VERSIONS, "hash", url_key(url))
         return self._versions(url, reply[1]) if reply[1] else []
 
     def pages(self, host: str | None) -> Iterator[Version]:
@@ -161,7 +161,7 @@ class Questions:
 
     def sketch(self, url: str, fetched_at: int | None) -> StreamSketch | None:
         """Return the stored sketch of a version."""
-        reply = self._home.run(VERSIONS, "hash", mmh3.hash_bytes(url)[:8])
+        reply = self._home.run(VERSIONS, "hash", url_key(url))
         fetches = sorted(map(_fetch, VERSION.iter_unpack(reply[1])), key=lambda f: (f.at, f.text), reverse=True)
         for fetch in fetches:
             if fetched_at is None or fetch.at == fetched_at:

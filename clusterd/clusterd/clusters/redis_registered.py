@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import mmh3
 from clusterd_consumer.postings.verdict import Verdict
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.changes import changes
 from clusterd.clusters.contract import Outcome, Policy
-from clusterd.clusters.identity import sketch_key, text_key
+from clusterd.clusters.identity import sketch_key, text_key, url_key
 from clusterd.clusters.redis_home import Home
 
 #: register.lua: URL hash begun, time, URL hash ended, bytes, words, crawl, sweep, status; sketch, text, shingles,
@@ -59,7 +58,7 @@ def time_of(sketch: Sketch) -> int:
 
 def packed_version(home: Home, sketch: Sketch) -> bytes:
     """Return a fetch as register.lua reads it."""
-    main, url = sketch.main, mmh3.hash_bytes(sketch.url)
+    main, url = sketch.main, url_key(sketch.url)
     at, status, shingles, tokens = sketch.fetched_at, sketch.status, main.shingles, main.tokens
     if not (0 <= at <= LATEST and 0 <= status <= 0xFFFF and shingles <= MOST and tokens <= MOST):
         at, status = time_of(sketch), min(max(status, 0), 0xFFFF)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("crawler/clusterd_crawler", "consumer/clusterd_consumer")
+PACKAGES = ("crawler/clusterd_crawler", "consumer/clusterd_consumer", "clusterd/clusterd/clusters")
 
 
 def compile_cores(root: Path = ROOT) -> list[Path]:

@@ -15,6 +15,7 @@ from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.changes import changes
+from clusterd.clusters.compiled import CORE
 from clusterd.clusters.contract import Outcome, Policy
 from clusterd.clusters.identity import sketch_key, text_key, url_key
 from clusterd.clusters.redis_home import Home
@@ -78,17 +79,21 @@ def packed_version(home: Home, sketch: Sketch) -> bytes:
     )
 
 
-def packed_versions(home: Home, sketches: Sequence[Sketch]) -> list[bytes]:
+def packed_versions(home: Home, sketches: Sequence[Sketch]) -> tuple[bytes, bytes, bytes, bytes, bytes]:
     """Return a batch as register.lua reads it: heads of hashes, versions, where the URLs and hosts are, the URLs."""
+    if CORE is not None:
+        packed: tuple[bytes, bytes, bytes, bytes, bytes] = CORE.pack(list(sketches), home.labels)
+        return packed
     versions = [packed_version(home, sketch) for sketch in sketches]
-    urls = [sketch.url.encode() for sketch in sketches]
-    places, end = [], 0
-    for sketch, url in zip(sketches, urls, strict=True):
-        start, end, host = end, end + len(url), host_of(sketch.url).encode()
-        host_start = start + url.find(host)
-        places.append(URL_PLACES.pack(start + 1, end, host_start + 1, host_start + len(host)))
+    places, urls, end = [], [], 0
+    for sketch in sketches:
+        url, host = sketch.url.encode(), host_of(sketch.url)
+        begins = len(sketch.url[: sketch.url.find("://") + 3].encode())
+        start, end = end, end + len(url)
+        places.append(URL_PLACES.pack(start + 1, end, start + begins + 1, start + begins + len(host.encode())))
+        urls.append(url)
     heads = b"".join([v[:4] for v in versions]), b"".join([v[38:42] for v in versions])
-    return [*heads, b"".join(versions), b"".join(places), b"".join(urls)]
+    return *heads, b"".join(versions), b"".join(places), b"".join(urls)
 
 
 def read_answers(answers: bytes, others: Sequence[bytes], width: int) -> list[Registered]:

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
+from clusterd_consumer.embedded import embedded
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport import redis_streams
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
@@ -146,6 +148,27 @@ def test_a_store_that_was_emptied_before_pending_pages_are_claimed(
     publish(transport, 3)
     assert len(transport.poll(10, 0.1)) == 3
     transport.close()
+
+
+def test_a_server_that_miscounts_after_a_restart_is_not_waited_for(tmp_path: Path, prefix: str, stream: str) -> None:
+    with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
+        worker = member(client, prefix)
+        publish(worker, 20)
+        work_off(worker, 20)
+        client.bgrewriteaof()
+        while client.info("persistence")["aof_rewrite_in_progress"]:
+            time.sleep(0.01)
+        publish(worker, 30)
+        work_off(worker, 30)
+    with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
+        (group,) = client.xinfo_groups(stream)
+        assert group["lag"] == 30  # what this server says is what the test is about
+        worker, onlooker = member(client, prefix), member(client, prefix)
+        assert onlooker.backlog() == 0
+        assert worker.poll(10, 0.01) == []
+        assert worker.backlog() == 0
+        publish(worker, 5)
+        assert (worker.backlog(), onlooker.backlog()) == (5, 5)
 
 
 def test_entries_that_others_wrote_in_another_form_are_no_stumbling_block(

@@ -144,10 +144,7 @@ class RedisStreamTransport:
             group = self._group_info()
             if group is None:
                 return int(self._client.xlen(self._stream))
-            unread = group.get("lag")
-            if unread is None:  # Redis cannot tell after a seek or a trim in the middle
-                unread = self._count_after(group["last-delivered-id"])
-            return int(unread) + int(group["pending"])
+            return self._unread(group) + int(group["pending"])
 
     def trim(self) -> int:
         """Remove the entries that every group has acknowledged; return how many."""
@@ -235,6 +232,25 @@ class RedisStreamTransport:
 
     def _group_info(self) -> dict[str, Any] | None:
         return next((group for group in self._groups() if group["name"] == self._group.encode()), None)
+
+    def _unread(self, group: dict[str, Any]) -> int:
+        """Return the entries that the group has not been given.
+
+        What Redis says may be too much, for good, once it has read its append-only file back: there XCLAIM stands for
+        XREADGROUP, and does not count what the group reads. Where all has been delivered, a member puts that right;
+        whom another member hands out entries meanwhile gets them twice.
+        """
+        unread, last = group.get("lag"), group["last-delivered-id"]
+        if unread is None:  # Redis cannot tell after a seek or a trim in the middle
+            return self._count_after(last)
+        if not unread:
+            return 0
+        stream = self._client.xinfo_stream(self._stream)
+        if _parse(stream["last-generated-id"]) > _parse(last):
+            return int(unread)
+        if self._joined:
+            self._client.xgroup_setid(self._stream, self._group, last, entries_read=stream["entries-added"])
+        return 0
 
     def _count_after(self, last: bytes) -> int:
         count, start = 0, _text(_after(_parse(last)))

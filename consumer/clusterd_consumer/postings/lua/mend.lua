@@ -69,8 +69,17 @@ local function common_list(key, first, mine, bound, latest)
   return proposed
 end
 
--- Take `mine` out of the bucket of a common key, of which nothing else but `rest` is in it; others wait there for those
--- who ask for them.
+-- Take `mine` out of the bucket of a common key, where they mostly lie side by side as they were appended. Returns whether
+-- they did.
+local function take_appended(i, head, mine)
+  local bytes, appended = bytes_of(i), head .. table.concat(mine, head)
+  local at = entry_at(bytes, head .. COMMON, 1) and entry_at(bytes, appended, 1)
+  if at then change(i, sub(bytes, 1, at - 1) .. sub(bytes, at + #appended), -#mine) end
+  return at
+end
+
+-- Take `mine` out of the bucket of a common key, in which `rest` is what belongs to others; the documents from a place on
+-- wait there for those who ask for them.
 local function leave_others(i, head, ids, from, mine, rest, count)
   local asked, left = {[COMMON] = true}, {rest, head, COMMON}
   for at = 1, #mine do asked[mine[at]] = true end
@@ -81,8 +90,9 @@ local function leave_others(i, head, ids, from, mine, rest, count)
 end
 
 -- Put the list of a key in order; returns what it proposes to each of `mine`.
-local function mend(key, mine, bound, latest)
-  local i, head = place(key), sub(key, 2, 4)
+local function mend(i, key, mine, bound, latest)
+  local head = sub(key, 2, 4)
+  if take_appended(i, head, mine) then return common_list(key, nil, mine, bound, latest) end
   local ids, known, rest, repeated, count = taken(bytes_of(i), head)
   if known[COMMON] then
     leave_others(i, head, ids, 1, mine, rest, count)
@@ -107,20 +117,27 @@ end
 define('mend', function(ARGV)
   local bound, latest, items = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
   open()
-  local keys, mine, reply = {}, {}, {}
+  local keys, mine, numbers, asked, reply = {}, {}, {}, {}, {}
   for at = 1, #items, 12 do
-    local key, id, written = sub(items, at, at + 3), sub(items, at + 4, at + 7), u4(items, at + 8)
-    if written ~= place(key) then cut(written, key, id) end
-    if not mine[key] then
-      keys[#keys + 1], mine[key] = key, {}
+    local key = sub(items, at, at + 3)
+    local of = mine[key]
+    if not of then
+      of = {at = #keys + 1}
+      keys[of.at], numbers[of.at], mine[key] = key, place(key), of
     end
-    table.insert(mine[key], id)
+    of[#of + 1] = sub(items, at + 4, at + 7)
+    asked[#asked + 1] = of
   end
-  local proposed = {}
-  for at = 1, #keys do proposed[keys[at]] = mend(keys[at], mine[keys[at]], bound, latest) end
-  for at = 1, #items, 12 do
-    reply[#reply + 1] = proposed[sub(items, at, at + 3)][sub(items, at + 4, at + 7)]
+  read(numbers)
+  for at = 1, #asked do
+    local key, written = keys[asked[at].at], u4(items, 12 * at - 3)
+    if written ~= numbers[asked[at].at] then cut(written, key, sub(items, 12 * at - 7, 12 * at - 4)) end
   end
+  for at = 1, #keys do
+    local of = mine[keys[at]]
+    of.proposed = mend(numbers[at], keys[at], of, bound, latest)
+  end
+  for at = 1, #asked do reply[at] = asked[at].proposed[sub(items, 12 * at - 7, 12 * at - 4)] end
   write()
   return reply
 end)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.redis_lists import LOAD, SWAP, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect
-from clusterd_consumer.redis_scripts import Calls
+from clusterd_consumer.redis_scripts import Calls, Request
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -182,6 +183,31 @@ def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None
     assert lists.sketches([1, 2]) == {1: b"first", 2: b"other"}
     assert int(client.get(f"{prefix}{{0}}:pn") or 0) == 4
     assert client.strlen(f"{prefix}{{0}}:k:0") == 2 * (buckets.SKETCH.size + 5)
+
+
+class Noted(Calls):
+    """Calls that note what is asked."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self.asked: list[str] = []
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        self.asked += [request.name for request in requests]
+        return super().ask(requests)
+
+
+def test_what_lies_in_its_place_already_is_read_and_not_written(client: Client, prefix: str) -> None:
+    calls = Noted(client)
+    lists = RedisLists(calls, prefix, 1, SCHEME)
+    keys = np.array([5, 6, 7], np.uint32)
+    lists.propose([Posting(1, b"first", keys, fresh=True), Posting(2, b"other", keys[:1], fresh=True)])
+    kept = {key: client.get(key) for key in client.scan_iter(f"{prefix}*")}
+    calls.asked.clear()
+    assert lists.propose([Posting(1, b"first", keys), Posting(2, b"other", keys[:1])])[0] == [[2], [1]]
+    assert calls.asked == ["keep", "look", "MGET"]
+    assert {key: client.get(key) for key in client.scan_iter(f"{prefix}*")} == kept
+    assert lists.propose([Posting(1, b"first", keys), Posting(3, b"third", keys[1:], fresh=True)])[0] == [[2, 3], [1]]
 
 
 def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(client: Client, prefix: str) -> None:

@@ -12,7 +12,7 @@ Layout: `buckets`, `lua/buckets.lua`, `lua/blocks.lua`. Cost: about 1.3 µs of t
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -53,7 +53,7 @@ SWAP: Final = Script(LIBRARY, "swap")
 class Posting(NamedTuple):
     """A document to be posted: its number, its stored sketch ("" where that is in its place), its keys.
 
-    ``fresh``: nobody has stored its sketch, for nobody had its number before this very delivery.
+    ``fresh``: nobody has stored or posted it, for nobody had its number before this very delivery.
     """
 
     number: int
@@ -63,17 +63,17 @@ class Posting(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a batch is posted in a shard: what appends and counts, what reads, and the steps (`buckets`)."""
+    """How a batch is posted in a shard: what appends and counts, if anything, what reads, and the steps (`buckets`)."""
 
     shard: int
     steps: bytes
-    appends: Request
+    appends: Request | None
     reads: Request
 
     @property
-    def requests(self) -> tuple[Request, Request]:
+    def requests(self) -> list[Request]:
         """What is asked, in order."""
-        return self.appends, self.reads
+        return [self.appends, self.reads] if self.appends else [self.reads]
 
 
 class Upkeep(NamedTuple):
@@ -126,12 +126,18 @@ class RedisLists:
         if len(self._bases) > 1 and requests:
             spoiled = _spoiled(appended, self._calls.ask(requests))
             requests, appended = [], []
-        plans = self._plans([(posting.number, posting.keys.tobytes()) for posting in postings])
+        plans = self._plans(
+            [(posting.number, posting.keys.tobytes() if posting.fresh else b"") for posting in postings]
+        )
+        if not all(posting.fresh for posting in postings):  # these mostly lie there already: who does not is mended
+            again = [(posting.number, b"" if posting.fresh else posting.keys.tobytes()) for posting in postings]
+            plans += (planned._replace(appends=None) for planned in self._plans(again))
+        first = len(requests)
         requests += (request for planned in plans for request in planned.requests)
         replies = self._calls.ask(requests)
         spoiled += _spoiled(appended, replies)
         found: list[list[int]] = [[] for _ in postings]
-        upkeep = self._found(plans, replies[len(replies) - 2 * len(plans) :], found)
+        upkeep = self._found(plans, iter(replies[first:]), found)
         return found, self._trims(spoiled) + upkeep
 
     def withdraw(self, keys_of: Mapping[int, Keys]) -> None:
@@ -208,14 +214,15 @@ class RedisLists:
                 plans.append(Plan(shard, steps, Request("post", base, data, groups + 1), Request("look", base, reads)))
         return plans
 
-    def _found(self, plans: Sequence[Plan], replies: Sequence[Any], found: list[list[int]]) -> list[Upkeep]:
+    def _found(self, plans: Sequence[Plan], replies: Iterator[Any], found: list[list[int]]) -> list[Upkeep]:
         """Add whom the buckets propose, mend what is odd; return which tables have to grow."""
         upkeep: list[Upkeep] = []
         mends: list[Request] = []
         places: list[int] = []
         numbers: list[int] = []
-        for planned, counted, values in zip(plans, replies[::2], replies[1::2], strict=True):
-            listed, odd, buckets = self._look(planned, values, len(found), looking=False)
+        for planned in plans:
+            counted = next(replies)[-1] if planned.appends else 0
+            listed, odd, buckets = self._look(planned, next(replies), len(found), looking=False)
             for place, one in enumerate(listed):
                 if one:
                     found[place] += one
@@ -225,8 +232,8 @@ class RedisLists:
                 mends.append(function(MEND, base, (self._scheme.bound, self._scheme.latest, words)))
                 places += [place for _, _, _, place in odd]
                 numbers += [number for _, _, number, _ in odd]
-            if counted[-1] > (buckets + LAG) * LOAD:
-                upkeep.append(self._growing(planned.shard, counted[-1], buckets))
+            if counted > (buckets + LAG) * LOAD:
+                upkeep.append(self._growing(planned.shard, counted, buckets))
         if mends:
             proposed = [ids for reply in self._calls.ask(mends) for ids in reply]
             for place, number, ids in zip(places, numbers, proposed, strict=True):

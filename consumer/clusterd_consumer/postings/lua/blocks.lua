@@ -14,22 +14,27 @@ local function block_key(block)
   return BASE .. ':k:' .. block
 end
 
--- The bytes of a block without the sketch of a document.
-local function without(bytes, id)
-  local parts, at, wanted = {}, 1, id % PACK
+-- The bytes of a block without the sketch of a document; whether it is there once, and is `same`.
+local function without(bytes, id, same)
+  local parts, from, at, wanted, there, equal = {}, 1, 1, id % PACK, 0, false
   while at < #bytes do
     local head = u4(bytes, at)
     local stop = at + 4 + floor(head / 32)
-    if head % 32 ~= wanted then parts[#parts + 1] = sub(bytes, at, stop - 1) end
+    if head % 32 == wanted then
+      there, equal = there + 1, sub(bytes, at + 4, stop - 1) == same
+      parts[there], from = sub(bytes, from, at - 1), stop
+    end
     at = stop
   end
-  return table.concat(parts)
+  parts[there + 1] = sub(bytes, from)
+  return table.concat(parts), there == 1 and equal
 end
 
 local function set_sketch(id, value)
   local block = floor(id / PACK)
-  blocks[block] = without(blocks[block] or call('GET', block_key(block)) or '', id)
-  if value then blocks[block] = blocks[block] .. pack('<I4', id % PACK + 32 * #value) .. value end
+  local rest, same = without(blocks[block] or call('GET', block_key(block)) or '', id, value)
+  if same then return end
+  blocks[block] = value and rest .. pack('<I4', id % PACK + 32 * #value) .. value or rest
 end
 
 local function write_blocks()

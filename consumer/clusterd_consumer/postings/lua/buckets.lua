@@ -124,7 +124,7 @@ local function cut(i, key, id)
     change(i, sub(bytes, 1, at - 1) .. sub(bytes, at + ENTRY), -1)
     return
   end
-  call('SETRANGE', name_of(i), at + 2, NOBODY)
+  call('SETRANGE', name_of(i), format('%d', at + 2), NOBODY)
   cache[i], entries = nil, entries - 1
   if at == floor(#bytes / ENTRY / 4) * ENTRY + 1 or spent(bytes) then change(i, cleared(bytes_of(i)), 0) end
 end

@@ -17,14 +17,24 @@ end
 
 define('withdraw', function(ARGV)
   open()
-  for i = 1, #ARGV, 2 do
-    local numbers, keys = {}, ARGV[i + 1]
-    for at = 1, #keys, 4 do numbers[#numbers + 1] = place(sub(keys, at, at + 3)) end
-    read(numbers)
+  local numbers, count = {}, 0
+  for i = 2, #ARGV, 2 do
+    local keys = ARGV[i]
     for at = 1, #keys, 4 do
-      local key, bucket = sub(keys, at, at + 3), numbers[(at + 3) / 4]
-      if entry_at(bytes_of(bucket), sub(key, 2, 4) .. COMMON, 1) then withdraw_common(key, ARGV[i]) end
-      cut(bucket, key, ARGV[i])
+      count = count + 1
+      numbers[count] = place(sub(keys, at, at + 3))
+    end
+  end
+  read(numbers)
+  count = 0
+  for i = 1, #ARGV, 2 do
+    local id, keys = ARGV[i], ARGV[i + 1]
+    for at = 1, #keys, 4 do
+      count = count + 1
+      local bucket, key = numbers[count], sub(keys, at, at + 3)
+      local bytes = bytes_of(bucket)
+      if find(bytes, COMMON, 1, true) and entry_at(bytes, sub(key, 2, 4) .. COMMON, 1) then withdraw_common(key, id) end
+      cut(bucket, key, id)
     end
   end
   tighten()

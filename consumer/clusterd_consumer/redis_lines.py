@@ -57,6 +57,17 @@ class Line:
             self._receive()
         return reply
 
+    def read_several(self, count: int) -> list[Any]:
+        """Return the next replies, or the errors that stand for them."""
+        gets = self._reader.gets
+        replies: list[Any] = []
+        while len(replies) < count:
+            if (reply := gets()) is False:
+                self._receive()
+            else:
+                replies.append(reply)
+        return replies
+
     def _receive(self) -> None:
         try:
             size = self._socket.recv_into(self._buffer)

@@ -265,7 +265,7 @@ class Calls:
 
 def _read(line: Line, count: int) -> Any:
     """Return the reply to a request, of several replies their list."""
-    return line.read() if count == 1 else [line.read() for _ in range(count)]
+    return line.read() if count == 1 else line.read_several(count)
 
 
 def _refusal(requests: Sequence[Request], replies: Sequence[Any]) -> tuple[Request, Refused] | None:

@@ -18,7 +18,7 @@ def changes(before: Standing, after: Standing, merged: Mapping[str, bool] | None
         if after.get(policy, ("", 0))[0] != cluster:
             found.append(Change(policy, "left", cluster, size - 1))
     for policy, (cluster, size) in after.items():
-        if before.get(policy, ("", 0))[0] != cluster:
+        if not before or before.get(policy, ("", 0))[0] != cluster:
             event: Literal["merged", "joined"] = "merged" if merged and merged.get(policy) else "joined"
             found.append(Change(policy, event, cluster, size))
     return tuple(found)

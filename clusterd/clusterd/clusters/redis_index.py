@@ -53,7 +53,7 @@ from clusterd.clusters.redis_registered import (
     Registered,
     best_of,
     note,
-    outcome_of,
+    outcomes_of,
     packed_versions,
     read_answers,
     time_of,
@@ -179,7 +179,7 @@ class RedisIndex:
         verdicts = posted()
         self._show_whole(sketches, registered)
         self._link(registered, verdicts, position, back)
-        return [outcome_of(self._policies, sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
+        return outcomes_of(self._policies, sketches, registered)
 
     def _help(self) -> None:
         """Settle a little where ghosts pile up: they would be proposed to every page that resembles them."""
@@ -203,16 +203,19 @@ class RedisIndex:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
         postings: dict[int, tuple[Posting, int]] = {}
         for place, (sketch, known) in enumerate(zip(sketches, registered, strict=True)):
-            if known.flags & (POST | STORE) and known.content not in postings:
+            flags, content = known.flags, known.content
+            if flags & (POST | STORE) and content not in postings:
                 stored, keys = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
-                chosen = keys if known.flags & POST else keys[:0]
-                posting = Posting(known.content, stored, chosen, fresh=bool(known.flags & MADE))
-                postings[known.content] = (posting, place)
+                posting = Posting(content, stored, keys if flags & POST else keys[:0], bool(flags & MADE))
+                postings[content] = (posting, place)
         if not postings:
             return {}
         verdicts: dict[int, dict[int, Verdict]] = {}
         proposed, stored_of = self._lists.propose([posting for posting, _ in postings.values()])
         for (posting, place), numbers in zip(postings.values(), proposed, strict=True):
+            if not numbers:  # as of most pages
+                verdicts[place] = {}
+                continue
             candidates = [n for n in numbers if n != posting.number and stored_of.get(n)]
             bits = mantissa(PROFILES[sketches[place].profile])
             judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits) if candidates else []
@@ -234,7 +237,7 @@ class RedisIndex:
     ) -> None:
         """Link what was verified, write the position; note what that says of each page."""
         contents = [registered[place].content for place in verdicts]
-        found = ((place, best_of(judged)) for place, judged in verdicts.items())
+        found = ((place, best_of(judged)) for place, judged in verdicts.items() if judged)
         linked = {place: best for place, best in found if best}
         offsets = [word for pair in position.items() for word in pair]
         if not linked:

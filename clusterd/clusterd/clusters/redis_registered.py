@@ -16,7 +16,7 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.changes import changes
 from clusterd.clusters.compiled import CORE
-from clusterd.clusters.contract import Outcome, Policy
+from clusterd.clusters.contract import Change, Outcome, Policy
 from clusterd.clusters.identity import sketch_key, text_key, url_key
 from clusterd.clusters.redis_home import Home
 
@@ -33,6 +33,9 @@ PLACE: Final = struct.Struct("<II")
 #: Latest time that is told apart (register.lua keeps 6 bytes), and most shingles or tokens (3 bytes).
 LATEST: Final = 2**48 - 1
 MOST: Final = 2**24 - 1
+
+#: Names of policies, and where each stands among a page's places.
+Slots = Sequence[tuple[str, int]]
 
 
 @dataclass(slots=True)
@@ -130,43 +133,50 @@ def best_of(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:
     return best
 
 
-def outcome_of(policies: Sequence[Policy], sketch: Sketch, known: Registered) -> Outcome:
-    """Return what the index says of a sketch."""
-    flags = known.flags
-    if not (known.now or known.match or flags & CHANGED):  # alone, as most pages are, or not current
+def outcomes_of(
+    policies: Sequence[Policy], sketches: Sequence[Sketch], registered: Sequence[Registered]
+) -> list[Outcome]:
+    """Return what the index says of a batch."""
+    slots = _slots(policies)
+    return [_outcome_of(slots, sketch, known) for sketch, known in zip(sketches, registered, strict=True)]
+
+
+def _outcome_of(slots: Slots, sketch: Sketch, known: Registered) -> Outcome:
+    flags, match = known.flags, known.match
+    if not (known.now or match or flags & CHANGED):  # alone, as most pages are, or not current
         return Outcome(sketch.url, sketch.fetched_at, bool(flags & NEW), False, None, None, 0.0, {})
-    after, merged = _standing(policies, known.now, known.merged)
-    before, _ = _standing(policies, known.before, b"")
+    after = _standing(slots, known.now)
+    happened: tuple[Change, ...] = ()
+    if flags & NEW and flags & CURRENT:
+        merged = {name: at > 0 and known.merged[at - 1 : at] == b"\1" for name, at in slots} if known.merged else None
+        happened = changes(_standing(slots, known.before) if known.before else {}, after, merged)
     return Outcome(
-        url=sketch.url,
-        fetched_at=sketch.fetched_at,
-        new=bool(flags & NEW),
-        changed=bool(flags & CHANGED),
-        identity="text" if flags & TEXT_EQUAL else "sketch" if flags & SKETCH_EQUAL else None,
-        match=known.match.decode() if known.match else None,
-        resemblance=known.resemblance if known.match else 0.0,
-        clusters=after,
-        changes=changes(before, after, merged) if flags & NEW and flags & CURRENT else (),
+        sketch.url,
+        sketch.fetched_at,
+        bool(flags & NEW),
+        bool(flags & CHANGED),
+        "text" if flags & TEXT_EQUAL else "sketch" if flags & SKETCH_EQUAL else None,
+        match.decode() if match else None,
+        known.resemblance if match else 0.0,
+        after,
+        happened,
     )
 
 
-def _standing(
-    policies: Sequence[Policy], places: bytes, both: bytes
-) -> tuple[dict[str, tuple[str, int]], dict[str, bool]]:
-    """Turn sizes and names under identical text and each graded policy into a standing; say what merged."""
-    standing: dict[str, tuple[str, int]] = {}
-    merged: dict[str, bool] = {}
-    if not places:
-        return standing, merged
-    words = struct.unpack(f"<{len(places) // 4}I", places)
-    slot = 0
+def _slots(policies: Sequence[Policy]) -> Slots:
+    """Return where each policy stands among a page's places: identical text first, then the graded ones in order."""
+    graded = 0
+    slots = []
     for policy in policies:
-        at, name = 0, policy.name
-        if not policy.identical:
-            at = slot = slot + 1
-        if 2 * at >= len(words):
-            continue  # a policy that was added since
-        if words[2 * at] > 1:
-            standing[name] = (f"{name}-{words[2 * at + 1]}", words[2 * at])
-            merged[name] = at > 0 and both[at - 1 : at] == b"\1"
-    return standing, merged
+        graded += not policy.identical
+        slots.append((policy.name, 0 if policy.identical else graded))
+    return slots
+
+
+def _standing(slots: Slots, places: bytes) -> dict[str, tuple[str, int]]:
+    """Turn sizes and names under identical text and each graded policy into a standing, where there is company."""
+    words = struct.unpack(f"<{len(places) // 4}I", places)
+    most = len(words) // 2  # a policy that was added since has no place
+    return {
+        name: (f"{name}-{words[2 * at + 1]}", words[2 * at]) for name, at in slots if at < most and words[2 * at] > 1
+    }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import check_policy
 from clusterd.cli.invocation import Invocation
@@ -85,6 +86,8 @@ def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:
     """
     from clusterd import queries
 
+    if a == b == "-":
+        raise WrongInput("compare - -: standard input is one document; give the other as a file, a URL or text:…")
     profile = invocation.profile
     with nullcontext() if _at_hand(a) and _at_hand(b) else invocation.caught_up() as services:
         first, second = _document(a, services, profile), _document(b, services, profile)

@@ -22,9 +22,11 @@ PARTS: Final = {
 
 
 def check(file: Path) -> None:
-    """Refuse a file whose name is not that of a PNG or SVG, before any work is done."""
+    """Refuse a file whose name is not that of a PNG or SVG, or whose folder is not there, before any work is done."""
     if file.suffix.lower() not in FORMATS:
         raise WrongInput(f"{file}: the plot is written as PNG or SVG; give a name that ends in .png or .svg")
+    if not file.parent.is_dir():
+        raise WrongInput(f"{file}: cannot be written: there is no folder {file.parent}")
 
 
 def plot(periods: Sequence[Changes], file: Path) -> None:

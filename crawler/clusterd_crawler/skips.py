@@ -16,7 +16,7 @@ import mmh3
 from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.keys import FAMILY, Keys
-from clusterd_crawler.rules import LIVE, Rule, RuleSet
+from clusterd_crawler.rules import LIVE, Key, Rule, RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.traps import Guard, Trap, TrapGuard
@@ -27,6 +27,13 @@ FAMILY_EXPLORE: Final = 2.5
 #: How many times as often a page is explored that another spelling of its URL has shown: order and escapes (RFC 3986).
 SPELLING_EXPLORE: Final = 0.25
 SPELLING: Final = frozenset({"sort", "decode"})
+#: What is not known of a rule that drops parameters at several values, from any page: of n trials that all agreed, up
+#: to 3/n may be wrong (the rule of three, 95 %). Such a share is explored, until it is the share of all rules …
+NOT_KNOWN: Final = 3
+#: … but at most so many times that share.
+YOUNG_EXPLORE: Final = 5
+#: One value of a parameter is mostly its default, and another one a way to write that.
+SEVERAL: Final = 3
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
@@ -135,6 +142,8 @@ class KnownPages:
         self._all_keys = Keys(conditional=True)
         #: Ids of rules that only say how URLs are spelled.
         self._spelling: set[str] = set()
+        #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
+        self._trials: dict[str, int] = {}
         #: Id of a rule that asks what the known page shows → what.
         self._shows: dict[str, int] = {}
         #: Host of a set → ids of its rules that span hosts.
@@ -142,6 +151,7 @@ class KnownPages:
         self._hosts: dict[str, HostPages] = {}
         self._sets: dict[str, RuleSet] = {}
         self._unskip: dict[str, frozenset[str]] = {}
+        self._share = explore
         self._explore = int(explore * 2**32)
         self._within = None if within is None else within * 1000
         self._limit = limit
@@ -179,6 +189,8 @@ class KnownPages:
         for rule in gone:
             self._shows.pop(rule.id, None)
             self._spelling.discard(rule.id)
+            self._trials.pop(rule.id, None)
+        self._trials.update({rule.id: rule.support for rule in rules.rules if _goes_from_any_page(rule)})
         self._spelling.update(rule.id for rule in rules.rules if _is_spelling(rule))
         self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
         self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
@@ -355,6 +367,9 @@ class KnownPages:
         """Return how many times as often as others a would-be skip is explored."""
         if rule in self._spelling:
             return SPELLING_EXPLORE
+        if rule in self._trials and self._share:
+            agreed = max(1, self._trials[rule] + self.explored[rule])
+            return min(YOUNG_EXPLORE, max(1, NOT_KNOWN / agreed / self._share))
         return FAMILY_EXPLORE if key.startswith(FAMILY) else 1
 
     def _recent(self, known: KnownPage, at: int) -> bool:
@@ -366,3 +381,16 @@ class KnownPages:
 
 def _is_spelling(rule: Rule) -> bool:
     return bool(rule.transformation) and all(edit.op in SPELLING for edit in rule.transformation)
+
+
+def _goes_from_any_page(rule: Rule) -> bool:
+    """Whether a rule drops parameters alone, at `SEVERAL` values, from any path or with any value of another one."""
+    if not all(edit.key.name for edit in rule.transformation):
+        return False
+    seen = {name for condition in rule.context if condition.test == "only" for name in condition.values}
+    dropped = {edit.key.name for edit in rule.transformation if edit.op == "delete"} & seen
+    asked = {condition.key.name: condition for condition in rule.context if condition.test not in {"only", "any"}}
+    if not any(name not in asked or len(asked[name].values) >= SEVERAL for name in dropped):
+        return False
+    path = any(condition.key == Key() and condition.test in {"is", "in"} for condition in rule.context)
+    return not path or bool(seen - dropped - asked.keys())

@@ -99,6 +99,40 @@ def test_a_share_is_explored_and_always_the_same() -> None:
     assert 140 < sum(decisions[0]) < 260
 
 
+@pytest.mark.parametrize(
+    ("names", "values", "support", "share"),
+    [
+        (("id", "tab"), ("a", "b", "c"), 20, 0.1),
+        (("id", "tab"), ("a", "b", "c"), 150, 0.03),
+        (("id", "tab"), ("a", "b"), 20, 0.03),
+        (("tab",), ("a", "b", "c"), 20, 0.03),
+    ],
+    ids=("few trials", "many trials", "few values", "known pages"),
+)
+def test_what_goes_from_any_page_is_explored_more_while_trials_are_few(
+    names: tuple[str, ...], values: tuple[str, ...], support: int, share: float
+) -> None:
+    edits = (Edit(Key(name="tab"), "delete"),)
+    context = (
+        Condition(Key(), "is", ("record",)),
+        Condition(Key(name="tab"), "within", values),
+        Condition(Key(), "only", names),
+    )
+    if "id" not in names:
+        context = (*context[1:], Condition(Key(), "in", tuple(f"{n}" for n in range(400))))
+    rule = Rule(rule_id(HOST, context, edits), HOST, context, edits, support=support)
+    known = KnownPages(explore=0.03)
+    known.load(rule_set(rule))
+    skips = []
+    for n in range(400):
+        page = f"http://h.com/record?id={n}&" if "id" in names else f"http://h.com/{n}?"
+        known.fetched(page[:-1], 1)
+        skips.append(known.decide(f"{page}tab=b", 2))
+    first = [skip.explore for skip in skips[:200] if skip is not None]
+    assert len(first) == 200
+    assert abs(sum(first) / 200 - share) < 0.04  # 3/n of the next, for 20 trials and more, or what all rules get
+
+
 def test_another_spelling_is_explored_less() -> None:
     edits = (Edit(Key(), "sort"),)
     known = KnownPages(explore=0.4)

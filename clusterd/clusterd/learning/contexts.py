@@ -21,7 +21,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd.learning import tried_together
 from clusterd.learning.attributes import Attribute, attributes
 from clusterd.learning.edit_trials import Trials
-from clusterd.learning.edits import Blank, CandidateEdit, Drop, DropUnordered
+from clusterd.learning.edits import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
 from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot
 from clusterd.learning.fixed_values import DropFixed
 from clusterd.learning.path_references import PathReference
@@ -138,7 +138,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return None
     outcome = trials.outcome
-    if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot))), prior):
+    if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot), prior)), prior):
         return None
     if not all(_holds(alone, BOUND, prior) for alone in tried_together.by_parameter(snapshot, trials)):
         return None
@@ -146,20 +146,24 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     return Proposal(edit, trials.rows, conditions, outcome, reached)
 
 
-def _bound_of_values(trials: Trials, found: list[Attribute], pages: int) -> float:
+def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: int) -> float:
     """Return the bound that the values of the edited parameters ask for.
 
     What takes ever new values is mostly what the content hangs on; what takes many may be, and on a small host no page
     is explored soon enough to tell. Where it is the rest of the URL that takes ever new values, as many trials are
     needed: of a catalogue's records one in ten differs by ``branch``, and 18 that do not come before the first of these
-    in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.)
+    in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with scripts
+    that stand for one another, whatever their parameters.
     """
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
     if isinstance(trials.edit, PathReference) or any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
     rest = [known for known in found if known.column not in trials.edit.own]
-    several = _at_any_value(trials.edit) and any(np.count_nonzero(good[1:]) > 1 for good, _ in own)
-    if several and any(is_open(*trials.records(known)) for known in rest):
+    if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.
+        rest = [known for known in rest if known.column is not None]
+    elif not _at_any_value(trials.edit) or not any(np.count_nonzero(good[1:]) > 1 for good, _ in own):
+        rest = []
+    if any(is_open(*trials.records(known)) for known in rest):
         return OPEN_BOUND
     return MANY_BOUND if pages < SMALL and any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -172,6 +172,51 @@ def test_a_bucket_that_changed_since_it_was_read_is_not_swapped(client: Client, 
     assert swapped == (257 if meanwhile in ("nothing", "split") else 256)
     assert lists.look_up(keys[1:]) == [1]
     assert lists.look_up(keys[:1]) == {"appended": [1, 2], "withdrawn": []}.get(meanwhile, [1])
+
+
+class Meanwhile(Calls):
+    """Calls that let something happen before documents are withdrawn."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self.act: Callable[[], None] = lambda: None
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        if any(request.name == "withdraw" for request in requests):
+            self.act()
+        return super().ask(requests)
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "appended", "withdrawn", "mended", "common", "grown"])
+def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client, prefix: str, meanwhile: str) -> None:
+    calls = Meanwhile(client)
+    lists, other = RedisLists(calls, prefix, 1, SCHEME), RedisLists(Calls(client), prefix, 1, SCHEME)
+    every = {n: np.array(sorted([n << 16, 5, 6]), np.uint32) for n in range(1, 4)}
+    lists.propose([Posting(n, b"s", keys, fresh=True) for n, keys in every.items()])
+    many = {n: np.array([n << 8 | 1], np.uint32) for n in range(10, 10 + 300 * LOAD)}
+
+    def act() -> None:
+        calls.act = lambda: None
+        if meanwhile == "appended":
+            other.propose([Posting(7, b"t", every[1], fresh=True)])
+        elif meanwhile == "withdrawn":
+            other.withdraw({1: every[1]})
+        elif meanwhile == "mended":
+            other.propose([Posting(3, b"s", every[3], fresh=True)])  # as after a crash: appended again
+        elif meanwhile == "common":
+            other.propose([Posting(n, b"t", every[1][:1], fresh=True) for n in range(4, 9)])
+        elif meanwhile == "grown":
+            other.propose([Posting(n, b"t", keys, fresh=True) for n, keys in many.items()])
+
+    calls.act = act
+    lists.withdraw({n: every[n] for n in (1, 2)})
+    left = {"appended": [3, 7], "common": [3, 6, 7, 8]}.get(meanwhile, [3])
+    assert lists.look_up(np.array([1 << 16, 2 << 16, 3 << 16, 5, 6], np.uint32)) == left
+    base = f"{prefix}{{0}}"
+    stored = [client.get(key) or b"" for key in client.scan_iter(f"{base}:p:*", count=1000)]
+    listed = [n for one in stored for _, n in buckets.ENTRY.iter_unpack(one) if n]
+    assert int(client.get(f"{base}:pn") or 0) == len(listed)
+    assert not {1, 2} & set(listed)
 
 
 def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None:

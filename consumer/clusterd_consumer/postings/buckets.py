@@ -20,6 +20,7 @@ key that now belongs elsewhere is seen to be odd. Odd is, too, a key whose list 
 `COMMON`), is longer than its bound, or does not hold the document once.
 
     sources, split   which buckets are to be split, and their halves: `lua/swap.lua` puts these in their place
+    strikes          where entries lie that are to be withdrawn: `lua/withdraw.lua` overwrites them
 
 Cost: O(entries of the buckets), compiled (`_verify.c`) .1 µs for a key, 10 µs here; both give the same bytes.
 """
@@ -37,8 +38,12 @@ from clusterd_consumer.postings.compiled import CORE
 FIRST: Final = 256
 #: In place of a document: the list of this key is common.
 COMMON: Final = 0xFFFFFFFF
+COMMON_BYTES: Final = COMMON.to_bytes(4, "little")
 ENTRY: Final = struct.Struct("<3sI")
 STEP: Final = struct.Struct("<4I")
+#: Where an entry's document is struck: bucket, offset.
+STRIKE: Final = struct.Struct("<2I")
+NOBODY: Final = bytes(4)
 #: What stands before a sketch in its block: its place (5 bits) and its length.
 SKETCH: Final = struct.Struct("<I")
 
@@ -128,6 +133,40 @@ def split(value: bytes | None, bucket: int, buckets: int) -> tuple[bytes, bytes,
         elif number:
             (high if key >> depth & 1 else low).append(ENTRY.pack(tag, number))
     return b"".join(low), b"".join(high), dropped
+
+
+def strikes(steps: bytes, values: Sequence[bytes | None]) -> tuple[bytes, list[int], list[tuple[int, int]]]:
+    """Return where the documents of these steps are struck, the buckets of which then a quarter is dead, and the rest.
+
+    The rest, (document, key): what is not in its bucket, or under a common key. Whether a quarter is dead is not
+    counted: one entry speaks for all, that before which a quarter stand, since the oldest mostly go first.
+    """
+    struck: list[bytes] = []
+    spent: list[int] = []
+    rest: list[tuple[int, int]] = []
+    for (bucket, group), value in zip(groupby(STEP.iter_unpack(steps), key=lambda step: step[0]), values, strict=False):
+        entries = bytearray(value or b"")
+        before, common = len(struck), COMMON_BYTES in entries
+        for _, key, number, _ in group:
+            tag = key.to_bytes(4, "little")[1:]
+            at = _entry_at(entries, tag + number.to_bytes(4, "little"))
+            if at < 0 or (common and _entry_at(entries, tag + COMMON_BYTES) >= 0):
+                rest.append((number, key))
+            else:
+                entries[at + 3 : at + 7] = NOBODY
+                struck.append(STRIKE.pack(bucket, at + 3))
+        quarter = len(entries) // ENTRY.size // 4 * ENTRY.size
+        if len(struck) > before and entries[quarter + 3 : quarter + 7] == NOBODY:
+            spent.append(bucket)
+    return b"".join(struck), spent, rest
+
+
+def _entry_at(entries: bytearray, entry: bytes) -> int:
+    """Return where an entry begins, -1 where it is not."""
+    at = entries.find(entry)
+    while at >= 0 and at % ENTRY.size:
+        at = entries.find(entry, at + 1)
+    return at
 
 
 def pick(block: bytes | None, place: int) -> bytes:

@@ -17,9 +17,20 @@ from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 import hiredis
-import numpy as np
 
-from clusterd_consumer.postings.buckets import FIRST, SKETCH, STEP, Posted, bucket_of, find, pick, plan, sources, split
+from clusterd_consumer.postings.buckets import (
+    FIRST,
+    SKETCH,
+    STEP,
+    Posted,
+    bucket_of,
+    find,
+    pick,
+    plan,
+    sources,
+    split,
+    strikes,
+)
 from clusterd_consumer.postings.posted import Keys
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import FREES, Calls, Library, Request, Script, command, function, packed_numbers
@@ -34,6 +45,8 @@ LAG: Final = 16
 SPLITS: Final = 64
 #: What `mend.lua` is given of an odd key: key, document, bucket.
 ODD: Final = struct.Struct("<3I")
+#: What `withdraw.lua` is given: document, key.
+PAIR: Final = struct.Struct("<2I")
 
 FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim", "swap")
 #: The buckets: a table for other rooms, too.
@@ -141,12 +154,21 @@ class RedisLists:
         return found, self._trims(spoiled) + upkeep
 
     def withdraw(self, keys_of: Mapping[int, Keys]) -> None:
-        """Take documents out of their lists."""
-        for_all = [
-            (base, [(number.to_bytes(4, "little"), self._of(shard, keys)) for number, keys in keys_of.items()])
-            for shard, base in enumerate(self._bases)
-        ]
-        self._calls.run_all((WITHDRAW, base, [word for pair in pairs for word in pair]) for base, pairs in for_all)
+        """Take documents out of their lists: where their entries lie is looked up here."""
+        self._open()
+        plans = self._plans([(number, keys.tobytes()) for number, keys in keys_of.items()])
+        asked = ((command("GET", f"{self._bases[one.shard]}:pv"), one.reads) for one in plans)
+        replies = iter(self._calls.ask([request for pair in asked for request in pair]))
+        for_all = []
+        for planned in plans:
+            version, values = next(replies) or 0, next(replies)
+            buckets = self._buckets[planned.shard] = int(values.pop() or FIRST)
+            struck, spent, rest = strikes(planned.steps, values)
+            again = b"".join(PAIR.pack(number, key) for number, key in rest)
+            every = b"".join(PAIR.pack(number, key) for _, key, number, _ in STEP.iter_unpack(planned.steps))
+            words = (buckets, version, struck, packed_numbers(spent), again, every)
+            for_all.append((WITHDRAW, self._bases[planned.shard], words))
+        self._calls.run_all(for_all)
 
     def discard(self, numbers: Sequence[int]) -> None:
         """Free the stored sketches of documents."""
@@ -322,11 +344,6 @@ class RedisLists:
         for number in numbers:
             groups.setdefault(number // PACK % len(self._bases), []).append(number)
         return groups
-
-    def _of(self, shard: int, keys: Keys) -> bytes:
-        """Return the keys of a shard, packed."""
-        spread = keys if len(self._bases) == 1 else keys[(keys >> np.uint32(16)) % np.uint32(len(self._bases)) == shard]
-        return spread.astype("<u4").tobytes()
 
 
 def _spoiled(appended: Sequence[Append], replies: Sequence[Any]) -> list[int]:

@@ -1,6 +1,11 @@
--- withdraw(BASE; (document, keys)*) → how many documents; takes each out of the lists of its keys (4 bytes each)
+-- withdraw(BASE; buckets, version, struck, spent, rest, every) → nothing; takes documents out of lists
 --
 -- KEYS[1] BASE   names the shard (buckets.lua)
+-- ARGV    number of buckets and version when the buckets were read; packed, 4 bytes each: bucket and offset of each document
+--         that is struck there; buckets of which then a quarter is dead; document and key of what has to be looked for, and
+--         of all
+--
+-- Entries are only appended, or `version` says that a function was here: then all are looked for.
 
 -- Take the document out of a common list; an empty one is common no more.
 local function withdraw_common(key, id)
@@ -15,29 +20,34 @@ local function withdraw_common(key, id)
   end
 end
 
+local function look_for(pairs_)
+  for at = 1, #pairs_, 8 do
+    local id, key = sub(pairs_, at, at + 3), sub(pairs_, at + 4, at + 7)
+    local bucket = place(key)
+    if entry_at(bytes_of(bucket), sub(key, 2, 4) .. COMMON, 1) then withdraw_common(key, id) end
+    cut(bucket, key, id)
+  end
+end
+
+local function strike(struck, spent)
+  for at = 1, #struck, 8 do
+    call('SETRANGE', name_of(u4(struck, at)), format('%d', u4(struck, at + 4)), NOBODY)
+  end
+  entries = entries - #struck / 8
+  for at = 1, #spent, 4 do
+    local i = u4(spent, at)
+    change(i, cleared(bytes_of(i)), 0)
+  end
+end
+
 define('withdraw', function(ARGV)
   open()
-  local numbers, count = {}, 0
-  for i = 2, #ARGV, 2 do
-    local keys = ARGV[i]
-    for at = 1, #keys, 4 do
-      count = count + 1
-      numbers[count] = place(sub(keys, at, at + 3))
-    end
-  end
-  read(numbers)
-  count = 0
-  for i = 1, #ARGV, 2 do
-    local id, keys = ARGV[i], ARGV[i + 1]
-    for at = 1, #keys, 4 do
-      count = count + 1
-      local bucket, key = numbers[count], sub(keys, at, at + 3)
-      local bytes = bytes_of(bucket)
-      if find(bytes, COMMON, 1, true) and entry_at(bytes, sub(key, 2, 4) .. COMMON, 1) then withdraw_common(key, id) end
-      cut(bucket, key, id)
-    end
+  if buckets == tonumber(ARGV[1]) and (call('GET', BASE .. ':pv') or '0') == ARGV[2] then
+    strike(ARGV[3], ARGV[4])
+    look_for(ARGV[5])
+  else
+    look_for(ARGV[6])
   end
   tighten()
   write()
-  return #ARGV / 2
 end)

@@ -10,14 +10,15 @@ Identical sketches are grouped first. What the sketches say is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import sqrt
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 from clusterd_consumer.postings.posted import every_key
 from clusterd_consumer.postings.scheme import DEFAULT
 from clusterd_consumer.postings.stored import ordered
@@ -28,6 +29,8 @@ from clusterd_crawler.sketch import PROFILES, Profile, Sketch, StreamSketch
 from clusterd.batch.phases import COMMON, Keys, common_counts
 from clusterd.batch.shingle_sets import ShingleSets
 from clusterd.clusters.identity import sketch_key
+
+Counts = npt.NDArray[np.int64]
 
 #: How far below the threshold a sketch may lie for its pair to be counted: beyond, one pair in three million is lost.
 DEVIATIONS: Final = 5.0
@@ -64,10 +67,10 @@ def pairs(
     Estimated; counted where the documents can be read ``again``.
     """
     groups = _Groups(sketches)
-    sharing = groups.sharing(common, folder)
     if again is None:
-        found = _estimated(groups, sharing)
+        found = _estimated(groups, groups.sharing(common, folder, least=0))
     else:
+        sharing = groups.sharing(common, folder, least=0 if containment else threshold)
         passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
         found = _counted(groups, passed, again, folder)
     yield from (pair for pair in found if _measure(pair.estimate, containment) >= threshold)
@@ -90,10 +93,21 @@ class _Groups:
             self.texts.append(sketch.main.text)
         self.members = list(groups.values())
 
-    def sharing(self, common: int | None, folder: Path | None) -> Iterator[tuple[int, int]]:
-        """Yield the groups that share a value."""
-        for firsts, seconds, _ in common_counts(map(_all_keys, self.sketches, self.profiles), common, folder):
-            for first, second in zip(firsts.tolist(), seconds.tolist(), strict=True):
+    def sharing(self, common: int | None, folder: Path | None, least: float) -> Iterator[tuple[int, int]]:
+        """Yield the groups that share a value, and so many that their resemblance may be at least this.
+
+        All the values that two sketches share are seen in their reading, and one of the two is seen whole in it. Those
+        that are too common to be looked up are taken to be shared.
+        """
+        sizes = np.array([len(sketch.values) // 8 for sketch in self.sketches])
+        ignored: Counter[int] = Counter()
+        blocks = common_counts(map(_all_keys, self.sketches, self.profiles), common, folder, ignored=ignored)
+        for firsts, seconds, counts in blocks:
+            unknown = np.zeros(len(sizes), np.int64)
+            unknown[list(ignored)] = list(ignored.values())
+            most = counts.astype(np.int64) + np.minimum(unknown[firsts], unknown[seconds])
+            near = _reaches(most, np.minimum(sizes[firsts], sizes[seconds]), least)
+            for first, second in zip(firsts[near].tolist(), seconds[near].tolist(), strict=True):
                 if self.profiles[first].code == self.profiles[second].code:
                     yield first, second
 
@@ -152,12 +166,19 @@ def _counted(groups: _Groups, passed: Collection[tuple[int, int]], again: Again,
 
 def _may_reach(seen: Reading, threshold: float, containment: bool) -> bool:
     """Return whether the truth may reach the threshold, given the sample that was seen."""
-    sizes = (seen.only_a, seen.only_b) if containment else (seen.only_a + seen.only_b,)
-    return any(_reaches(seen.common, seen.common + rest, threshold) for rest in sizes)
+    rest = np.array((seen.only_a, seen.only_b) if containment else (seen.only_a + seen.only_b,))
+    return bool(_reaches(np.full(len(rest), seen.common), seen.common + rest, threshold).any())
 
 
-def _reaches(common: int, seen: int, threshold: float) -> bool:
-    return common + DEVIATIONS * sqrt(seen * threshold * (1 - threshold)) + 1 >= threshold * seen
+def _reaches(common: Counts, seen: Counts, threshold: float) -> npt.NDArray[np.bool_]:
+    """Return whether so many common values of those that were seen let the truth reach the threshold.
+
+    What is wanted of them grows with their number, once it is more than none.
+    """
+    reached: npt.NDArray[np.bool_] = (
+        common + DEVIATIONS * np.sqrt(seen * threshold * (1 - threshold)) + 1 >= threshold * seen
+    )
+    return reached
 
 
 def _all_keys(sketch: StreamSketch, profile: Profile) -> Keys:

@@ -6,6 +6,7 @@ than ``common`` documents is ignored (section 5.1): without that, phase three is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -22,17 +23,26 @@ Keys = npt.NDArray[np.uint32]
 
 
 def common_counts(
-    shingles: Iterable[Keys], common: int | None = COMMON, folder: Path | None = None, run: int = RUN
+    shingles: Iterable[Keys],
+    common: int | None = COMMON,
+    folder: Path | None = None,
+    run: int = RUN,
+    ignored: Counter[int] | None = None,
 ) -> Iterator[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:
-    """Yield (first, second, count) in blocks, for the documents numbered as their shingles come; first < second."""
+    """Yield (first, second, count) in blocks, for the documents numbered as their shingles come; first < second.
+
+    ``ignored`` counts the shingles of each document that were ignored, before the first block is yielded.
+    """
     postings = Sorter(folder, run)
     for number, words in enumerate(shingles):
         postings.add((np.unique(words).astype(np.uint64) << np.uint64(32)) + np.uint64(number))
     pairs = Sorter(folder, run)
     for documents in _lists(postings):
-        if len(documents) > 1 and (common is None or len(documents) <= common):
+        if common is None or len(documents) <= common:
             for place in range(len(documents) - 1):
                 pairs.add((documents[place] << np.uint64(32)) + documents[place + 1 :])
+        elif ignored is not None:
+            ignored.update(documents.tolist())
     for keys, counts in pairs.blocks():
         yield (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), counts
 

@@ -10,7 +10,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits import CandidateEdit, PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Snapshot, distinct
 
 #: Most values that a condition lists.
 LISTED: Final = 400
@@ -59,7 +59,7 @@ def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator
     yield from path_attributes(snapshot)
     if isinstance(edit, PathEdit) and edit.beyond:
         yield component_attribute(snapshot, edit.beyond)
-    present = np.unique(snapshot.shape[rows])
+    present = distinct(snapshot.shape[rows])
     names: dict[ColumnKey, None] = {}
     for number in present.tolist():
         shape = snapshot.evidence.shapes.items[number]

@@ -102,7 +102,11 @@ def _read(snapshot: Snapshot, rows: Rows) -> dict[int, Page]:
     shapes = snapshot.shape[rows]
     order = np.argsort(shapes, kind="stable")
     rows, shapes = rows[order], shapes[order]
-    for group in np.split(rows, np.flatnonzero(shapes[1:] != shapes[:-1]) + 1) if len(rows) else ():
+    starts = np.flatnonzero(shapes[1:] != shapes[:-1]) + 1 if len(rows) else np.zeros(0, np.int64)
+    for start, end in zip([0, *starts.tolist()], [*starts.tolist(), len(rows)], strict=True):
+        group = rows[start:end]
+        if not len(group):
+            continue
         shape = snapshot.evidence.shapes.items[int(snapshot.shape[group[0]])]
         assert isinstance(shape, tuple)
         paths = [str(snapshot.evidence.paths.items[number]) for number in snapshot.path[group].tolist()]

@@ -86,25 +86,29 @@ class Columns:
 
     def _fill(self, urls: Sequence[UrlParts]) -> None:
         counts = Counter([name for parts in urls for name, _ in parts.query])
-        #: Name → rows that have it, number and hash of their value.
-        cells: dict[str, tuple[list[int], list[int], list[int]]] = {}
+        #: Name → rows that have it, number of their value; hashes by number; the values known so far.
+        cells: dict[str, tuple[list[int], list[int], list[int], dict[str, int]]] = {}
         for name, _ in counts.most_common(MAX_NAMES):
-            self.values[name], self._texts[name], cells[name] = {}, [], ([], [], [])
+            self.values[name], self._texts[name] = {}, []
+            cells[name] = ([], [], [], self.values[name])
         for row, parts in enumerate(urls):
             for name, value in parts.query:
                 cell = cells.get(name)
                 if cell is None or (cell[0] and cell[0][-1] == row):
                     self._set_other(row, name, value)
                     continue
-                rows, numbers, hashes = cell
+                rows, numbers, hashes, known = cell
                 rows.append(row)
-                numbers.append(self._value(name, value))
-                hashes.append(hash_of(f"{name}={value}"))
-        for name, (rows, numbers, hashes) in cells.items():
+                number = known.get(value)
+                if number is None:
+                    number = self._value(name, value)
+                    hashes.append(hash_of(f"{name}={value}"))
+                numbers.append(number)
+        for name, (rows, numbers, hashes, _) in cells.items():
             self.columns[name] = np.full(self.size, -1, dtype=np.int64)
             self.hashes[name] = np.zeros(self.size, dtype=np.uint64)
             self.columns[name][rows] = numbers
-            self.hashes[name][rows] = np.array(hashes, dtype=np.uint64)
+            self.hashes[name][rows] = np.array(hashes, dtype=np.uint64)[numbers]
 
     def _value(self, name: str, value: str) -> int:
         known = self.values[name]
@@ -251,9 +255,8 @@ class Columns:
             return groups, 0, 0
         starts = np.concatenate([FIRST, np.flatnonzero(new_key) + 1])
         runs = np.concatenate([FIRST, np.flatnonzero(new_run) + 1])
-        sizes = np.diff(runs, append=len(keys))
-        largest = np.maximum.reduceat(sizes, np.searchsorted(runs, starts))
-        others = np.diff(starts, append=len(keys)) - largest
+        largest = np.maximum.reduceat(_lengths(runs, len(keys)), np.searchsorted(runs, starts))
+        others = _lengths(starts, len(keys)) - largest
         false = int(others.sum())
         if rows is None:
             return groups, false, 0
@@ -300,6 +303,14 @@ class Columns:
         self.rest[row] = 0
         self._others.pop(row, None)
         self._set_query(row, parts)
+
+
+def _lengths(starts: Numbers, end: int) -> Numbers:
+    """Return how long runs are that begin at these places, the last one up to an end."""
+    lengths = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1] = end - starts[-1]
+    return lengths
 
 
 def _is_plain(context: Context, changes: Transformation) -> bool:

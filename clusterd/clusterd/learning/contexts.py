@@ -22,7 +22,7 @@ from clusterd.learning import tried_together
 from clusterd.learning.attributes import Attribute, attributes
 from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
-from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot
+from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot, distinct
 from clusterd.learning.fixed_values import DropFixed
 from clusterd.learning.path_references import PathReference
 from clusterd.learning.trials import Outcome, lower_bound
@@ -285,7 +285,7 @@ def _leave_out_unseen_pairs(
         best = numbers[int(np.argmax(counts))]
         kept = RARE * counts >= counts.max()
         for edited in own:
-            with_best = np.unique(edited.values[rows[values == best]])
+            with_best = distinct(edited.values[rows[values == best]])
             kept |= [bool(np.isin(with_best, edited.values[rows[values == number]]).all()) for number in numbers]
         condition = attribute.condition(snapshot, numbers[kept])
         if condition is not None and not kept.all():
@@ -302,7 +302,7 @@ def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
 def _only_seen_names(snapshot: Snapshot, trials: Trials) -> Condition:
     """Restrict to URLs with no other query keys than those of agreeing pages."""
     shapes = [_shape(item) for item in snapshot.evidence.shapes.items]
-    agreeing = np.unique(snapshot.shape[trials.outcome.rows[trials.outcome.good]])
+    agreeing = distinct(snapshot.shape[trials.outcome.rows[trials.outcome.good]])
     names = {key[0] for number in agreeing.tolist() for key in shapes[number]}
     fits = np.array([all(key[0] in names for key in shape) for shape in shapes], np.bool_)
     trials.narrow(fits[snapshot.shape])

@@ -14,7 +14,7 @@ import numpy as np
 
 from clusterd.learning.attributes import Attribute
 from clusterd.learning.edits import CandidateEdit
-from clusterd.learning.evidence import Flags, Rows, Snapshot
+from clusterd.learning.evidence import Flags, Rows, Snapshot, distinct
 from clusterd.learning.trials import Outcome, Parts, judge, judge_each
 
 #: Most values of an edited key that are judged one by one.
@@ -64,7 +64,7 @@ class Trials:
     def common(self, fewest: int) -> list[int]:
         """Return the contents that stand in so many groups, the most common first."""
         size = int(self.outcome.group.max(initial=0)) + 1
-        pairs = np.unique(self.outcome.content * size + self.outcome.group)
+        pairs = distinct(self.outcome.content * size + self.outcome.group)
         contents, groups = np.unique(pairs // size, return_counts=True)
         order = np.argsort(-groups, kind="stable")
         return [int(contents[at]) for at in order if groups[at] >= fewest]
@@ -99,7 +99,7 @@ class Trials:
         edited = self.rows[self.outcome.rows]
         good = self.outcome.good & edited
         contents = int(self.outcome.content.max(initial=0)) + 1
-        pairs = np.unique(values[good] * contents + self.outcome.content[good])
+        pairs = distinct(values[good] * contents + self.outcome.content[good])
         bad = ~self.outcome.good & edited
         return np.bincount(pairs // contents, minlength=size), np.bincount(values[bad], minlength=size)
 
@@ -107,7 +107,7 @@ class Trials:
         """Judge each value of an edited key by itself: in a group of several it is not plain which of them differs."""
         values = attribute.values[self._at]
         edited = self.rows[self._at]
-        present = np.unique(values[edited])
+        present = distinct(values[edited])
         if len(present) > ALONE:
             return None
         good, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)

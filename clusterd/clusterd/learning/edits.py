@@ -15,7 +15,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot
+from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, distinct
 from clusterd.learning.path_tables import Moves
 
 
@@ -377,7 +377,7 @@ def map_shapes(snapshot: Snapshot, change: Callable[[Shape], Shape]) -> Rows:
     """Return, for every shape number, the number of the shape after a change."""
     shapes = snapshot.evidence.shapes
     mapped = np.arange(len(shapes.items), dtype=np.int64)
-    for number in np.unique(snapshot.shape).tolist():
+    for number in distinct(snapshot.shape).tolist():
         shape = shapes.items[number]
         assert isinstance(shape, tuple)
         changed = change(shape)

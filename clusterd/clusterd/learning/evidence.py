@@ -168,6 +168,15 @@ def as_array(values: array[int]) -> npt.NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
+def distinct(numbers: Rows) -> Rows:
+    """Return the distinct numbers in order: what `np.unique` does, which takes thrice as long where they are few."""
+    ordered = np.sort(numbers)
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    found: Rows = ordered[first]
+    return found
+
+
 class Snapshot:
     """The evidence at one moment, with the edits of the rules accepted so far applied to its keys."""
 
@@ -199,7 +208,7 @@ class Snapshot:
         """Return the numbers of the paths that pages have."""
         known = self.derived.get("paths present")
         if known is None:
-            known = self.derived["paths present"] = np.unique(self.path)
+            known = self.derived["paths present"] = distinct(self.path)
         return cast(Rows, known)
 
     def values(self, key: ColumnKey) -> Rows:

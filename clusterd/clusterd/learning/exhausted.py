@@ -20,7 +20,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.contexts import DIFFER, Proposal
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot, distinct
 from clusterd.learning.families import brings_new_values, new_valued
 from clusterd.learning.trials import Outcome, lower_bound
 
@@ -95,7 +95,7 @@ def _beyond_luck(members: Rows, part: Rows, run: Rows, novel: Flags, parts: int)
 
 
 def _of_members(snapshot: Snapshot, members: Rows, novel: Flags) -> Proposal | None:
-    needed = FEW_RUN if len(np.unique(snapshot.content[members])) <= FEW else RUN
+    needed = FEW_RUN if len(distinct(snapshot.content[members])) <= FEW else RUN
     run = members[_begin(np.flatnonzero(novel[members]), len(members), needed, int(novel.sum())) :]
     shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
     if len(run) < needed or not isinstance(shape, tuple):

@@ -17,7 +17,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.contexts import BOUND, DIFFER, Proposal
 from clusterd.learning.edits import Drop, PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot, distinct
 from clusterd.learning.joint_families import EACH, TRIALS, Joint, joint
 from clusterd.learning.trials import Outcome, lower_bound
 from clusterd.learning.value_forms import of_clean_forms
@@ -46,13 +46,14 @@ def families(snapshot: Snapshot, bound: float = BOUND) -> Iterator[Proposal]:
 def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
     """Yield the rows of each (path, shape) in which a common content stands, where they may be enough together."""
     form = snapshot.path * (int(snapshot.shape.max(initial=0)) + 1) + snapshot.shape
-    wanted = np.unique(form[is_common[snapshot.content]])
+    wanted = distinct(form[is_common[snapshot.content]])
     rows = np.flatnonzero(np.isin(form, wanted))
     rows = rows[np.argsort(form[rows], kind="stable")]
-    starts = np.flatnonzero(form[rows][1:] != form[rows][:-1]) + 1
-    for group in np.split(rows, starts):
-        if len(group) > TRIALS:
-            yield group
+    ordered = form[rows]
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for start, end in zip([0, *starts.tolist()], [*starts.tolist(), len(rows)], strict=True):
+        if end - start > TRIALS:
+            yield rows[start:end]
 
 
 def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[Proposal]:
@@ -104,7 +105,7 @@ def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:
 
     A page that is linked with three values of ``idx`` has its ``id`` three times; each ``idx`` has a new one on each.
     """
-    counts = {key: len(np.unique(numbers)) for key, numbers in values.items()}
+    counts = {key: len(distinct(numbers)) for key, numbers in values.items()}
     found = []
     for key, numbers in values.items():
         fewer = [values[other] for other in values if counts[other] < counts[key]]
@@ -116,8 +117,8 @@ def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:
 
 def brings_new_values(values: Rows) -> bool:
     """Whether a parameter takes a new value on nearly every page, or too many to list."""
-    distinct = len(np.unique(values))
-    return distinct >= NEW_VALUES * len(values) or distinct > FEW_VALUES
+    count = len(distinct(values))
+    return count >= NEW_VALUES * len(values) or count > FEW_VALUES
 
 
 def _by_values(
@@ -168,9 +169,9 @@ def _path_families(snapshot: Snapshot, is_large: Flags, bound: float) -> Iterato
     wanted = np.isin(snapshot.shape, plain)
     folders: dict[tuple[int, str], list[int]] = defaultdict(list)
     items = snapshot.evidence.paths.items
-    large = {int(path) for path in np.unique(snapshot.path[wanted & is_large[snapshot.content]])}
+    large = {int(path) for path in distinct(snapshot.path[wanted & is_large[snapshot.content]])}
     parents = {_folder(str(items[path])) for path in large}
-    for path in np.unique(snapshot.path[wanted]).tolist():
+    for path in distinct(snapshot.path[wanted]).tolist():
         depth, folder = _folder(str(items[path]))
         if depth > 1 and (depth, folder) in parents:
             folders[depth, folder].append(path)

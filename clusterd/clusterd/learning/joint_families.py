@@ -24,7 +24,7 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.contexts import LUCK
-from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot, distinct
 from clusterd.learning.trials import Outcome
 
 #: Fewest pages of a combination.
@@ -87,7 +87,7 @@ def joint(
     if agreed < ALONE and _units(shown, group) < TRIALS and not _are_walls(snapshot, rows, shown, dropped):
         return None
     outcome = Outcome(rows[kept], np.ones(len(kept), np.bool_), group, shown, agreed, 0, agreed)
-    allowed = tuple((key, np.unique(combinations[at][chosen])) for at, key in enumerate(few))
+    allowed = tuple((key, distinct(combinations[at][chosen])) for at, key in enumerate(few))
     inside = np.ones(len(rows), np.bool_)
     for key, texts in allowed:
         inside &= np.isin(values[key], texts)
@@ -111,7 +111,7 @@ def _are_walls(snapshot: Snapshot, rows: Rows, shown: Rows, dropped: tuple[Colum
         without &= snapshot.values(key) == 0
     without |= snapshot.path != snapshot.path[rows[0]]
     elsewhere = np.bincount(snapshot.content[without], minlength=int(shown.max()) + 1)
-    return bool((elsewhere[np.unique(shown)] > 0).all())
+    return bool((elsewhere[distinct(shown)] > 0).all())
 
 
 def _judged(combinations: Rows, which: Rows, shown: Rows) -> _Combinations:
@@ -149,7 +149,7 @@ def _closed(found: _Combinations, wanted: Flags) -> Flags | None:
     for _ in range(len(found.values) + 1):
         if not wanted.any():
             return None
-        sizes = [len(np.unique(numbers[wanted])) for numbers in found.values]
+        sizes = [len(distinct(numbers[wanted])) for numbers in found.values]
         possible = int(np.prod(sizes))
         if possible == np.count_nonzero(wanted):
             return wanted

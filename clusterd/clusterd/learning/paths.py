@@ -11,7 +11,7 @@ import numpy.typing as npt
 from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.generalize import ABSENT, ANY, Context
-from clusterd.learning.pairwise import Transformation
+from clusterd.learning.pairwise import Change, Transformation
 from clusterd.learning.tokenize import Slot
 
 Path = tuple[str, ...]
@@ -33,17 +33,23 @@ def index_of(slot: Slot, depth: int) -> int:
     return index if 0 <= index < depth else -1
 
 
-def edited_path(changes: Transformation, path: Path) -> Path:
-    """Return the path with its components deleted or set; a path that lacks one of them stays as it is."""
-    if len(changes) == 1:
-        ((slot, change),) = changes
-        index = index_of(slot, len(path))
-        if index < 0:
-            return path
-        return path[:index] + (() if change.op == "delete" else (change.value,)) + path[index + 1 :] or ROOT
-    places = [(index_of(slot, len(path)), change) for slot, change in changes]
-    if any(index < 0 for index, _ in places):
+#: The places of an edit in paths of one depth, with what becomes of what stands there; none where a path lacks one.
+EditedPlaces = list[tuple[int, Change]]
+
+
+def places_of(changes: Transformation, depth: int) -> EditedPlaces:
+    """Return where in paths of a depth an edit's components stand."""
+    places = [(index_of(slot, depth), change) for slot, change in changes]
+    return [] if any(index < 0 for index, _ in places) else places
+
+
+def edited_path(places: EditedPlaces, path: Path) -> Path:
+    """Return the path with its components deleted or set."""
+    if not places:
         return path
+    if len(places) == 1:
+        ((index, change),) = places
+        return path[:index] + (() if change.op == "delete" else (change.value,)) + path[index + 1 :] or ROOT
     parts: list[str | None] = list(path)
     for index, change in places:
         parts[index] = None if change.op == "delete" else change.value
@@ -116,8 +122,13 @@ class PathTable:
             moved = known
         found: Numbers = moved[path]
         if len(found) and found.min() < 0:
+            places: dict[int, EditedPlaces] = {}
             for number in dict.fromkeys(path[found < 0].tolist()):
-                moved[number] = self.number(edited_path(of_path, self.paths[number]))
+                before = self.paths[number]
+                at = places.get(len(before))
+                if at is None:
+                    at = places[len(before)] = places_of(of_path, len(before))
+                moved[number] = self.number(edited_path(at, before))
             found = moved[path]
         return found
 
@@ -134,9 +145,12 @@ class _Places:
     def extend(self, paths: list[Path]) -> None:
         """Take the paths that came since."""
         values = self.values
+        indexes: dict[int, int] = {}
         for number in range(self._known, len(paths)):
             path = paths[number]
-            index = index_of(self._slot, len(path))
+            index = indexes.get(len(path))
+            if index is None:
+                index = indexes[len(path)] = index_of(self._slot, len(path))
             if index < 0:
                 continue
             known = values.get(path[index])

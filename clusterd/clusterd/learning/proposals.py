@@ -226,6 +226,11 @@ class _Pair:
         self.paths: list[int] = []
 
 
+#: Bits by which the number of one half of a context is shifted, and the mask of the other.
+HALF = 32
+EXTRA = (1 << HALF) - 1
+
+
 class _Pairs:
     """The pairs of each transformation; contexts are counted by the numbers of their two halves: tuples hash slowly."""
 
@@ -252,18 +257,20 @@ class _Pairs:
 
     def contexts(self, changes: Transformation, step: int, most: int) -> list[tuple[Context, float]]:
         """Return the heaviest contexts of a transformation's pairs, of which every ``step``-th is asked."""
-        weights: dict[tuple[int, int], float] = defaultdict(float)
+        #: The number of the half that speaks of the path, shifted, and that of the other.
+        weights: dict[int, float] = defaultdict(float)
         deletes = any(not slot[0] and change.op == "delete" for slot, change in changes)
         for pair in self.of[changes][::step]:
             paths, weight = self._paths(pair, changes if deletes else ()), pair.weight * step
             for half in paths:
+                shifted = half << HALF
                 for extra in pair.extras:
-                    weights[half, extra] += weight
+                    weights[shifted | extra] += weight
         if _is_blind(changes):
-            weights.pop((0, 0), None)
+            weights.pop(0, None)
         least = sorted(weights.values(), reverse=True)[:most][-1] if weights else 0.0
         halves = self._halves
-        found = [(halves[path] + halves[extra], w) for (path, extra), w in weights.items() if w >= least]
+        found = [(halves[at >> HALF] + halves[at & EXTRA], w) for at, w in weights.items() if w >= least]
         found.sort(key=lambda item: (-item[1], len(item[0]), item[0]))
         return found[:most]
 

@@ -22,7 +22,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition
 
 from clusterd.learning.contexts import Proposal
-from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot, distinct
 from clusterd.learning.tried_together import TOGETHER
 
 #: Fewest pages of a form, for the family to hold for it (as many as a combination of parameters needs).
@@ -76,7 +76,7 @@ def _word(snapshot: Snapshot, column: ColumnKey, number: int) -> str:
 
 
 def _of_form(snapshot: Snapshot, part: Proposal, condition: Condition, column: ColumnKey, word: str) -> Proposal:
-    numbers = [n for n in np.unique(snapshot.values(column)).tolist() if _word(snapshot, column, n) == word]
+    numbers = [n for n in distinct(snapshot.values(column)).tolist() if _word(snapshot, column, n) == word]
     inside: Flags = np.isin(snapshot.values(column), numbers)
     like = replace(condition, test="like", values=(f"{word}*",))
     conditions = [like if known is condition else known for known in part.conditions]

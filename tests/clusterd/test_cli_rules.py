@@ -178,6 +178,9 @@ def test_an_export_names_what_the_format_cannot_say(cli: Cli, rules: RuleService
 
 def test_an_export_to_standard_output_is_the_file(cli: Cli, rules: RuleService) -> None:
     assert json.loads(cli.text("rules", "export", "-", "--format", "dud", "--host", HOST))[0]["args"] == ["sid"]
+    assert [
+        [entry["args"] for entry in line] for line in cli("rules", "export", "--format", "dud", "--host", HOST)
+    ] == [[["sid"]]]
     assert LANG.id in cli.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -122,7 +123,7 @@ def export_rules(
         given = list(book.rules(host or ""))
     text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
-        sys.stdout.write(text)
+        sys.stdout.write(one_line(text) if invocation.json else text)
         for named, reason in (*done.refused.items(), *done.notes.items()):
             invocation.hint(f"{named}: {reason}")
         return
@@ -136,6 +137,11 @@ def export_rules(
         invocation.emit({"id": refused, "reason": reason}, f"{refused}  not exported: {reason}")
     if not loose and any("other parameters" in reason for reason in done.refused.values()):
         invocation.hint("--loose exports them without their condition on other parameters, each with a note")
+
+
+def one_line(text: str) -> str:
+    """Return JSON text on a single line."""
+    return json.dumps(json.loads(text)) + "\n"
 
 
 @rules.command("import")

@@ -24,6 +24,10 @@
 -- Most pages are new, or show a content that is known: these two take short ways.
 
 local VERSION = 61
+-- Of these: the head of the URL hash; what PAGES keeps; what NODES keeps.
+local PARTS = 'xc3c34c23'
+-- Flags of what is new in URL and text.
+local ALL_NEW = 1 + 2 + 8 + 128 + 256
 local ALONE = pack('<I4I4I4I4', 1, 1, 1, 1) .. ZERO
 local DETAILS = '<c6c4c8c8I3I3I2c8c8I3I3B'
 -- Of one call: the versions; what is answered for each, and the content that is to be posted; contents that were made;
@@ -123,9 +127,8 @@ end
 
 local function refer(node)
   local n = edit(NODES, node)
-  n[REFS] = n[REFS] + 1
-  local c = edit(NODES, n[REP])
-  c[CREFS] = c[CREFS] + 1
+  local c = n[REP] == node and n or edit(NODES, n[REP])
+  n[REFS], c[CREFS] = n[REFS] + 1, c[CREFS] + 1
   count(VERSIONS, 1)
 end
 
@@ -148,7 +151,8 @@ local function known_old(u, v)
 end
 
 local function answer(i, u, node, flags, now, before, twin)
-  heads[i] = pack('<I4I4I4I4', u, node, get(NODES, node)[REP], flags)
+  local at = 4 * i
+  heads[at - 3], heads[at - 2], heads[at - 1], heads[at] = u, node, get(NODES, node)[REP], flags
   if flags % 4 >= 2 then tails[#tails + 1] = now .. before .. twin end
 end
 
@@ -187,8 +191,7 @@ local function twin_of(u, old, node)
   return other ~= 0 and 32 or 0, other
 end
 
-local function flags_of(i, node, flags)
-  local content = get(NODES, node)[REP]
+local function flags_of(i, content, flags)
   if not pending(content) then return flags end
   posts[i] = content
   return flags + 8
@@ -201,7 +204,7 @@ local function make_current(i, u, v)
   local node = node_of(v)
   local content = get(NODES, node)[REP]
   local equal, twin = twin_of(u, old, node)
-  local flags, before = flags_of(i, node, 3 + equal + v.made), ''
+  local flags, before = flags_of(i, content, 3 + equal + v.made), ''
   supersede(u, pack(OLD, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
   refer(node)
   if old ~= node then
@@ -223,30 +226,31 @@ local function known_url(i, u)
   make_current(i, u, v)
 end
 
--- A new URL that shows a content that others show.
-local function one_more(i, u, content)
-  local from = (i - 1) * VERSION
-  local node = find_text(sub(versions, from + 47, from + 54), content) or new_text(parse(i), content)
-  local equal, twin = twin_of(u, 0, node)
+-- A new URL that shows a content that others show. Most show its first text, too: nothing is looked up then.
+local function one_more(i, u, content, shown)
+  local from, n = (i - 1) * VERSION, edit(NODES, content)
+  local text, node, equal, twin = sub(versions, from + 47, from + 54), content, 16, n[HEAD]
+  if n[TEXT] ~= text or n[LIVE] == 0 then
+    node = find_text(text, content) or new_text(parse(i), content)
+    equal, twin = twin_of(u, 0, node)
+  end
   refer(node)
-  make(PAGES, u, pack('<I4I4I4', node, enter(u, node), 0) .. sub(versions, from + 5, from + 38))
-  local flags = flags_of(i, node, 3 + equal)
+  make(PAGES, u, pack('<I4I4I4', node, enter(u, node), 0) .. shown)
+  local flags = flags_of(i, content, 3 + equal)
   answer(i, u, node, flags, places_of_page(node), '', twin ~= 0 and url_of(twin) or '')
 end
 
 -- What is posted has been made before; what departed meanwhile, by a later version of the call, is only stored.
 local function store_departed()
   for i, content in pairs(posts) do
-    if has(get(NODES, content), DEPARTED) then
-      heads[i] = sub(heads[i], 1, 12) .. pack('<I4', u4(heads[i], 13) - 8 + 64)
-    end
+    if has(get(NODES, content), DEPARTED) then heads[4 * i] = heads[4 * i] - 8 + 64 end
   end
 end
 
 local function write(hosts)
   finish()
   local made = {}
-  for content in pairs(to_post) do made[#made + 1] = whole(content) end
+  for content in pairs(to_post) do made[#made + 1] = format('%d', content) end
   if #made > 0 then call('SADD', BASE .. ':w', unpack(made)) end
   for host, ids in pairs(hosts) do
     if call('APPEND', BASE .. ':h:' .. host, concat(ids)) == 4 * #ids then call('SADD', BASE .. ':hosts', host) end
@@ -275,37 +279,38 @@ define('register', function(ARGV)
   local sketch_cache, url_cache, sketch_dirty, url_dirty = SKETCHES.cache, URLS.cache, SKETCHES.dirty, URLS.dirty
   local hosts, new, new_pages, new_nodes = {}, 0, PAGES.made, NODES.made
   PAGES.used, NODES.used = true, true
-  local packed, places, urls, first = versions, ARGV[6], ARGV[7], counters[V] + 1
-  for i = 1, #packed / VERSION do
-    local from, ub, sb = (i - 1) * VERSION, url_bucket[i], sketch_bucket[i]
-    local url_head, sketch_head, known = sub(packed, from + 2, from + 4), sub(packed, from + 40, from + 42), nil
+  local number, places, urls, first = #versions / VERSION, ARGV[6], ARGV[7], counters[V] + 1
+  local parts, ends = {unpack4(rep(PARTS, number), versions)}, {unpack4('<' .. rep('I4', 4 * number), places)}
+  for i = 1, number do
+    local url_head, shown, text = parts[3 * i - 2], parts[3 * i - 1], parts[3 * i]
+    local ub, sb, sketch_head, known = url_bucket[i], sketch_bucket[i], sub(text, 2, 4), nil
     if find(url_cache[ub], url_head, 1, true) then
-      known = page_by_hash(sub(packed, from + 1, from + 4) .. sub(packed, from + 11, from + 14))
+      known = page_by_hash(sub(versions, (i - 1) * VERSION + 1, (i - 1) * VERSION + 4) .. sub(shown, 7, 10))
     end
     if known then
       known_url(i, known)
     else
       if find(sketch_cache[sb], sketch_head, 1, true) then
-        known = find_content(sub(packed, from + 39, from + 46), byte(packed, from + 61), false)
+        known = find_content(sub(text, 1, 8), byte(text, 23), false)
       end
       -- A URL that nobody has seen.
-      local u = counters[V] + 1
-      local uid = pack('<I4', u)
-      local starts, ends, host, host_ends = unpack4('<I4I4I4I4', places, 16 * i - 15)
-      counters[V], new_urls[u], host = u, sub(urls, starts, ends), sub(urls, host, host_ends)
+      local u, at = counters[V] + 1, 4 * i
+      local uid, host = pack('<I4', u), sub(urls, ends[at - 1], ends[at])
+      counters[V], new_urls[u] = u, sub(urls, ends[at - 3], ends[at - 2])
       local of = hosts[host]
       if of then of[#of + 1] = uid else hosts[host] = {uid} end
       url_cache[ub], url_dirty[ub] = url_cache[ub] .. url_head .. uid, true
       if known then
-        one_more(i, u, known)
+        one_more(i, u, known, shown)
       else
         local id = counters[N] + 1
         local node = pack('<I4', id)
         counters[N], new = id, new + 1
-        new_nodes[id] = node .. uid .. ALONE .. sub(packed, from + 39, from + 61) .. '\0'
-        new_pages[u] = node .. ZERO .. sub(packed, from + 5, from + 38)
+        new_nodes[id] = node .. uid .. ALONE .. text .. '\0'
+        new_pages[u] = node .. ZERO .. shown
         sketch_cache[sb], sketch_dirty[sb] = sketch_cache[sb] .. sketch_head .. node, true
-        to_post[id], posts[i], heads[i] = true, id, uid .. node .. node .. '\139\1\0\0'
+        to_post[id], posts[i] = true, id
+        heads[at - 3], heads[at - 2], heads[at - 1], heads[at] = u, id, id, ALL_NEW
       end
     end
   end
@@ -315,5 +320,5 @@ define('register', function(ARGV)
   count(CONTENTS, new)
   if doubtful then store_departed() end
   write(hosts)
-  return {graded, call('LLEN', BASE .. ':g'), concat(heads), unpack(tails)}
+  return {graded, call('LLEN', BASE .. ':g'), pack('<' .. rep('I4', #heads), unpack(heads)), unpack(tails)}
 end)

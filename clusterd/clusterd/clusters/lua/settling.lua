@@ -25,9 +25,12 @@ end
 -- contents (4 bytes each). Returns whether the store has not gone back since; else nothing of it counts.
 local function unpend(packed)
   if u4(packed, 1) ~= tonumber(call('GET', BASE .. ':back') or 0) then return false end
-  local ids = {}
-  for at = 5, #packed, 4 do ids[#ids + 1] = whole(u4(packed, at)) end
-  for at = 1, #ids, MOST do call('SREM', BASE .. ':w', unpack(ids, at, math.min(#ids, at + MOST - 1))) end
+  for start = 5, #packed, 4 * MOST do
+    local part, ids = sub(packed, start, start + 4 * MOST - 1), {}
+    local numbers = {unpack4('<' .. rep('I4', #part / 4), part)}
+    for at = 1, #part / 4 do ids[at] = format('%d', numbers[at]) end
+    call('SREM', BASE .. ':w', unpack(ids))
+  end
   return true
 end
 

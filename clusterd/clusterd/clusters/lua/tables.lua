@@ -41,10 +41,14 @@ end
 
 -- Read the buckets of these numbers.
 local function read(t, numbers)
-  local cache = t.cache
+  local cache, names, form = t.cache, t.names, t.format
   for start = 1, #numbers, MOST do
     local keys, most = {}, math.min(#numbers - start + 1, MOST)
-    for at = 1, most do keys[at] = name_of(t, numbers[start + at - 1]) end
+    for at = 1, most do
+      local i = numbers[start + at - 1]
+      local name = format(form, i)
+      keys[at], names[i] = name, name
+    end
     local found = call('MGET', unpack(keys))
     for at = 1, most do cache[numbers[start + at - 1]] = found[at] or '' end
   end
@@ -149,14 +153,13 @@ do
   end
 
   local function write_table(t)
-    local pairs_, count, gone = {}, 0, {}
+    local pairs_, count, gone, cache, names = {}, 0, {}, t.cache, t.names
     for i in pairs(t.dirty) do
-      local bytes = t.cache[i]
+      local bytes = cache[i]
       if bytes == '' then
         gone[#gone + 1] = name_of(t, i)
       else
-        pairs_[count + 1], pairs_[count + 2] = name_of(t, i), bytes
-        count = count + 2
+        pairs_[count + 1], pairs_[count + 2], count = names[i] or name_of(t, i), bytes, count + 2
       end
     end
     for at = 1, count, MOST do call('MSET', unpack(pairs_, at, math.min(count, at + MOST - 1))) end

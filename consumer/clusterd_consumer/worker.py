@@ -62,6 +62,10 @@ class Applies(Protocol[Outcome_co]):
         """Return the position that the state remembers."""
         ...
 
+    def went_back(self) -> bool:
+        """Whether, at the latest `position`, part of the state had been set back since this was last asked."""
+        ...
+
 
 @dataclass(slots=True)
 class Batch:
@@ -210,13 +214,13 @@ class Worker(Generic[Result]):
         self._known = ours
 
     def _look(self) -> None:
-        """Raise `SetBack` where the store does not hold the position that it was last told."""
+        """Raise `SetBack` where the store does not hold the position that it was last told, or has gone back to it."""
         if not self._stored or not self._transport.outlives_store:
             return
         held = self._index.position()
         lost = {p: held.get(p) for p, told in self._stored.items() if held.get(p) != told}
-        if lost:
-            log.warning("the store came back without its latest state; replaying from %s", lost)
+        if self._index.went_back() or lost:
+            log.warning("the store came back without its latest state; replaying from %s", lost or held)
             raise SetBack
 
     def _tell(self, sketches: Sequence[Sketch], position: dict[str, str]) -> list[Result]:

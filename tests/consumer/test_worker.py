@@ -56,6 +56,9 @@ class Ledger:
     def position(self) -> dict[str, str]:
         return dict(self.held)
 
+    def went_back(self) -> bool:
+        return False
+
     def snapshot(self) -> Ledger:
         return copy.deepcopy(self)
 

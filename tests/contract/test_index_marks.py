@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -93,11 +95,19 @@ class Nodes:
     def set_back(self) -> None:
         """Kill the node; start it again with the files that were kept."""
         os.kill(int(self._victim.info("server")["process_id"]), signal.SIGKILL)
+        while listens(self._port) or listens(self._port + 10_000):  # its bus
+            time.sleep(0.01)
         shutil.rmtree(self._folder)
         shutil.copytree(self._kept, self._folder)
         options = ("--cluster-enabled", "yes", *AOF)
         self._stack.enter_context(redis_server(self._folder, *options, port=self._port))
         wait_until_formed(self._clients)
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens on a port of loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
@@ -123,16 +133,30 @@ def pages(first: int, last: int, extra: int = 0) -> list[Sketch]:
     ]
 
 
-def work(log: Log, index: RedisIndex, crawl: Sequence[Sketch], settle: bool = True) -> None:
-    """Let a worker read pages as they come, and settle beside it, until nothing is left to do."""
-    for n, sketch in enumerate(crawl):
-        log.partitions[str(n % 2)].append(encode(sketch))
-    worker: Worker[Outcome] = Worker(log, index, lambda batch, outcomes: None, DeadLetters(log), batch=8)
-    idle = 0
-    while idle < 3:
-        idle = 0 if worker.step() else idle + 1
-        if settle:
-            index.settle(1)
+class Reader:
+    """A log and its worker."""
+
+    def __init__(self, index: RedisIndex, batch: int = 8) -> None:
+        self._index = index
+        self._log = Log()
+        self._worker: Worker[Outcome] = Worker(
+            self._log, index, lambda batch, outcomes: None, DeadLetters(self._log), batch=batch
+        )
+
+    def step(self, crawl: Sequence[Sketch]) -> None:
+        """Let the worker read one batch."""
+        for n, sketch in enumerate(crawl):
+            self._log.partitions[str(n % 2)].append(encode(sketch))
+        self._worker.step()
+
+    def work(self, crawl: Sequence[Sketch], settle: bool = True) -> None:
+        """Let the worker read pages as they come, and settle beside it, until nothing is left to do."""
+        self.step(crawl)
+        idle = 0
+        while idle < 3:
+            idle = 0 if self._worker.step() else idle + 1
+            if settle:
+                self._index.settle(1)
 
 
 @pytest.mark.cluster
@@ -140,18 +164,34 @@ def work(log: Log, index: RedisIndex, crawl: Sequence[Sketch], settle: bool = Tr
 def test_a_node_that_lost_pages_is_caught_up_from_the_log(
     nodes: Nodes, index: RedisIndex, prefix: str, marked: bool
 ) -> None:
-    log = Log()
+    reader = Reader(index)
     before, lost, after = pages(0, 40), pages(40, 100), [*pages(0, 100, extra=1), *pages(100, 120)]
-    work(log, index, before)
+    reader.work(before)
     nodes.keep()
-    work(log, index, lost, settle=marked)
+    reader.work(lost, settle=marked)
     nodes.set_back()
-    work(log, index, [])
-    work(log, index, after)
+    reader.work([])
+    reader.work(after)
     settled(index)
     assert partition(index) == expected([*before, *lost, *after])
     with connect(nodes.url) as client:
         assert not Calls(client).command("SMEMBERS", f"{prefix}{{0}}:w")
+
+
+@pytest.mark.cluster
+def test_a_node_that_lost_a_batch_whose_end_was_not_told_yet_is_caught_up(nodes: Nodes, index: RedisIndex) -> None:
+    """The store remembers where the batch began, before and after it went back: it is read again all the same."""
+    reader = Reader(index, batch=256)
+    before, lost, after = pages(0, 40), pages(40, 200), pages(0, 200, extra=1)
+    reader.work(before)
+    nodes.keep()
+    reader.step(lost)
+    nodes.set_back()
+    index.settle(1)
+    reader.work([])
+    reader.work(after)
+    settled(index)
+    assert partition(index) == expected([*before, *lost, *after])
 
 
 @pytest.mark.cluster

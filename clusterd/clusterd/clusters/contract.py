@@ -142,6 +142,13 @@ class Index(Protocol):
         """Return how far the log had been read when the state was written."""
         ...
 
+    def went_back(self) -> bool:
+        """Whether, at the latest `position`, part of the state had been set back since this was last asked.
+
+        Then that position is to be gone on from, even where it is the one that was last told.
+        """
+        ...
+
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits (splits, new policies); return how many still settle."""
         ...

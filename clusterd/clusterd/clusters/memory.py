@@ -133,8 +133,7 @@ class MemoryIndex:
 
     def _post(self, content: Content) -> tuple[str, float] | None:
         """Write first, then look up: post a content and join it with what it resembles. Return the best match."""
-        keys = keys_of(content.stored, content.profile, self._scheme)
-        proposed = self._lists.propose(keys.tolist(), content.number)
+        proposed = self._lists.propose(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
         verdicts = self._judge(content, proposed)
         self._join(content, verdicts)
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
@@ -143,10 +142,9 @@ class MemoryIndex:
         return urls_of(self._contents[best])[0], verdicts[best].resemblance
 
     def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Verdict]:
-        candidates = [number for number in numbers if number != content.number]
-        stored = [self._contents[number].stored for number in candidates]
+        stored = {n: self._contents[n].stored for n in numbers if n != content.number}
         bits = mantissa(PROFILES[content.profile])
-        return dict(zip(candidates, judge_many(content.stored, stored, bits), strict=True))
+        return dict(zip(stored, judge_many(content.stored, list(stored.values()), bits), strict=True))
 
     def _join(self, content: Content, verdicts: Mapping[int, Verdict]) -> None:
         for number, verdict in verdicts.items():
@@ -168,8 +166,7 @@ class MemoryIndex:
         self._count(content, -1)
         if not content.live:
             content.departed = True
-            keys = keys_of(content.stored, content.profile, self._scheme)
-            self._lists.withdraw(keys.tolist(), content.number)
+            self._lists.withdraw(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
             self._ghosts.append(content)
 
     def _count(self, content: Content, by: int) -> None:
@@ -394,6 +391,10 @@ class MemoryIndex:
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
         return dict(self._position)
+
+    def went_back(self) -> bool:
+        """Never: it is lost as a whole."""
+        return False
 
     def close(self) -> None:
         """Nothing is held open."""

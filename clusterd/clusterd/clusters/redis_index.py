@@ -106,7 +106,6 @@ class RedisIndex:
         self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if kept else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
         self._pending = Pending(self._home)
-        self._pending.position()
         self._marks = Marks(self._calls, self._home, prefix, shards, self._pending) if shards > 1 else None
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
@@ -263,6 +262,10 @@ class RedisIndex:
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
         return self._pending.position()
+
+    def went_back(self) -> bool:
+        """Whether, at the latest `position`, a node had been set back since this was last asked (`redis_marks`)."""
+        return self._pending.went_back()
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""

@@ -24,14 +24,22 @@ class Pending:
         self._done: list[int] = []
         #: How often the store had gone back when this index last looked.
         self.back = 0
+        self.position()
+        self._went_back = False
 
     def position(self) -> dict[str, str]:
         """Look how far the log was read, and whether the store went back."""
         found, back = self._home.ask([self._home.request("HGETALL", "q"), self._home.request("GET", "back")])
         with self._lock:
             if int(back or 0) != self.back:
-                self.back, self._done = int(back or 0), []
+                self.back, self._done, self._went_back = int(back or 0), [], True
         return {partition.decode(): offset.decode() for partition, offset in pairs(found).items()}
+
+    def went_back(self) -> bool:
+        """Whether it had, when this was last asked."""
+        with self._lock:
+            went, self._went_back = self._went_back, False
+        return went
 
     def done(self, contents: Sequence[int], back: int) -> None:
         """Take contents that were posted when the store had gone back so often."""

@@ -38,3 +38,14 @@ def test_several_values_go_from_any_record_after_as_many_trials_as_any_value(
     records: int, values: tuple[str, ...], dropped: bool
 ) -> None:
     assert drops_branch(learned(records, values)) is dropped
+
+
+@pytest.mark.parametrize(("records", "same"), [(40, False), (60, True)])
+def test_scripts_that_stand_for_one_another_need_as_many(records: int, same: bool) -> None:
+    learner = Learner("shop.example")
+    for number in range(records):
+        for script in ("product", "print"):
+            learner.observe([Page(f"http://shop.example/{script}.do?id={number}", number)])
+    rules = learner.learn(1) or RuleSet("shop.example", 0, ())
+    keys = {key_under(rules, f"http://shop.example/{script}.do?id=3000")[0] for script in ("product", "print")}
+    assert (len(keys) == 1) is same

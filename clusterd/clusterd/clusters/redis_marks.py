@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 INTERVAL: Final = 5.0
 #: Marks that are kept of the latest, of those up to twice as old, up to four times, and so on.
 KEPT: Final = 8
+#: Milliseconds after which another may go back in place of one that died at it.
+LEASE: Final = 60_000
 #: Contents that are made pending in one call.
 CHUNK: Final = 2_000
 #: Contents that may be pending when a mark is set: there are more while much is read again, and the latest mark serves.
@@ -85,21 +87,31 @@ class Marks:
 
     def mark(self) -> None:
         """Set a mark; where a node was set back since the latest, go back first."""
-        known = self._known()
-        last = known[max(known)] if known else Mark()
-        here = self._here()
+        last, here = self._last(), self._here()
         same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
-        name = "GET" if (same and known) or len(here.pending) > MOST else "INCR"
+        name = "GET" if (same and last.number) or len(here.pending) > MOST else "INCR"
         counts = [int(count or 0) for count in self._calls.ask([command(name, key) for key in self._keys])]
         here = replace(here, number=last.number + 1, processes=self._calls.processes(self._keys), counts=counts)
-        if known and (here.processes != last.processes or not last.within(counts)):
-            self._go_back({0: Mark(), **known}, last, here)
+        if last.number and (here.processes != last.processes or not last.within(counts)):
+            self._go_back_alone(last, here)
         elif name == "INCR":
-            self._keep(last, here, [number for number in known if not _kept(number, here.number)])
+            numbers = (int(number) for number in self._home.command("HKEYS", "marks") if number != b"last")
+            self._keep(last, here, [number for number in numbers if not _kept(number, here.number)])
 
-    def _known(self) -> dict[int, Mark]:
-        found = pairs(self._home.command("HGETALL", "marks"))
-        return {int(number): Mark(**json.loads(text)) for number, text in found.items() if number != b"last"}
+    def _last(self) -> Mark:
+        """Return the latest mark, number 0 where there is none yet."""
+        text = self._home.command("HGET", "marks", self._home.command("HGET", "marks", "last") or "")
+        return Mark(**json.loads(text)) if text else Mark()
+
+    def _go_back_alone(self, last: Mark, here: Mark) -> None:
+        """Go back, unless somebody else is at it or has done so."""
+        if not self._home.command("SET", "back:lock", 1, "NX", "PX", LEASE):
+            return
+        try:
+            if self._last().number == last.number:
+                self._go_back(last, here)
+        finally:
+            self._home.command("DEL", "back:lock")
 
     def _here(self) -> Mark:
         """Return what the home shard says, the position first: it may be older than the rest, not newer."""
@@ -108,9 +120,11 @@ class Marks:
         read = {partition.decode(): offset.decode() for partition, offset in pairs(position).items()}
         return Mark(nodes=counted(counters).nodes, pending=sorted(map(int, pending)), position=read)
 
-    def _go_back(self, known: Mapping[int, Mark], last: Mark, here: Mark) -> None:
+    def _go_back(self, last: Mark, here: Mark) -> None:
         """Let everything since the latest mark that all shards hold be posted again."""
-        held = known[max((n for n, mark in known.items() if mark.within(here.counts)), default=0)]
+        texts = pairs(self._home.command("HGETALL", "marks"))
+        known = [Mark(), *(Mark(**json.loads(text)) for number, text in texts.items() if number != b"last")]
+        held = max((mark for mark in known if mark.within(here.counts)), key=lambda mark: mark.number)
         log.warning("a node of the store was set back; going back from mark %d to %d", last.number, held.number)
         self._home.command("INCR", "back")
         nodes = counted(self._home.command("GET", "i")).nodes
@@ -119,7 +133,7 @@ class Marks:
             for start in range(0, len(again), CHUNK):
                 self._home.run(REPEND, packed_numbers(again[start : start + CHUNK]))
         now = replace(held, number=here.number, processes=here.processes, counts=here.counts)
-        lost = [number for number in known if number > held.number]
+        lost = [mark.number for mark in known if mark.number > held.number]
         position = [word for pair in held.position.items() for word in pair]
         self._keep(last, now, lost, 0 if outside else held.nodes + 1, *position)
         self._pending.position()

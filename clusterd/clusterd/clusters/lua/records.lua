@@ -6,7 +6,8 @@
 --   BASE:s:<id / 12>    URLs, packed: where each of the twelve ends (3 bytes each, counted from byte 36), then the URLs
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
 --   BASE:m              counters (counters.lua)
---   BASE:w              set of pending contents: registered, not linked yet;  BASE:back, BASE:back:lock, BASE:marks   (mark.lua)
+--   BASE:w              set of pending contents: registered, not linked yet
+--   BASE:back, BASE:back:lock, BASE:marks   a node that was set back (mark.lua, redis_marks.py)
 --   BASE:wt             hash: pending content that departed → when (seconds) it was first to be dismissed
 --   BASE:x              a bit for each URL id, set where it has superseded versions
 --   BASE:h:<host>       URL ids of a host, 4 bytes each;  BASE:hosts   set of hosts

@@ -22,10 +22,11 @@ from clusterd.learning import tried_together
 from clusterd.learning.attributes import Attribute, attributes
 from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
-from clusterd.learning.evidence import Flags, Rows, Shape, Snapshot, distinct
+from clusterd.learning.evidence import ColumnKey, Flags, Rows, Shape, Snapshot, distinct
 from clusterd.learning.fixed_values import DropFixed
 from clusterd.learning.path_references import PathReference
 from clusterd.learning.trials import Outcome, lower_bound
+from clusterd.learning.tried_together import by_parameter
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
 BOUND: Final = 0.869
@@ -140,7 +141,9 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     outcome = trials.outcome
     if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot), prior)), prior):
         return None
-    if not all(_holds(alone, BOUND, prior) for alone in tried_together.by_parameter(snapshot, trials)):
+    if not all(
+        _holds(alone, _bound_of_one(key, trials, found), prior) for key, alone in by_parameter(snapshot, trials)
+    ):
         return None
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
     return Proposal(edit, trials.rows, conditions, outcome, reached)
@@ -166,6 +169,14 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     if any(is_open(*trials.records(known)) for known in rest):
         return OPEN_BOUND
     return MANY_BOUND if pages < SMALL and any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
+
+
+def _bound_of_one(key: ColumnKey, trials: Trials, found: list[Attribute]) -> float:
+    """Return the bound that one parameter of a joint deletion has to reach by itself: what it would have to alone."""
+    values = [trials.records(known)[0] for known in found if known.column == key]
+    rest = [known for known in found if known.column not in trials.edit.own]
+    several = any(np.count_nonzero(good[1:]) > 1 for good in values)
+    return OPEN_BOUND if several and any(is_open(*trials.records(known)) for known in rest) else BOUND
 
 
 def _at_any_value(edit: CandidateEdit) -> bool:

@@ -95,8 +95,8 @@ def lets_through(taken: list[int], patterns: Rows) -> Flags:
     return passed
 
 
-def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[Outcome]:
-    """Yield, for each parameter of a joint deletion, what dropping it does once the others are dropped."""
+def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[tuple[ColumnKey, Outcome]]:
+    """Yield, with each parameter of a joint deletion, what dropping it does once the others are dropped."""
     edit = trials.edit
     if not isinstance(edit, Drop) or type(edit) not in {Drop, DropUnordered} or len(edit.own) < 2:
         return
@@ -104,4 +104,4 @@ def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[Outcome]:
     for key in edit.own:
         others = replace(edit, own=tuple(other for other in edit.own if other != key))
         before = others.keys(snapshot, trials.rows)
-        yield judge(before, after, snapshot.content, trials.rows & (before != after))
+        yield key, judge(before, after, snapshot.content, trials.rows & (before != after))

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from clusterd.cli.commands import COMMANDS, clusterd, hoist, run
-from clusterd.cli.printing import cell, to_json
 from clusterd_consumer.resemblance import exact
 
 PROGRAM = [sys.executable, "-m", "clusterd"]
@@ -168,18 +167,6 @@ class TestEveryCommand:
         done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
         assert json.loads(done.stdout)["resemblance"] == 1.0
         assert done.stderr == ""
-
-
-class TestPrinting:
-    def test_cells(self) -> None:
-        assert [cell(value) for value in (None, 0.5, True, ["a", "b", "c", "d", "e"], "x\x1b[31m")] == [
-            "-", "0.500", "yes", "a b c … 2 more", "x\ufffd[31m",
-        ]  # fmt: skip
-
-    def test_numbers_are_rounded_and_letters_kept(self) -> None:
-        assert to_json({"url": "http://h/größe", "r": 1 / 3, "q": {"0.5": (2 / 3,)}}) == (
-            '{"url": "http://h/größe", "r": 0.333333, "q": {"0.5": [0.666667]}}'
-        )
 
 
 class TestIngest:

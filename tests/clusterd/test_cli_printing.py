@@ -1,0 +1,17 @@
+"""How values are printed: cells of a table for people, JSON for scripts."""
+
+from __future__ import annotations
+
+from clusterd.cli.printing import cell, to_json
+
+
+def test_cells() -> None:
+    assert [cell(value) for value in (None, 0.5, True, ["a", "b", "c", "d", "e"], "x\x1b[31m")] == [
+        "-", "0.500", "yes", "a b c … 2 more", "x\ufffd[31m",
+    ]  # fmt: skip
+
+
+def test_numbers_are_rounded_and_letters_kept() -> None:
+    assert to_json({"url": "http://h/größe", "r": 1 / 3, "q": {"0.5": (2 / 3,)}}) == (
+        '{"url": "http://h/größe", "r": 0.333333, "q": {"0.5": [0.666667]}}'
+    )

@@ -49,3 +49,17 @@ def test_scripts_that_stand_for_one_another_need_as_many(records: int, same: boo
     rules = learner.learn(1) or RuleSet("shop.example", 0, ())
     keys = {key_under(rules, f"http://shop.example/{script}.do?id=3000")[0] for script in ("product", "print")}
     assert (len(keys) == 1) is same
+
+
+@pytest.mark.parametrize(("products", "dropped"), [(40, False), (60, True)])
+def test_no_parameter_lives_on_the_trials_of_another_that_is_dropped_with_it(products: int, dropped: bool) -> None:
+    learner = Learner("shop.example")
+    for number in range(products):
+        product = f"http://shop.example/product?id={number}"
+        views = (f"{product}&colour={('red', 'blue', 'sand')[number % 3]}", f"{product}&ref={('a', 'b')[number % 2]}")
+        learner.observe([Page(url, number) for url in (product, *views)])
+    for other in range(600):
+        learner.observe([Page(f"http://shop.example/other/{other}", 10_000 + other)])
+    rules = learner.learn(1) or RuleSet("shop.example", 0, ())
+    product = "http://shop.example/product?id=3000"
+    assert (key_under(rules, f"{product}&colour=red")[0] == key_under(rules, product)[0]) is dropped

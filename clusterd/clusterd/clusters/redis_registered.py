@@ -1,6 +1,6 @@
 """A version on its way to register.lua, what that and link.lua say of it, and what the index then says.
 
-Cost: 10 µs a page.
+Cost: 1 µs a page to pack, compiled (`_versions.c`), 5 µs in Python.
 """
 
 from __future__ import annotations

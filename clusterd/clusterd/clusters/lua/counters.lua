@@ -33,6 +33,7 @@ end
 local function read_counters()
   local bytes = call('GET', BASE .. ':i') or rep('\0', 4 * (CLUSTERS + 2))
   counters, counted = {unpack4(layout_of(#bytes / 4), bytes)}, false
+  counters.read = bytes
 end
 
 local function count(name, by)

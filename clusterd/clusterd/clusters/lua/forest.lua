@@ -30,7 +30,6 @@ local function begin()
     place_layout, place_zeros = '<' .. rep('I4I4I4', graded), rep('\0', 12 * graded)
   end
   for at = 1, #tables do tables[at].used = false end
-  for at = 1, #stores do stores[at].before = counters[stores[at].counter] end
   places, places_dirty, edges_of, edges_dirty = {}, {}, {}, {}
   return graded
 end

@@ -22,7 +22,7 @@
 local ZERO = rep('\0', 8)
 local stores = {}
 
--- The counter has the last id that was given.
+-- `counter`: the counter that has the last id given.
 local function store(name, layout, fields, per, counter)
   local s = {name = name, layout = layout, size = struct.size(layout), fields = fields, per = per, from = {}, to = {}}
   s.counter = counter
@@ -80,7 +80,7 @@ end
 
 -- What was made: all ids that the call took from the counter.
 local function write_made(s)
-  local from, last, made = s.before + 1, counters[s.counter], s.made
+  local from, last, made = u4(counters.read, 4 * s.counter - 3) + 1, counters[s.counter], s.made
   while from <= last do
     local stop, parts, count = math.min(last, from - from % s.per + s.per - 1), {}, 0
     for id = from, stop do

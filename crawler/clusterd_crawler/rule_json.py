@@ -55,6 +55,7 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
         "carrier": [_condition_to_json(condition) for condition in rule.carrier],
         "spans": rule.spans,
         "shows": rule.shows,
+        "crawl": rule.crawl,
         "identity": rule.identity,
         "support": rule.support,
         "coverage": rule.coverage,
@@ -114,7 +115,8 @@ def rule_from_json(value: Any, where: str = "rule") -> Rule:
     for name in ("context", "carrier"):
         fields[name] = tuple(_list(value.get(name, []), f"{where}: {name}", _condition))
     fields["transformation"] = tuple(_list(value.get("transformation", []), f"{where}: transformation", _edit))
-    fields["name"] = _string(value.get("name", ""), f"{where}: name")
+    for name in ("name", "crawl"):
+        fields[name] = _string(value.get(name, ""), f"{where}: {name}")
     fields["spans"] = _flag(value.get("spans", False), f"{where}: spans")
     for name in ("support", "coverage", "since", "shows"):
         fields[name] = _number(value.get(name, 0), f"{where}: {name}")

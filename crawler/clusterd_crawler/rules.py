@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Final, Literal, Self
 
@@ -145,6 +145,8 @@ class Rule:
     carrier: tuple[Condition, ...] = ()
     #: Where not 0, the identity that the known page has to show: an empty list stays empty however it is sorted.
     shows: int = 0
+    #: Where not empty, the crawl whose fetches it speaks of: the next one has fetched nothing of that yet.
+    crawl: str = ""
     spans: bool = False
     #: Which identity pages were judged by.
     identity: Literal["identical", "near"] = "identical"
@@ -168,7 +170,8 @@ class Rule:
             bearer = " and ".join(map(str, self.carrier)) or "any page"
             return f"{where}: {context} → known where {bearer} names it by {self.name}"
         shown = f" where the known page shows {self.shows:x}" if self.shows else ""
-        return f"{where}: {context} → {', '.join(map(str, self.transformation))}{shown}"
+        crawl = f" in the crawl {self.crawl}" if self.crawl else ""
+        return f"{where}: {context} → {', '.join(map(str, self.transformation))}{shown}{crawl}"
 
 
 def rule_id(
@@ -180,9 +183,21 @@ def rule_id(
     carrier: tuple[Condition, ...] = (),
     identity: str = "identical",
     shows: int = 0,
+    crawl: str = "",
 ) -> str:
     """Return the stable id of a rule: a hash of what it says, not of what is known about it."""
-    said = repr((host, context, transformation, name, carrier, identity, *([shows] if shows else [])))
+    said = repr(
+        (
+            host,
+            context,
+            transformation,
+            name,
+            carrier,
+            identity,
+            *([shows] if shows else []),
+            *([crawl] if crawl else []),
+        )
+    )
     return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
@@ -197,6 +212,10 @@ class RuleSet:
     retired: tuple[tuple[str, str], ...] = ()
     #: URLs that the operator wants fetched whatever the rules say (``clusterd unskip``).
     unskip: tuple[str, ...] = ()
+
+    def within(self, crawl: str | None) -> Self:
+        """Return the set without the rules that speak of another crawl (None: with all)."""
+        return self if crawl is None else replace(self, rules=tuple(r for r in self.rules if r.crawl in {"", crawl}))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object that is published."""

@@ -11,34 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, Self, cast
 
-import mmh3
-
 from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.keys import FAMILY, Keys
-from clusterd_crawler.rules import LIVE, Key, Rule, RuleSet
+from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.traps import Guard, Trap, TrapGuard
 from clusterd_crawler.urls import canonical, host_of, registrable
 
-#: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
-FAMILY_EXPLORE: Final = 2.5
-#: How many times as often a page is explored that another spelling of its URL has shown: order and escapes (RFC 3986).
-SPELLING_EXPLORE: Final = 0.25
-SPELLING: Final = frozenset({"sort", "decode"})
-#: What is not known of a rule that drops parameters at several values, from any page: of n trials that all agreed, up
-#: to 3/n may be wrong (the rule of three, 95 %). Such a share is explored, until it is the share of all rules …
-NOT_KNOWN: Final = 3
-#: … but at most so many times that share.
-YOUNG_EXPLORE: Final = 5
-#: One value of a parameter is mostly its default, and another one a way to write that.
-SEVERAL: Final = 3
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
-#: Seed of the hash that decides which would-be skips are explored: by URL, so that a replay repeats.
-EXPLORE_SEED: Final = 0x5EED
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +120,21 @@ class KnownPages:
     """
 
     def __init__(
-        self, *, explore: float = 0.02, within: int | None = None, limit: int = 2_000_000, guard: Guard = "report"
+        self,
+        *,
+        explore: float = 0.02,
+        within: int | None = None,
+        limit: int = 2_000_000,
+        guard: Guard = "report",
+        crawl: str | None = None,
     ) -> None:
-        """Take the share of would-be skips that is fetched, and how old a known page may be (seconds; None: any)."""
+        """Take the share of would-be skips that is fetched, and how old a known page may be (seconds; None: any).
+
+        ``crawl``: rules that speak of another one are not used (None: all are).
+        """
+        self._crawl = crawl
         self._keys = Keys()
         self._all_keys = Keys(conditional=True)
-        #: Ids of rules that only say how URLs are spelled.
-        self._spelling: set[str] = set()
-        #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
-        self._trials: dict[str, int] = {}
         #: Id of a rule that asks what the known page shows → what.
         self._shows: dict[str, int] = {}
         #: Host of a set → ids of its rules that span hosts.
@@ -151,8 +142,7 @@ class KnownPages:
         self._hosts: dict[str, HostPages] = {}
         self._sets: dict[str, RuleSet] = {}
         self._unskip: dict[str, frozenset[str]] = {}
-        self._share = explore
-        self._explore = int(explore * 2**32)
+        self._exploring = Exploring(explore)
         self._within = None if within is None else within * 1000
         self._limit = limit
         self._remembered: OrderedDict[str, str] = OrderedDict()
@@ -163,11 +153,11 @@ class KnownPages:
         self.explored: Counter[str] = Counter()
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        """Make the decider that the settings ask for."""
+    def from_settings(cls, settings: Settings, crawl: str | None = None) -> Self:
+        """Make the decider that the settings ask for, for this crawl."""
         within = None if settings.skip_within == "crawl" else int(settings.skip_within)
         guard = cast(Guard, settings.trap_guard)
-        return cls(explore=settings.explore, within=within, limit=settings.known_limit, guard=guard)
+        return cls(explore=settings.explore, within=within, limit=settings.known_limit, guard=guard, crawl=crawl)
 
     def __len__(self) -> int:
         return len(self._remembered)
@@ -181,6 +171,7 @@ class KnownPages:
         known = self._sets.get(rules.host)
         if known is not None and known.version > rules.version:
             return
+        rules = rules.within(self._crawl)
         self._sets[rules.host] = rules
         self._unskip[rules.host] = frozenset(rules.unskip)
         self._keys.load(rules)
@@ -188,10 +179,7 @@ class KnownPages:
         gone = () if known is None else known.rules
         for rule in gone:
             self._shows.pop(rule.id, None)
-            self._spelling.discard(rule.id)
-            self._trials.pop(rule.id, None)
-        self._trials.update({rule.id: rule.support for rule in rules.rules if _goes_from_any_page(rule)})
-        self._spelling.update(rule.id for rule in rules.rules if _is_spelling(rule))
+        self._exploring.load(gone, rules.rules)
         self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
         self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
         domain = registrable(rules.host)
@@ -313,7 +301,7 @@ class KnownPages:
             trap = self.traps.leaves(url)
             return None if trap is None else self._left(url, trap)
         rule, key, known = found
-        explore = self._explores(url, self._times(rule, key))
+        explore = self._exploring.explores(url, rule, key, self.explored[rule])
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known.url, explore)
 
@@ -363,34 +351,5 @@ class KnownPages:
         known = held.pages.get(named)
         return (rule, f"{rule}:{url}", known) if known is not None and self._recent(known, at) else None
 
-    def _times(self, rule: str, key: str) -> float:
-        """Return how many times as often as others a would-be skip is explored."""
-        if rule in self._spelling:
-            return SPELLING_EXPLORE
-        if rule in self._trials and self._share:
-            agreed = max(1, self._trials[rule] + self.explored[rule])
-            return min(YOUNG_EXPLORE, max(1, NOT_KNOWN / agreed / self._share))
-        return FAMILY_EXPLORE if key.startswith(FAMILY) else 1
-
     def _recent(self, known: KnownPage, at: int) -> bool:
         return self._within is None or at - known.at <= self._within
-
-    def _explores(self, url: str, times: float) -> bool:
-        return mmh3.hash(url, EXPLORE_SEED, signed=False) < self._explore * times
-
-
-def _is_spelling(rule: Rule) -> bool:
-    return bool(rule.transformation) and all(edit.op in SPELLING for edit in rule.transformation)
-
-
-def _goes_from_any_page(rule: Rule) -> bool:
-    """Whether a rule drops parameters alone, at `SEVERAL` values, from any path or with any value of another one."""
-    if not all(edit.key.name for edit in rule.transformation):
-        return False
-    seen = {name for condition in rule.context if condition.test == "only" for name in condition.values}
-    dropped = {edit.key.name for edit in rule.transformation if edit.op == "delete"} & seen
-    asked = {condition.key.name: condition for condition in rule.context if condition.test not in {"only", "any"}}
-    if not any(name not in asked or len(asked[name].values) >= SEVERAL for name in dropped):
-        return False
-    path = any(condition.key == Key() and condition.test in {"is", "in"} for condition in rule.context)
-    return not path or bool(seen - dropped - asked.keys())

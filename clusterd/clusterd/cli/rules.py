@@ -260,7 +260,7 @@ def rule_record(rule: Rule) -> dict[str, Any]:
     from clusterd.alerts import iso
 
     whole = rule_to_json(rule) | {"since": iso(rule.since)}
-    more = {name: whole[name] for name in ("kind", "name", "carrier", "spans", "identity") if whole[name]}
+    more = {name: whole[name] for name in ("kind", "name", "carrier", "spans", "crawl", "identity") if whole[name]}
     return {name: whole[name] for name in FIELDS} | more
 
 

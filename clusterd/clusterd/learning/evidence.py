@@ -14,6 +14,7 @@ more than `PAIRS` pairs, or that bring more names than `NAMES`, are left out of 
 from __future__ import annotations
 
 from array import array
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ Flags = npt.NDArray[np.bool_]
 PAIRS: Final = 32
 #: Most parameter names of a host that are looked at.
 NAMES: Final = 512
+#: Crawls of which it is known what they have brought.
+CRAWLS: Final = 4
 #: Stands for the value of a key without ``=`` (no canonical URL holds the character).
 VALUELESS: Final = "\x00"
 
@@ -95,6 +98,27 @@ class Interned:
         return np.array(self.hashes, dtype=np.uint64)
 
 
+class Novelty:
+    """Which contents the latest crawls have brought: in the next crawl each is new once more."""
+
+    def __init__(self) -> None:
+        self._crawls: OrderedDict[str, set[int]] = OrderedDict()
+
+    def add(self, crawl: str, content: int) -> bool:
+        """Note a content; return whether the crawl had not brought it before."""
+        known = self._crawls.setdefault(crawl, set())
+        self._crawls.move_to_end(crawl)
+        if len(self._crawls) > CRAWLS:
+            self._crawls.popitem(last=False)
+        before = len(known)
+        known.add(content)
+        return len(known) > before
+
+    def knows(self, crawl: str, content: int) -> bool:
+        """Return whether the crawl has brought a content."""
+        return content in self._crawls.get(crawl, ())
+
+
 class Evidence:
     """What has been fetched from one host."""
 
@@ -102,6 +126,10 @@ class Evidence:
         self.urls: list[str] = []
         self.row_of: dict[str, int] = {}
         self.contents = array("q")
+        #: Of each row the crawl that fetched it last, and the place of that fetch among all.
+        self.crawls: list[str] = []
+        self.fetches = array("q")
+        self.fetched = 0
         self.content_numbers: dict[int, int] = {}
         self.identities: list[int] = []
         self.paths = Interned()
@@ -119,24 +147,26 @@ class Evidence:
         """Return the identity that a content number stands for."""
         return self.identities[number]
 
-    def add(self, url: str, content: int, taken: Url) -> tuple[int, bool]:
-        """Take a page (its URL canonical, and taken apart); return its row (or -1) and whether its content is new."""
+    def add(self, url: str, content: int, taken: Url, crawl: str = "") -> int:
+        """Take a page (its URL canonical, and taken apart); return its row, -1 where it is left out."""
+        self.fetched += 1
         number = self.content_numbers.get(content)
-        new = number is None
         if number is None:
             number = self.content_numbers[content] = len(self.content_numbers)
             self.identities.append(content)
         row = self.row_of.get(url)
         if row is not None:
-            self.contents[row] = number
-            return row, new
+            self.contents[row], self.crawls[row], self.fetches[row] = number, crawl, self.fetched
+            return row
         pairs = _pairs(taken)
         if len(pairs) > PAIRS or not self._room_for(pairs):
             self.left_out += 1
-            return -1, new
+            return -1
         row = self.row_of[url] = len(self.urls)
         self.urls.append(url)
         self.contents.append(number)
+        self.crawls.append(crawl)
+        self.fetches.append(self.fetched)
         self.path_numbers.append(self.paths.number("/".join(taken.path)))
         self.shape_numbers.append(self.shapes.number(tuple(key for key, _ in pairs)))
         for key, value in pairs:
@@ -144,7 +174,12 @@ class Evidence:
             if column is None:
                 column = self.columns[key] = Column(*key)
             column.add(row, value)
-        return row, new
+        return row
+
+    def of_crawl(self, crawl: str) -> Rows:
+        """Return the rows that a crawl fetched last, in the order in which it did."""
+        rows = np.flatnonzero([known == crawl for known in self.crawls])
+        return rows[np.argsort(as_array(self.fetches)[rows], kind="stable")]
 
     def _room_for(self, pairs: Sequence[tuple[ColumnKey, str]]) -> bool:
         return len(self.columns) + len(pairs) <= NAMES or all(key in self.columns for key, _ in pairs)

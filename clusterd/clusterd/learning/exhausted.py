@@ -7,6 +7,9 @@ there is little more to come. The rule names the family only for values of its f
 holds `EACH` times; a larger share of it is explored than of other rules (`clusterd_crawler.skips`), and the first
 member that does bring something new ends the run, and the rule with it.
 
+All of this is counted within one crawl, the latest, and the rule holds in that crawl only: the next one finds every
+content of the host again, so that whatever it fetches has been shown before, and must not be kept from it.
+
 Only URLs with a query: paths without one are mostly the content itself.
 """
 
@@ -41,6 +44,7 @@ EACH: Final = 20
 class Family:
     """Every URL of the context is as good as fetched."""
 
+    crawl: str
     own: tuple[ColumnKey, ...] = ()
     needs: tuple[Condition, ...] = ()
 
@@ -61,24 +65,25 @@ class Family:
         """Leave the pages as evidence for rules that say more."""
 
 
-def exhausted(snapshot: Snapshot) -> Iterator[Proposal]:
-    """Yield the families that have brought nothing new for `RUN` members."""
-    if not len(snapshot):
+def exhausted(snapshot: Snapshot, crawl: str) -> Iterator[Proposal]:
+    """Yield the families that have brought this crawl nothing new for `RUN` members; none where it has no name."""
+    rows = snapshot.evidence.of_crawl(crawl) if crawl else np.zeros(0, np.int64)
+    if not len(rows):
         return
-    form = snapshot.path * (int(snapshot.shape.max()) + 1) + snapshot.shape
+    form = (snapshot.path * (int(snapshot.shape.max()) + 1) + snapshot.shape)[rows]
     novel = np.zeros(len(snapshot), np.bool_)
-    novel[np.unique(snapshot.content, return_index=True)[1]] = True
+    novel[rows[np.unique(snapshot.content[rows], return_index=True)[1]]] = True
     order = np.argsort(form, kind="stable")
     starts = np.flatnonzero(np.append(True, form[order][1:] != form[order][:-1]))
-    for members in np.split(order, starts[1:]):
+    for members in np.split(rows[order], starts[1:]):
         if len(members) < FEW_RUN:
             continue
-        whole = _of_members(snapshot, members, novel)
+        whole = _of_members(snapshot, members, novel, crawl)
         if whole is not None:
             yield whole
             continue
         for part, parts in _parts(snapshot, members):
-            proposal = _of_members(snapshot, part, novel)
+            proposal = _of_members(snapshot, part, novel, crawl)
             if proposal is not None and _beyond_luck(members, part, proposal.outcome.rows, novel, parts):
                 yield proposal
 
@@ -89,18 +94,18 @@ def _beyond_luck(members: Rows, part: Rows, run: Rows, novel: Flags, parts: int)
     Where the others go on bringing new contents while it runs, its run has to be too long for luck at their rate: of
     three views of a calendar of mostly empty days, one is empty 60 times in a row before long.
     """
-    others = np.setdiff1d(members[members >= run[0]], part)
+    others = np.setdiff1d(members[np.flatnonzero(members == run[0])[0] :], part)
     share = np.count_nonzero(novel[others]) / max(1, len(others))
     return bool(share <= DIFFER or parts * (1 - share) ** len(run) <= LUCK_OF_PARTS)
 
 
-def _of_members(snapshot: Snapshot, members: Rows, novel: Flags) -> Proposal | None:
+def _of_members(snapshot: Snapshot, members: Rows, novel: Flags, crawl: str) -> Proposal | None:
     needed = FEW_RUN if len(distinct(snapshot.content[members])) <= FEW else RUN
     run = members[_begin(np.flatnonzero(novel[members]), len(members), needed, int(novel.sum())) :]
     shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
     if len(run) < needed or not isinstance(shape, tuple):
         return None
-    return _proposal(snapshot, members, run, shape, needed, novel)
+    return _proposal(snapshot, members, run, shape, needed, novel, crawl)
 
 
 def _begin(fresh: Rows, count: int, needed: int, contents: int) -> int:
@@ -135,7 +140,9 @@ def _parts(snapshot: Snapshot, members: Rows) -> Iterator[tuple[Rows, int]]:
             yield part, int(which.max()) + 1
 
 
-def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags) -> Proposal | None:
+def _proposal(
+    snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags, crawl: str
+) -> Proposal | None:
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return None
     path = str(snapshot.evidence.paths.items[int(snapshot.path[run[0]])])
@@ -165,4 +172,4 @@ def _proposal(snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed
     agreed = int(good.sum())
     # In groups of one content: the pairs that the rule shows are pages that show the same.
     outcome = Outcome(kept, good, shown.astype(np.int64), shown, agreed, len(kept) - agreed, agreed)
-    return Proposal(Family(), flags, conditions, outcome, lower_bound(agreed, len(kept)))
+    return Proposal(Family(crawl), flags, conditions, outcome, lower_bound(agreed, len(kept)))

@@ -28,7 +28,8 @@ from clusterd.learning.candidates import proposals
 from clusterd.learning.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.contract import Page
 from clusterd.learning.edits import CandidateEdit, Replace
-from clusterd.learning.evidence import Evidence, Snapshot
+from clusterd.learning.evidence import Evidence, Novelty, Snapshot
+from clusterd.learning.exhausted import Family as Exhausted
 from clusterd.learning.exhausted import exhausted
 from clusterd.learning.families import families
 from clusterd.learning.fixed_values import BothFixed, DropFixed
@@ -64,6 +65,9 @@ class Learner:
         self.watch = Watch()
         self.rules: tuple[Rule, ...] = ()
         self.version = 0
+        #: What is new, and which crawl fetched the latest page.
+        self._novelty = Novelty()
+        self._crawl = ""
         self._duplicates = 0
         self._learned_at = 0
         self._urgent = False
@@ -78,7 +82,8 @@ class Learner:
             except WrongInput:
                 continue
             taken = parse(url)
-            row, new = self.evidence.add(url, page.content, taken)
+            row = self.evidence.add(url, page.content, taken, page.crawl)
+            new, self._crawl = self._novelty.add(page.crawl, page.content), page.crawl
             if row >= 0:  # What is left out of the evidence, for its parameters, is remembered by no name either.
                 self.names.observe(url, page.content, page.names, taken)
             if not new:
@@ -112,7 +117,7 @@ class Learner:
         for edit, _ in offered if np.bincount(snapshot.content).max(initial=0) >= SHOWN else ():
             for found, content in refine_shown(snapshot, edit):
                 yield found, self.evidence.identity(content)
-        for family in exhausted(snapshot):
+        for family in exhausted(snapshot, self._crawl):
             for proposal in by_form(snapshot, family):
                 yield proposal, 0
 
@@ -164,12 +169,14 @@ class Learner:
         context = tuple(dict.fromkeys((*proposal.edit.needs, *proposal.conditions)))
         transformation = proposal.edit.transformation
         outcome = proposal.outcome
+        crawl = proposal.edit.crawl if isinstance(proposal.edit, Exhausted) else ""
         return Rule(
-            id=rule_id(self.host, context, transformation, identity=self.identity, shows=shows),
+            id=rule_id(self.host, context, transformation, identity=self.identity, shows=shows, crawl=crawl),
             host=self.host,
             context=context,
             transformation=transformation,
             shows=shows,
+            crawl=crawl,
             identity=self.identity,
             support=outcome.agreed,
             coverage=int(np.count_nonzero(proposal.rows)),

@@ -32,6 +32,8 @@ from clusterd.learning.mirrors import Group
 EXPLORE: Final = 0.02
 #: Near clusters are numbered after the contents, so that the two never meet.
 NEAR: Final = 1 << 40
+#: A replay is one crawl.
+CRAWL: Final = "replay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class Replay:
     """One pass over a crawl; holds what its report counts."""
 
     def __init__(self, *, explore: float = EXPLORE, policy: Literal["identical", "near"] = "identical") -> None:
-        self.known = KnownPages(explore=explore)
+        self.known = KnownPages(explore=explore, crawl=CRAWL)
         self.policy: Literal["identical", "near"] = policy
         self.learners: dict[str, Learner] = {}
         self.groups: dict[str, Group] = {}
@@ -139,7 +141,7 @@ class Replay:
         names = parse_names(row.names)
         self.known.fetched(url, at, names, content=content)
         explored, instead = ("", "") if skip is None else (skip.rule, skip.known_url)
-        self._learn(Page(url, content, row.words, names, at, explored, instead), host_of(url))
+        self._learn(Page(url, content, row.words, names, at, explored, instead, CRAWL), host_of(url))
 
     def _skip(self, row: CrawlRow, skip: Skip, right: bool) -> None:
         self._kept.setdefault(skip.rule, []).append(self._skipped)

@@ -91,7 +91,7 @@ class Crawl:
         self._attend = attend
         self._wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
         self.id = self._wanted.crawl
-        self._decisions = Decisions(KnownPages.from_settings(settings), settings.known_limit)
+        self._decisions = Decisions(KnownPages.from_settings(settings, self.id), settings.known_limit)
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
         self._places = DownloadPlaces(crawler)

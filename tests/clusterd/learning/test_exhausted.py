@@ -5,7 +5,8 @@ from __future__ import annotations
 from clusterd.learning.contract import Page
 from clusterd.learning.exhausted import RUN
 from clusterd.learning.learner import Learner
-from clusterd_crawler.rules import Rule
+from clusterd_crawler.rules import Rule, RuleSet
+from clusterd_crawler.skips import KnownPages
 
 HOST = "http://forum.example"
 TOPICS = 20
@@ -15,7 +16,11 @@ MEMBERS = {f"{HOST}/go.php?view=next&post={7 * n}": 100 + 3 * n % TOPICS for n i
 
 def families(pages: dict[str, int]) -> list[Rule]:
     learner = Learner("forum.example")
-    learner.observe([Page(url, content) for url, content in pages.items()])
+    learner.observe([Page(url, content, crawl="c") for url, content in pages.items()])
+    return in_force(learner)
+
+
+def in_force(learner: Learner) -> list[Rule]:
     rules = learner.learn(1)
     return (
         [rule for rule in rules.rules if rule.transformation[:1] and rule.transformation[0].op == "family"]
@@ -26,7 +31,7 @@ def families(pages: dict[str, int]) -> list[Rule]:
 
 def test_a_family_whose_members_show_what_is_known_brings_nothing_new() -> None:
     (rule,) = families(CONTENT | MEMBERS)
-    assert rule.text.endswith("→ nothing new")
+    assert rule.text.endswith("→ nothing new in the crawl c")
     assert rule.evidence
     everything = CONTENT | MEMBERS
     assert all(everything[one] == everything[other] and agreed for one, other, agreed in rule.evidence)
@@ -34,3 +39,35 @@ def test_a_family_whose_members_show_what_is_known_brings_nothing_new() -> None:
 
 def test_a_member_that_brings_something_new_ends_it() -> None:
     assert families(CONTENT | MEMBERS | {f"{HOST}/go.php?view=next&post=5": 1}) == []
+
+
+def test_of_a_crawl_without_a_name_nothing_is_said() -> None:
+    learner = Learner("forum.example")
+    learner.observe([Page(url, content) for url, content in (CONTENT | MEMBERS).items()])
+    assert in_force(learner) == []
+
+
+def test_a_page_that_is_found_again_by_the_next_crawl_is_not_nothing_new() -> None:
+    shown = {f"{HOST}/view.php?id={n}&sid={n % 7}": n for n in range(2 * RUN)}
+    again = {f"{HOST}/view.php?id={n}&sid={n % 5 + 7}": n for n in range(2 * RUN)}
+    learner = Learner("forum.example")
+    learner.observe([Page(url, content, crawl="first") for url, content in shown.items()])
+    assert in_force(learner) == []
+    learner.observe([Page(url, content, crawl="second") for url, content in again.items()])
+    assert in_force(learner) == []
+
+
+def test_the_rule_of_a_crawl_holds_in_that_crawl_only() -> None:
+    learner = Learner("forum.example")
+    learner.observe([Page(url, content, crawl="first") for url, content in (CONTENT | MEMBERS).items()])
+    rules = learner.learn(1)
+    assert rules is not None
+    member, known = f"{HOST}/go.php?view=next&post=1", next(iter(MEMBERS))
+    for crawl, skipped in (("first", True), ("second", False)):
+        pages = KnownPages(explore=0, crawl=crawl)
+        pages.load(RuleSet.from_json(rules.to_json()))
+        pages.fetched(known, 1, content=MEMBERS[known])
+        assert (pages.decide(member, 2) is not None) is skipped
+    learner.observe([Page(url, content, crawl="second") for url, content in MEMBERS.items()])
+    (rule,) = in_force(learner)
+    assert rule.crawl == "second"

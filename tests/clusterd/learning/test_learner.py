@@ -20,7 +20,7 @@ Crawl = list[tuple[str, int]]
 
 def learn(crawl: Iterable[tuple[str, int]], host: str = HOST) -> RuleSet:
     learner = Learner(host)
-    learner.observe([Page(f"http://{host}{path}", content) for path, content in crawl])
+    learner.observe([Page(f"http://{host}{path}", content, crawl="c") for path, content in crawl])
     return learner.learn(1) or RuleSet(host, 0, ())
 
 

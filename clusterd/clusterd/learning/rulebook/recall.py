@@ -15,6 +15,7 @@ import mmh3
 from clusterd_crawler.errors import NotFound
 
 from clusterd.learning.contract import HostLearner, Page
+from clusterd.learning.evidence import Novelty
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import HostRules
 
@@ -44,8 +45,8 @@ class Recall:
     fresh: list[Page] = field(default_factory=list)
     #: Hash of URL → (fetch time, content): deliveries repeated and pages that come late are not shown again.
     shown: dict[int, tuple[int, int]] = field(default_factory=dict)
-    #: Contents of the pages that no rule spoke against.
-    contents: set[int] = field(default_factory=set)
+    #: Contents of the pages that no rule spoke against, by crawl.
+    contents: Novelty = field(default_factory=Novelty)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
     #: Rules that too many of them contradict, and that the book was told of.
@@ -70,12 +71,12 @@ class Recall:
             elif page.explored:
                 self._count_trial(page)
             else:
-                self.contents.add(page.content)
+                self.contents.add(page.crawl, page.content)
             yield page
 
     def _count_trial(self, page: Page) -> None:
-        """Count a page that was fetched in spite of a rule: it agrees where its content was known, as the skip says."""
-        self.trials.setdefault(page.explored, [0, 0])[page.content not in self.contents] += 1
+        """Count a page that was fetched in spite of a rule: it agrees where its crawl knew what it shows."""
+        self.trials.setdefault(page.explored, [0, 0])[not self.contents.knows(page.crawl, page.content)] += 1
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""

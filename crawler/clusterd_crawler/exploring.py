@@ -1,0 +1,81 @@
+"""Which would-be skips are fetched all the same, so that rules are watched: a share of them, by the hash of the URL.
+
+A rule is explored the more the less is known of it. By URL, so that a replay repeats. Cost: a hash a would-be skip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import mmh3
+
+from clusterd_crawler.keys import FAMILY
+from clusterd_crawler.rules import Key, Rule
+
+#: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
+FAMILY_TIMES: Final = 2.5
+#: How many times as often a page is explored that another spelling of its URL has shown: order and escapes (RFC 3986).
+SPELLING_TIMES: Final = 0.25
+SPELLING: Final = frozenset({"sort", "decode"})
+#: What is not known of a rule that drops parameters at several values, from any page: of n trials that all agreed, up
+#: to 3/n may be wrong (the rule of three, 95 %). Such a share is explored, until it is the share of all rules …
+NOT_KNOWN: Final = 3
+#: … but at most so many times that share.
+YOUNG_TIMES: Final = 5
+#: One value of a parameter is mostly its default, and another one a way to write that.
+SEVERAL: Final = 3
+SEED: Final = 0x5EED
+
+
+class Exploring:
+    """How often the would-be skips of each rule are explored."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._below = int(share * 2**32)
+        #: Ids of rules that only say how URLs are spelled.
+        self._spelling: set[str] = set()
+        #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
+        self._trials: dict[str, int] = {}
+
+    def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
+        """Take rules in the place of others."""
+        for rule in gone:
+            self._spelling.discard(rule.id)
+            self._trials.pop(rule.id, None)
+        for rule in rules:
+            if _is_spelling(rule):
+                self._spelling.add(rule.id)
+            elif _goes_from_any_page(rule):
+                self._trials[rule.id] = rule.support
+
+    def explores(self, url: str, rule: str, key: str, explored: int) -> bool:
+        """Return whether a page is fetched all the same, of a rule of which so many have been."""
+        return mmh3.hash(url, SEED, signed=False) < self._below * self._times(rule, key, explored)
+
+    def _times(self, rule: str, key: str, explored: int) -> float:
+        """Return how many times as often as others a would-be skip is explored."""
+        if rule in self._spelling:
+            return SPELLING_TIMES
+        if rule in self._trials and self._share:
+            agreed = max(1, self._trials[rule] + explored)
+            return min(YOUNG_TIMES, max(1, NOT_KNOWN / agreed / self._share))
+        return FAMILY_TIMES if key.startswith(FAMILY) else 1
+
+
+def _is_spelling(rule: Rule) -> bool:
+    return bool(rule.transformation) and all(edit.op in SPELLING for edit in rule.transformation)
+
+
+def _goes_from_any_page(rule: Rule) -> bool:
+    """Whether a rule drops parameters alone, at `SEVERAL` values, from any path or with any value of another one."""
+    if not all(edit.key.name for edit in rule.transformation):
+        return False
+    seen = {name for condition in rule.context if condition.test == "only" for name in condition.values}
+    dropped = {edit.key.name for edit in rule.transformation if edit.op == "delete"} & seen
+    asked = {condition.key.name: condition for condition in rule.context if condition.test not in {"only", "any"}}
+    if not any(name not in asked or len(asked[name].values) >= SEVERAL for name in dropped):
+        return False
+    path = any(condition.key == Key() and condition.test in {"is", "in"} for condition in rule.context)
+    return not path or bool(seen - dropped - asked.keys())

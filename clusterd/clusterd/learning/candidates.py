@@ -137,6 +137,8 @@ def _difference(plain: Page, page: Page) -> Iterator[Difference]:
         before, after = dict(plain[1]), dict(page[1])
         differing = [key for key, (hashed, _) in plain[1] if key not in after or after[key][0] != hashed]
         names = tuple(sorted([*differing, *(key for key in after if key not in before)]))
+        if any(not name for name, _ in names):
+            return  # ``x?`` and ``x``: no edit names a key without a name
         if names and [key for key in before if key in after] != [key for key in after if key in before]:
             yield "unordered", names
         elif names:
@@ -173,6 +175,8 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
     middle_long, middle_short = long[start : len(long) - end], short[start : len(short) - end]
     if len(middle_long) == 1 and not middle_short:
         yield ("slash", ()) if middle_long == [""] else ("part", (start + 3, middle_long[0]))
+        if end == 0 and middle_long != [""]:
+            yield "last", (middle_long[0],)
         if start + 3 > 3 and middle_long != [""]:
             yield "any-part", (start + 3, len(long))
     elif len(middle_long) == 1 and len(middle_short) == 1:
@@ -267,6 +271,8 @@ def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
         return [PathEdit((Edit(Key(end=1), "delete"),), _without_slash, (Condition(Key(end=1), "is", ("",)),))]
     if kind == "index":
         return [_index(str(what[0]))]
+    if kind == "last":
+        return [_last(str(what[0]))]
     if kind == "part":
         return [_part(int(str(what[0])), str(what[1]))]
     if kind == "swap":
@@ -282,6 +288,15 @@ def _index(name: str) -> PathEdit:
     return PathEdit(
         (Edit(Key(end=1), "set", ""),),
         lambda parts: [*parts[:-1], ""] if parts[-1] == name else None,
+        (Condition(Key(end=1), "is", (name,)),),
+    )
+
+
+def _last(name: str) -> PathEdit:
+    """``/about/index.html`` is ``/about``, where a server knows folders without their slash."""
+    return PathEdit(
+        (Edit(Key(end=1), "delete"),),
+        lambda parts: parts[:-1] if len(parts) > 1 and parts[-1] == name else None,
         (Condition(Key(end=1), "is", (name,)),),
     )
 

@@ -145,6 +145,8 @@ def test_path_prefixes_index_files_slashes_and_case() -> None:
     assert same(learn(prefixed), "/mirror/x7/page7", "/x7/page7")
     indexed = [(f"/d{n}/{last}", n) for n in range(60) for last in ("", "index.html")]
     assert same(learn(indexed), "/new/index.html", "/new/")
+    bare = [(f"/d{n}{last}", n) for n in range(60) for last in ("", "/index.html")]
+    assert same(learn(bare), "/d7/index.html", "/d7")
     assert not same(learn(indexed), "/new/other.html", "/new/")
     slashed = [(f"/d{n}{last}", n) for n in range(60) for last in ("", "/")]
     assert same(learn(slashed), "/new/", "/new")
@@ -271,3 +273,8 @@ def test_parameters_by_the_ten_thousand_are_not_remembered() -> None:
     learner.learn(1)
     assert learner.rules == ()
     assert held < 20 * len(query) / 10
+
+
+def test_a_query_without_a_name_is_no_parameter() -> None:
+    rules = learn([(f"/x{n}{mark}", n) for n in range(60) for mark in ("", "?")])
+    assert not rules or not rules.rules

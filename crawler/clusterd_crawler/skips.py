@@ -246,7 +246,7 @@ class KnownPages:
         if held is None:
             held = self._hosts[domain] = HostPages()
             held.names = NameTable(self._name_rules(domain))
-        if content != UNKNOWN:
+        if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
             if not watched:
                 self.traps.fetched(url, new=content not in held.contents)
             held.contents.add(content)

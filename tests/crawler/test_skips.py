@@ -374,6 +374,15 @@ def test_a_family_that_brings_nothing_new_is_noticed_reported_slowed_or_cut() ->
     assert left["cut"] == 1000
 
 
+def test_what_another_crawl_fetched_makes_no_trap() -> None:
+    known = KnownPages.from_settings(Settings(trap_guard="cut", explore=0))
+    for number in range(2 * RUN):
+        known.fetched(f"http://h.com/cal/{number}?d=1", number, content=number, earlier=True)
+    for number in range(RUN + 1):
+        known.fetched(f"http://h.com/cal/{number}?d=2", number, content=number)
+    assert known.traps.noticed() == []
+
+
 def test_something_new_opens_a_trap_again() -> None:
     guard = TrapGuard("cut")
     for number in range(RUN):

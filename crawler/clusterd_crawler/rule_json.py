@@ -13,6 +13,7 @@ that no host's rules touch another's pages.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
@@ -25,6 +26,7 @@ T = TypeVar("T")
 _TESTS: Final = get_args(get_type_hints(Condition)["test"])
 _OPS: Final = get_args(get_type_hints(Edit)["op"])
 _CHOICES: Final = {name: get_args(get_type_hints(Rule)[name]) for name in ("kind", "identity", "state")}
+_WORD: Final = re.compile(r"[^\s/?#@*\\\x00-\x1f\ud800-\udfff]+")
 #: Tests and edits that need a value, by how many: ``in`` takes any number.
 _ONE_VALUE: Final = frozenset({"is", "like", "depth"})
 _RULE_FIELDS: Final = frozenset(get_type_hints(Rule)) | {"text"}
@@ -107,7 +109,7 @@ def rule_set_from_json(value: Mapping[str, Any]) -> RuleSet:
 def rule_from_json(value: Any, where: str = "rule") -> Rule:
     """Read one rule; ``where`` opens the message of an error."""
     _object(value, where, _RULE_FIELDS)
-    fields: dict[str, Any] = {name: _text(value.get(name), f"{where}: {name}") for name in ("id", "host")}
+    fields: dict[str, Any] = {name: _word(value.get(name), f"{where}: {name}") for name in ("id", "host")}
     for name, choices in _CHOICES.items():
         fields[name] = _choice(
             value.get(name, choices[1] if name == "state" else choices[0]), f"{where}: {name}", choices
@@ -226,6 +228,13 @@ def _string(value: Any, where: str) -> str:
 def _text(value: Any, where: str) -> str:
     if not _string(value, where):
         raise RuleError(f"{where}: is empty")
+    return str(value)
+
+
+def _word(value: Any, where: str) -> str:
+    """Return a text that may stand in an address: a typo must not make a rule that no URL ever meets."""
+    if not _WORD.fullmatch(_text(value, where)):
+        raise RuleError(f"{where}: {value!r} has a character that no host has")
     return str(value)
 
 

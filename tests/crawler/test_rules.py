@@ -72,6 +72,8 @@ def test_json_there_and_back() -> None:
         ({"version": -1}, "version"),
         ({"rules": {}}, "a list is expected"),
         ({"rules": [{"id": "x", "host": "other.com", "transformation": [{"key": "?a", "op": "delete"}]}]}, "own host"),
+        ({"rules": [{"id": "x", "host": "*", "transformation": []}]}, r"rules\[0\]: host: '\*' has a character"),
+        ({"rules": [{"id": "x\ud800", "host": HOST, "transformation": []}]}, r"rules\[0\]: id: .* has a character"),
         ({"rules": [{"id": "x", "host": HOST, "transformation": []}]}, r"rules\[0\]: transformation is empty"),
         ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "burn"}]}]}, "op: 'burn'"),
         ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "a", "op": "delete"}]}]}, "not a key"),

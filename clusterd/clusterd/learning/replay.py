@@ -53,7 +53,7 @@ def read_crawl(path: str | Path) -> list[CrawlRow]:
     try:
         with (
             gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as opened,
-            io.TextIOWrapper(cast(IO[bytes], opened), encoding="utf-8", newline="") as lines,
+            io.TextIOWrapper(cast(IO[bytes], opened), encoding="utf-8-sig", newline="") as lines,
         ):
             return _rows(path, lines)
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:

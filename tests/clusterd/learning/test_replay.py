@@ -103,6 +103,8 @@ def test_a_crawl_file_is_read_plain_and_compressed(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(text.encode()))
     assert read_crawl(plain) == read_crawl(packed)
     assert read_crawl(plain)[0] == CrawlRow("http://h.com/a", 1, 0, 30, "anchor=p5")
+    plain.write_text("\ufeff" + text)
+    assert read_crawl(plain) == read_crawl(packed)
     (tmp_path / "two.tsv").write_text("content\turl\n7\thttp://h.com/a\n")
     assert read_crawl(tmp_path / "two.tsv") == [CrawlRow("http://h.com/a", 7)]
 

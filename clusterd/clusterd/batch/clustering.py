@@ -6,7 +6,9 @@
 4. For every pair that shares a shingle, decide by its two sketches, and join under every policy that accepts it.
 
 The guarantee: every cluster of this with ``common`` at the stream's bound lies within one of the settled stream, which
-lies within one of this with None; all three are equal where no list passed its bound.
+lies within one of this with None; all three are equal where no list passed its bound. (In the stream a list may also
+pass it by pages that changed since and were not dismissed yet, and stays common then: the batch, which sees the latest
+versions alone, may find pairs that such a list proposes to its latest pages only.)
 """
 
 from __future__ import annotations

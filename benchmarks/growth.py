@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import Sketch
 
 from benchmarks.store import BATCH, cpu, feed, used

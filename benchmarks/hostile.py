@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import redis
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import TEXT, Sketch, StreamSketch
 
 from benchmarks.store import BATCH, cpu, feed, used

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusterd.batch import pairs, whole_profile
-from clusterd.clusters.memory import MemoryIndex
+from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
 from clusterd.queries.lost import Found, Search

@@ -15,9 +15,9 @@ from random import Random
 from time import process_time
 
 from clusterd.learning.contract import Page
+from clusterd.learning.koppula.selection import Evidence
+from clusterd.learning.koppula.tokenize import split_url
 from clusterd.learning.learner import Learner
-from clusterd.learning.selection import Evidence
-from clusterd.learning.tokenize import split_url
 from clusterd_crawler.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 

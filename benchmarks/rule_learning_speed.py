@@ -10,8 +10,8 @@ from random import Random
 from time import process_time
 from typing import Any
 
-from clusterd.learning.selection import Evidence
-from clusterd.learning.tokenize import split_url
+from clusterd.learning.koppula.selection import Evidence
+from clusterd.learning.koppula.tokenize import split_url
 
 #: URLs a second and node (section 5.2).
 PAPER = 2.97e9 / (5.4 * 3600) / 100

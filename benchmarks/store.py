@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import Sketch
 from datasketch import MinHash, MinHashLSH
 

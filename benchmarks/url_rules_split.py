@@ -16,8 +16,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from clusterd.learning import protocol
-from clusterd.learning.protocol import COVERAGES, PRECISIONS, Clusters, average_reduction, halves, reduction_ratio
+from clusterd.learning.koppula import protocol
+from clusterd.learning.koppula.protocol import (
+    COVERAGES,
+    PRECISIONS,
+    Clusters,
+    average_reduction,
+    halves,
+    reduction_ratio,
+)
 from rich.console import Console
 from rich.table import Table
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("crawler/clusterd_crawler", "consumer/clusterd_consumer", "clusterd/clusterd/clusters")
+PACKAGES = ("crawler/clusterd_crawler", "consumer/clusterd_consumer", "clusterd/clusterd/clusters/redis")
 
 
 def compile_cores(root: Path = ROOT) -> list[Path]:

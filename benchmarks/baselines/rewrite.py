@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from random import Random
 
-from clusterd.learning.tokenize import Slot, UrlParts, in_view, split_url, tokenize
+from clusterd.learning.koppula.tokenize import Slot, UrlParts, in_view, split_url, tokenize
 
 from benchmarks.baselines.contract import Clusters
 

@@ -12,7 +12,7 @@ import pytest
 from clusterd.cli.commands import run
 from clusterd.cli.rules import FIELDS
 from clusterd.learning.contract import Page
-from clusterd.learning.interchange import write_rules
+from clusterd.learning.interchange.files import write_rules
 from clusterd.learning.rulebook.opening import open_rulebook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_consumer.redis_connection import connect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from clusterd.clusters.forest import Forest
+from clusterd.clusters.memory.forest import Forest
 from clusterd.clusters.splitting import WIDTH, Search
 from hypothesis import given
 from hypothesis import strategies as st

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from clusterd.clusters.memory import MemoryIndex
+from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.queries import plot
 from clusterd.queries.documents import is_html
 from clusterd.queries.nearest import Nearest, Page, page_name

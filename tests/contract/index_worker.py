@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
-from clusterd.clusters.memory import MemoryIndex
+from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.opening import open_index
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import WrongInput

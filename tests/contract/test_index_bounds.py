@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from clusterd.clusters import redis_index
-from clusterd.clusters.redis_index import BACKLOG, RedisIndex
+from clusterd.clusters.redis import index as redis_index
+from clusterd.clusters.redis.index import BACKLOG, RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from clusterd.clusters.contract import Index
-from clusterd.clusters.memory import MemoryIndex
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.memory.index import MemoryIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.sketch import Sketch
 

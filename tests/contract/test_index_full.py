@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.errors import Unreachable
 
 from tests.contract.index_world import expected, page, partition, settled, stream

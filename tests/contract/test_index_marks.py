@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import redis
-from clusterd.clusters import redis_marks
 from clusterd.clusters.contract import Outcome
-from clusterd.clusters.redis_index import SHARDS, RedisIndex
+from clusterd.clusters.redis import marks as redis_marks
+from clusterd.clusters.redis.index import SHARDS, RedisIndex
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from clusterd.clusters import redis_questions
 from clusterd.clusters.contract import DEFAULT_POLICIES
-from clusterd.clusters.redis_home import Home
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis import questions as redis_questions
+from clusterd.clusters.redis.home import Home
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from clusterd.clusters.contract import Index
-from clusterd.clusters.memory import MemoryIndex
+from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.opening import open_index
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.sketch import Sketch
 from hypothesis import HealthCheck, given, settings

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from clusterd.clusters.contract import Index
 from clusterd.clusters.opening import open_index
-from clusterd.clusters.redis_index import RedisIndex
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls, Request
 from clusterd_crawler.errors import WrongInput

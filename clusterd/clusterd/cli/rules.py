@@ -117,7 +117,7 @@ def export_rules(
 
     What the format cannot express is listed with the reason.
     """
-    from clusterd.learning.interchange import write_rules
+    from clusterd.learning.interchange.files import write_rules
 
     with caught_up(invocation) as (_, book):
         given = list(book.rules(host or ""))
@@ -150,7 +150,7 @@ def one_line(text: str) -> str:
 @click.pass_obj
 def import_rules(invocation: Invocation, file: str, file_format: Literal["clusterd", "dud"]) -> None:
     """Take the rules of FILE (- for standard input) into use; a file with an error is refused whole."""
-    from clusterd.learning.interchange import read_rules
+    from clusterd.learning.interchange.files import read_rules
 
     done = read_rules(read_file(file), file_format)
     with changing(invocation) as book:
@@ -184,7 +184,7 @@ def replay_crawls(
     With --split the protocol of Koppula et al., section 5: learn on that share of the clusters, test on the rest.
     """
     if split is not None:
-        from clusterd.learning.protocol import split_protocol
+        from clusterd.learning.koppula.protocol import split_protocol
         from clusterd.learning.replay import read_crawl
 
         rows = [row for path in crawl for row in read_crawl(path)]

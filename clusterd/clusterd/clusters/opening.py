@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
-from clusterd.clusters.memory import MemoryIndex
+from clusterd.clusters.memory.index import MemoryIndex
 
 
 def open_index(
@@ -23,6 +23,6 @@ def open_index(
     """
     if not redis_url:
         return MemoryIndex(policies, scheme, whole)
-    from clusterd.clusters.redis_index import RedisIndex  # a user without Redis needs no client
+    from clusterd.clusters.redis.index import RedisIndex  # a user without Redis needs no client
 
     return RedisIndex(redis_url, prefix, policies, scheme, whole=whole)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from clusterd.learning.deep_tokens import DeepTokenizer
-from clusterd.learning.generalize import GeneralRule, Options, generalize
-from clusterd.learning.pairwise import PairwiseRule
-from clusterd.learning.targets import generate_all_rules
-from clusterd.learning.tokenize import Tokens, key_of, split_url, tokenize
+from clusterd.learning.koppula.deep_tokens import DeepTokenizer
+from clusterd.learning.koppula.generalize import GeneralRule, Options, generalize
+from clusterd.learning.koppula.pairwise import PairwiseRule
+from clusterd.learning.koppula.targets import generate_all_rules
+from clusterd.learning.koppula.tokenize import Tokens, key_of, split_url, tokenize
 
 
 def written(tokens: Tokens) -> dict[str, str]:

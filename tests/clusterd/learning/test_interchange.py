@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from clusterd.learning.interchange import read_rules, write_rules
+from clusterd.learning.interchange.files import read_rules, write_rules
 from clusterd_crawler.rules import Edit, Key, Rule
 
 from tests.clusterd.learning.discarding import HOST, drop, groups, keep, make, on, ours, theirs

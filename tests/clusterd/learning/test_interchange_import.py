@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd.learning.interchange import read_rules, write_rules
+from clusterd.learning.interchange.files import read_rules, write_rules
 from clusterd_crawler.errors import RuleError
 
 from tests.clusterd.learning.discarding import HOST, drop, make, ours, theirs, urls

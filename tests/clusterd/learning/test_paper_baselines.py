@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterd.learning.protocol import clusters_of
+from clusterd.learning.koppula.protocol import clusters_of
 
 from benchmarks.baselines.canonical import Canonical
 from benchmarks.baselines.contract import measure, normalize

@@ -5,10 +5,16 @@ restored.
 from __future__ import annotations
 
 import pytest
-from clusterd.learning.deep_tokens import DeepTokenizer, candidate_anchors, cluster_candidates, grow, select_anchors
-from clusterd.learning.deep_tokens import _Member as Member
-from clusterd.learning.pairwise import pairwise_rule
-from clusterd.learning.tokenize import split_url, tokenize
+from clusterd.learning.koppula.deep_tokens import (
+    DeepTokenizer,
+    candidate_anchors,
+    cluster_candidates,
+    grow,
+    select_anchors,
+)
+from clusterd.learning.koppula.deep_tokens import _Member as Member
+from clusterd.learning.koppula.pairwise import pairwise_rule
+from clusterd.learning.koppula.tokenize import split_url, tokenize
 
 from tests.clusterd.learning.paper import (
     changes_of,

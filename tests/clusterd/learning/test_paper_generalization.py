@@ -5,14 +5,14 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from clusterd.learning.apply_paper import matches, transform
-from clusterd.learning.deep_tokens import DeepTokenizer
-from clusterd.learning.generalize import Options, generalize, key_order
-from clusterd.learning.generalize import _viewed as viewed
-from clusterd.learning.pairwise import PairwiseRule, pairwise_rule
-from clusterd.learning.publish import published
-from clusterd.learning.targets import select_targets
-from clusterd.learning.tokenize import key_of, split_url, tokenize
+from clusterd.learning.koppula.apply import matches, transform
+from clusterd.learning.koppula.deep_tokens import DeepTokenizer
+from clusterd.learning.koppula.generalize import Options, generalize, key_order
+from clusterd.learning.koppula.generalize import _viewed as viewed
+from clusterd.learning.koppula.pairwise import PairwiseRule, pairwise_rule
+from clusterd.learning.koppula.publish import published
+from clusterd.learning.koppula.targets import select_targets
+from clusterd.learning.koppula.tokenize import key_of, split_url, tokenize
 from clusterd_crawler.keys import key_under
 from clusterd_crawler.rules import RuleSet
 
@@ -221,12 +221,12 @@ class TestMetrics:
         ],
     )
     def test_average_reduction_per_rule(self, urls, reduction, rules, printed):
-        from clusterd.learning.protocol import average_reduction
+        from clusterd.learning.koppula.protocol import average_reduction
 
         assert average_reduction(urls * reduction, rules) == pytest.approx(printed, rel=5e-3)
 
     def test_table_2_reductions(self):
-        from clusterd.learning.protocol import reduction_ratio
+        from clusterd.learning.koppula.protocol import reduction_ratio
 
         assert reduction_ratio(12.37e6, 93.23e3) == pytest.approx(0.9925, abs=1e-4)
         assert reduction_ratio(93.23e3, 38.83e3) == pytest.approx(0.5835, abs=1e-4)

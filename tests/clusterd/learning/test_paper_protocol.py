@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
-from clusterd.learning.columns import MAX_NAMES, Columns
-from clusterd.learning.generalize import ANY
-from clusterd.learning.pairwise import DELETE, Change
-from clusterd.learning.proposals import KEEP, PAIRS, contexts, pairs_of, transformations
-from clusterd.learning.protocol import clusters_of, halves, learn, measure, rules_at, sort_rule, split_protocol
-from clusterd.learning.publish import published
-from clusterd.learning.targets import SOURCES, select_sources
-from clusterd.learning.tokenize import split_url
+from clusterd.learning.koppula.columns import MAX_NAMES, Columns
+from clusterd.learning.koppula.generalize import ANY
+from clusterd.learning.koppula.pairwise import DELETE, Change
+from clusterd.learning.koppula.proposals import KEEP, PAIRS, contexts, pairs_of, transformations
+from clusterd.learning.koppula.protocol import clusters_of, halves, learn, measure, rules_at, sort_rule, split_protocol
+from clusterd.learning.koppula.publish import published
+from clusterd.learning.koppula.targets import SOURCES, select_sources
+from clusterd.learning.koppula.tokenize import split_url
 from clusterd_crawler.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from hypothesis import given, settings

@@ -1,0 +1,1 @@
+"""The index in this process's memory: the reference implementation."""

@@ -1,0 +1,400 @@
+"""The index in memory: the reference implementation, and what a single process uses without Redis.
+
+A content lives while a current version shows it, and is posted while it lives. When its last current version goes it is
+taken out of its lists, and stays in the graph as a ghost until `settle` has looked whether its clusters hold without
+it. It never lives again (the same text makes a new content): posted, ghost, kept for history, forgotten, in this order.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Literal
+
+from clusterd_consumer.postings.lists import Lists
+from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
+from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.acceptance import mask
+from clusterd.clusters.changes import changes, gathered
+from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Outcome, Policy, Split, Version
+from clusterd.clusters.identity import sketch_key, text_key
+from clusterd.clusters.memory.contents import Content, Fetch, neighbours, sketch_of, urls_of, version_of
+from clusterd.clusters.memory.forest import Forest
+from clusterd.clusters.memory.wholes import Wholes
+from clusterd.clusters.splitting import Search
+
+Identity = Literal["text", "sketch"]
+
+
+class MemoryIndex:
+    """The index, in this process's memory."""
+
+    def __init__(
+        self, policies: Sequence[Policy] = DEFAULT_POLICIES, scheme: Scheme = DEFAULT, whole: bool = False
+    ) -> None:
+        self._scheme = scheme
+        self._lock = threading.RLock()
+        self._identical = [policy for policy in policies if policy.identical]
+        self._policies = [policy for policy in policies if not policy.identical]
+        self._forests = [Forest(self._live) for _ in self._policies]
+        self._urls: dict[str, list[Fetch]] = {}
+        self._hosts: dict[str, dict[str, None]] = {}
+        self._contents: dict[int, Content] = {}
+        self._by_key: dict[tuple[int, bytes], Content] = {}
+        self._lists = Lists(scheme.bound, scheme.latest)
+        self._numbers = count(1)
+        self._ghosts: deque[Content] = deque()
+        self._unbuilt: deque[int] = deque()
+        self._splits: deque[Split] = deque(maxlen=SPLITS)
+        self._position: dict[str, str] = {}
+        self._wholes = Wholes(scheme) if whole else None
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
+        """Apply a batch and, with it, remember how far the log was read."""
+        with self._lock:
+            outcomes = [self._apply(sketch) for sketch in sketches]
+            self._position.update(position or {})
+            return outcomes
+
+    def _apply(self, sketch: Sketch) -> Outcome:
+        fetches, order = self._urls.get(sketch.url, []), (sketch.fetched_at, sketch.main.text)
+        known = next((f for f in fetches if f.order == order), None)
+        before = fetches[-1] if fetches else None
+        left = self._standing(before) if before else {}
+        identity: Identity | None = None
+        twin: str | None = None
+        best: tuple[str, float] | None = None
+        if known is None:
+            identity, twin, best = self._take(sketch, before)
+        current = self._urls[sketch.url][-1]
+        fetch = known or next(f for f in self._urls[sketch.url] if f.order == order)
+        clusters = self._standing(fetch) if fetch is current else {}
+        match = (twin, 1.0) if twin else best or (None, 0.0)
+        return Outcome(
+            url=sketch.url,
+            fetched_at=sketch.fetched_at,
+            new=known is None,
+            changed=known is None and before is not None and fetch is current and before.text_key != fetch.text_key,
+            identity=identity,
+            match=match[0],
+            resemblance=match[1],
+            clusters=clusters,
+            changes=changes(left, clusters) if known is None and fetch is current else (),
+        )
+
+    def _take(
+        self, sketch: Sketch, before: Fetch | None
+    ) -> tuple[Identity | None, str | None, tuple[str, float] | None]:
+        """Store a version; make it current where it is the latest. Return its identity, its twin, its best match."""
+        latest = before is None or before.order < (sketch.fetched_at, sketch.main.text)
+        content, fresh = self._content(sketch, latest)
+        fetch = Fetch(version_of(sketch), text_key(sketch), content, sketch.main.shingles, sketch.main.tokens)
+        content.versions += 1
+        fetches = self._urls.setdefault(sketch.url, [])
+        self._hosts.setdefault(host_of(sketch.url), {})[sketch.url] = None
+        fetches.append(fetch)
+        fetches.sort(key=lambda f: f.order)
+        if not latest:
+            return None, None, None
+        if self._wholes:
+            self._wholes.put(sketch)
+        group = content.texts.setdefault(fetch.text_key, {})
+        twins = (next((u for u in g if u != sketch.url), None) for g in (group, *content.texts.values()))
+        text_twin = next(twins)
+        twin = text_twin or next(filter(None, twins), None)
+        if before is None or before.text_key != fetch.text_key or before.content is not content:
+            group[sketch.url] = None
+            self._count(content, 1)
+            if before is not None:
+                self._leave(before)
+        best = self._post(content) if fresh else None
+        return ("text" if text_twin else "sketch" if twin else None), twin, best
+
+    def _content(self, sketch: Sketch, latest: bool) -> tuple[Content, bool]:
+        """Return the content of a sketch, and whether it is new and is to be posted."""
+        key = (sketch.profile, sketch_key(sketch))
+        known = self._by_key.get(key)
+        if known is not None and not (known.departed and latest):
+            return known, False
+        stored, _ = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
+        content = Content(next(self._numbers), sketch.profile, key[1], stored, departed=not latest)
+        self._contents[content.number] = self._by_key[key] = content
+        return content, latest
+
+    def _post(self, content: Content) -> tuple[str, float] | None:
+        """Write first, then look up: post a content and join it with what it resembles. Return the best match."""
+        proposed = self._lists.propose(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
+        verdicts = self._judge(content, proposed)
+        self._join(content, verdicts)
+        best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
+        if best is None or not verdicts[best].resemblance:
+            return None
+        return urls_of(self._contents[best])[0], verdicts[best].resemblance
+
+    def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Verdict]:
+        stored = {n: self._contents[n].stored for n in numbers if n != content.number}
+        bits = mantissa(PROFILES[content.profile])
+        return dict(zip(stored, judge_many(content.stored, list(stored.values()), bits), strict=True))
+
+    def _join(self, content: Content, verdicts: Mapping[int, Verdict]) -> None:
+        for number, verdict in verdicts.items():
+            bits = mask(self._policies, verdict)
+            if not bits:
+                continue
+            content.edges[number] = self._contents[number].edges[content.number] = bits
+            for slot, forest in enumerate(self._forests):
+                if bits >> slot & 1:
+                    forest.join(content.number, number)
+
+    def _leave(self, fetch: Fetch) -> None:
+        """Take a URL out of what it showed before; a content that nothing shows any more becomes a ghost."""
+        content = fetch.content
+        group = content.texts[fetch.text_key]
+        del group[fetch.version.url]
+        if not group:
+            del content.texts[fetch.text_key]
+        self._count(content, -1)
+        if not content.live:
+            content.departed = True
+            self._lists.withdraw(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
+            self._ghosts.append(content)
+
+    def _count(self, content: Content, by: int) -> None:
+        content.live += by
+        for forest in self._forests:
+            forest.changed(content.number, by)
+
+    def _live(self, number: int) -> int:
+        content = self._contents.get(number)
+        return content.live if content else 0
+
+    # -- settling --------------------------------------------------------------------------------------------------
+
+    def settle(self, steps: int | None = None) -> int:
+        """Let up to ``steps`` ghosts go, or contents be looked up for a new policy; return how many still wait."""
+        with self._lock:
+            while (self._ghosts or self._unbuilt) and steps != 0:
+                if self._ghosts:
+                    self._dismiss(self._ghosts.popleft())
+                else:
+                    self._rebuild(self._unbuilt.popleft())
+                steps = None if steps is None else steps - 1
+            return len(self._ghosts) + len(self._unbuilt)
+
+    def _dismiss(self, ghost: Content) -> None:
+        """Take a ghost out of the graph; where its neighbours no longer hold together, part them."""
+        edges, ghost.edges = ghost.edges, {}
+        for number in edges:
+            del self._contents[number].edges[ghost.number]
+        for slot, forest in enumerate(self._forests):
+            forest.remove([ghost.number])
+            search = Search(number for number, bits in edges.items() if bits >> slot & 1)
+            while not search.done:
+                search.feed({node: neighbours(self._contents[node], slot) for node in search.wanted()})
+            for side in search.apart:
+                forest.leave(side)
+            for url in (url for side in search.apart for url in urls_of(self._contents[min(side)])[:1]):
+                rest = self._contents[search.rest]
+                left = self._name(rest, slot), forest.weight(rest.number)
+                self._splits.append(Split(self._policies[slot].name, *left, url))
+        self._forget(ghost)
+
+    def splits(self) -> list[Split]:
+        """Return the splits that `settle` found and nobody has `told` yet, oldest first."""
+        return list(self._splits)
+
+    def told(self, splits: Sequence[Split]) -> None:
+        """Forget splits that were told to whoever wants to know."""
+        self._splits = deque((one for one in self._splits if one not in splits), SPLITS)
+
+    def _rebuild(self, number: int) -> None:
+        """Look a content up again for a policy that was added after it had been posted."""
+        content = self._contents.get(number)
+        if content is not None and content.live:
+            keys = keys_of(content.stored, content.profile, self._scheme)
+            self._join(content, self._judge(content, self._lists.look_up(keys.tolist())))
+
+    def _forget(self, content: Content) -> None:
+        """Free a content that no version shows and that is out of the graph."""
+        if content.versions or content.edges:
+            return
+        self._contents.pop(content.number, None)
+        if self._by_key.get((content.profile, content.key)) is content:
+            del self._by_key[content.profile, content.key]
+
+    def expire(self, before: int) -> int:
+        """Forget superseded versions fetched before a time and free what only they held; return how many."""
+        with self._lock:
+            gone = 0
+            for fetches in self._urls.values():
+                kept = [f for f in fetches[:-1] if f.version.fetched_at >= before]
+                for fetch in fetches[:-1]:
+                    if fetch.version.fetched_at < before:
+                        gone += 1
+                        fetch.content.versions -= 1
+                        self._forget(fetch.content)
+                fetches[:-1] = kept
+            return gone
+
+    # -- policies --------------------------------------------------------------------------------------------------
+
+    def policies(self) -> list[Policy]:
+        """Return the policies in use."""
+        return [*self._identical, *self._policies]
+
+    def add_policy(self, policy: Policy) -> None:
+        """Add a policy and build its clusters from the stored sketches (with `settle`)."""
+        with self._lock:
+            if policy in self.policies():
+                return
+            if any(policy.name == known.name for known in self.policies()):
+                raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
+            if policy.identical:
+                self._identical.append(policy)
+                return
+            self._policies.append(policy)
+            self._forests.append(Forest(self._live))
+            self._unbuilt.extend(content.number for content in self._contents.values() if content.live)
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:
+        """Yield the clusters, largest first; with ``host`` those with a member there."""
+        with self._lock:
+            found = [cluster for cluster in self._all(policy) if cluster.size >= min_size]
+        if host is not None:
+            found = [cluster for cluster in found if any(host_of(url) == host for url in cluster.members)]
+        yield from sorted(found, key=lambda cluster: (-cluster.size, cluster.representative))
+
+    def _all(self, policy: str) -> Iterator[Cluster]:
+        seen: set[str] = set()
+        for fetches in self._urls.values():
+            name, urls = self._place(fetches[-1], policy)
+            if name not in seen:
+                seen.add(name)
+                yield gathered(name, policy, urls)
+
+    def cluster_of(self, url: str, policy: str) -> Cluster | None:
+        """Return the cluster of a URL's current version; None for an unknown URL."""
+        with self._lock:
+            fetches = self._urls.get(url)
+            if not fetches:
+                return None
+            name, urls = self._place(fetches[-1], policy)
+            return gathered(name, policy, urls)
+
+    def _place(self, fetch: Fetch, policy: str) -> tuple[str, list[str]]:
+        """Return the name of a current version's cluster and its URLs."""
+        content = fetch.content
+        slot = self._slot(policy)
+        if slot is None:
+            return f"{policy}-{content.number}.{fetch.text_key.hex()}", list(content.texts[fetch.text_key])
+        numbers = self._forests[slot].members(content.number)
+        return self._name(content, slot), [url for number in numbers for url in urls_of(self._contents[number])]
+
+    def _name(self, content: Content, slot: int) -> str:
+        name = self._forests[slot].name(content.number)
+        return f"{self._policies[slot].name}-{f'c{content.number}' if name is None else name}"
+
+    def _slot(self, policy: str) -> int | None:
+        """Return a policy's place; None for one by identical text."""
+        for slot, known in enumerate(self._policies):
+            if known.name == policy:
+                return slot
+        if any(known.name == policy for known in self._identical):
+            return None
+        raise WrongInput(f"there is no policy {policy!r}; policies are {', '.join(p.name for p in self.policies())}")
+
+    def _standing(self, fetch: Fetch) -> dict[str, tuple[str, int]]:
+        """Return name and size of a current version's cluster under each policy in which it has company."""
+        content = fetch.content
+        standing = {}
+        for policy in self._identical:
+            size = len(content.texts.get(fetch.text_key, ()))
+            standing[policy.name] = (f"{policy.name}-{content.number}.{fetch.text_key.hex()}", size)
+        for slot, policy in enumerate(self._policies):
+            standing[policy.name] = (self._name(content, slot), self._forests[slot].weight(content.number))
+        return {policy: (name, size) for policy, (name, size) in standing.items() if size > 1}
+
+    def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
+        """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        if stream == "whole" and self._wholes:
+            return self._wholes.similar(query, profile)[:limit]
+        if stream != "main":
+            raise WrongInput(f"stream {stream!r} is not indexed; only main is")
+        kind = PROFILES[profile]
+        with self._lock:
+            found = self._lists.look_up(lookup_keys(query, kind, self._scheme).tolist())
+            contents = [self._contents[number] for number in found]
+            stored, _ = prepare(query, kind, self._scheme)
+            verdicts = judge_many(stored, [content.stored for content in contents], mantissa(kind))
+            hits = [
+                Hit(url, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, self._cluster_name(content))
+                for content, verdict in zip(contents, verdicts, strict=True)
+                if verdict.resemblance
+                for url in urls_of(content)
+            ]
+        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+
+    def _cluster_name(self, content: Content) -> str | None:
+        """Return the name of a content's cluster under the first policy by resemblance, where it has company."""
+        if not self._policies or self._forests[0].weight(content.number) < 2:
+            return None
+        return self._name(content, 0)
+
+    def versions(self, url: str) -> list[Version]:
+        """Return all known versions of a URL, oldest first."""
+        with self._lock:
+            fetches = self._urls.get(url, [])
+            return [replace(fetch.version, current=fetch is fetches[-1]) for fetch in fetches]
+
+    def pages(self, host: str | None = None) -> Iterator[Version]:
+        """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
+        for url in list(self._urls if host is None else self._hosts.get(host, ())):
+            yield from self.versions(url)
+
+    def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
+        """Return the stored main sketch of a version, its values cut (compare with others from here, or `coarse`)."""
+        with self._lock:
+            return sketch_of(self._urls.get(url, []), fetched_at)
+
+    def hosts(self) -> list[str]:
+        """Return the hosts of which pages are known."""
+        return sorted(self._hosts)
+
+    def counts(self) -> dict[str, int]:
+        """Return how much is known; ``store_bytes`` is what the sketches take, roughly."""
+        with self._lock:
+            return {
+                "documents": len(self._urls),
+                "versions": sum(map(len, self._urls.values())),
+                "contents": len(self._contents),
+                "settling": len(self._ghosts) + len(self._unbuilt),
+                "store_bytes": sum(len(content.stored) for content in self._contents.values()),
+            }
+
+    def cluster_counts(self) -> dict[str, int]:
+        """Return how many clusters of two URLs and more each policy has."""
+        with self._lock:
+            return {policy.name: sum(one.size > 1 for one in self._all(policy.name)) for policy in self.policies()}
+
+    def position(self) -> dict[str, str]:
+        """Return how far the log had been read when the state was written."""
+        return dict(self._position)
+
+    def went_back(self) -> bool:
+        """Never: it is lost as a whole."""
+        return False
+
+    def close(self) -> None:
+        """Nothing is held open."""

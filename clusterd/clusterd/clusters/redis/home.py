@@ -1,0 +1,161 @@
+"""The home shard: pages, texts, contents, clusters and everything that must change together, in one hash slot.
+
+Each function of the library below runs atomically; its file names its keys at its top. `lua/records.lua`
+has the layout, `lua/forest.lua` the linking, `lua/move.lua` and `splitting` the splitting,
+`lua/settling.lua` what waits.
+
+Capacity on a Redis Cluster. Of a document (`benchmarks.store`, a quarter of which are exact duplicates) this slot takes
+about 120 bytes and the URL's string (55): pages 44, texts and contents 43, tables 17, clusters and edges 11, host lists
+6; and of the servers' time about 25 µs. So the node that holds it serves some 90 million documents with 16 GB, and some
+35,000 documents a second. Sketches and postings, 350 bytes and 15 µs, are spread: adding nodes adds capacity for them,
+up to that. Beyond it, hosts are to be divided among indexes of their own prefixes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Request, Script, command, function
+from clusterd_crawler.sketch import Sketch
+
+LUA: Final = files("clusterd.clusters.redis") / "lua"
+SHARED: Final = ("counters", "tables", "records", "forest", "settling")
+FUNCTIONS: Final = (
+    *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
+    *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
+    *("tell", "repend", "mark"),
+)
+#: Places of counters in the order of `Counters`; where those of clusters begin.
+COUNTED: Final = (0, 1, 2, 5, 6, 13, 14)
+CLUSTERS: Final = 15
+
+#: register.lua: number of a label, length of its text.
+USED: Final = struct.Struct("<II")
+
+#: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
+FLAGS: Final = {
+    **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
+    **dict.fromkeys(("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget", "tell"), FREES),
+}
+LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
+REGISTER: Final = Script(LIBRARY, "register")
+LINK: Final = Script(LIBRARY, "link")
+RELINK: Final = Script(LIBRARY, "relink")
+VERSIONS: Final = Script(LIBRARY, "versions")
+STANDINGS: Final = Script(LIBRARY, "standings")
+URLS: Final = Script(LIBRARY, "urls")
+MEMBERS: Final = Script(LIBRARY, "members")
+SHOWN: Final = Script(LIBRARY, "shown")
+CONTENTS: Final = Script(LIBRARY, "contents")
+NEAR: Final = Script(LIBRARY, "near")
+DISMISS: Final = Script(LIBRARY, "dismiss")
+MOVE: Final = Script(LIBRARY, "move")
+PART: Final = Script(LIBRARY, "part")
+WHOLE: Final = Script(LIBRARY, "whole")
+FORGET: Final = Script(LIBRARY, "forget")
+ADD_POLICY: Final = Script(LIBRARY, "add_policy")
+LABEL: Final = Script(LIBRARY, "label")
+TELL: Final = Script(LIBRARY, "tell")
+REPEND: Final = Script(LIBRARY, "repend")
+MARK: Final = Script(LIBRARY, "mark")
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """What the home shard counts (`lua/counters.lua`)."""
+
+    graded: int = 0
+    nodes: int = 0
+    urls: int = 0
+    versions: int = 0
+    contents: int = 0
+    build: int = 0
+    build_to: int = 0
+    #: Of two URLs and more: by identical text, by equal sketch, under each graded policy.
+    clusters: tuple[int, ...] = (0, 0)
+
+
+def counted(packed: bytes | None) -> Counters:
+    """Return what lua/counters.lua keeps, packed."""
+    if not packed:
+        return Counters()
+    words = struct.unpack(f"<{len(packed) // 4}I", packed)
+    graded, nodes, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
+    return Counters(graded, nodes, urls, versions, contents, build, build_to, words[CLUSTERS:])
+
+
+class Home:
+    """The scripts and keys of the home shard."""
+
+    def __init__(self, calls: Calls, prefix: str) -> None:
+        self._calls = calls
+        self.base = f"{prefix}{{0}}"
+        self._labels: dict[str, int] = {"": 0}
+        self._pairs: dict[tuple[str, str], bytes] = {}
+        self._names: dict[int, str] = {0: ""}
+
+    def run(self, script: Script, *arguments: Any) -> Any:
+        """Run a script of the home shard."""
+        return self._calls.run(script, self.base, arguments)
+
+    def command(self, name: str, key: str, *arguments: Any) -> Any:
+        """Run a command on a key of the home shard."""
+        return self._calls.command(name, f"{self.base}:{key}", *arguments)
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        """Ask several things of the home shard at once, in order."""
+        return self._calls.ask(requests) if requests else []
+
+    def function(self, script: Script, *arguments: Any) -> Request:
+        """Return the request for a function of the home shard."""
+        return function(script, self.base, arguments)
+
+    def request(self, name: str, key: str, *arguments: Any) -> Request:
+        """Return the request for a command on a key of the home shard."""
+        return command(name, f"{self.base}:{key}", *arguments)
+
+    def counters(self) -> Counters:
+        """Return what is counted."""
+        return counted(self.command("GET", "i"))
+
+    def label(self, text: str) -> int:
+        """Return the number of a crawl's or sweep's label."""
+        number = self._labels.get(text)
+        if number is None:
+            number = self._labels[text] = int(self.run(LABEL, text))
+        return number
+
+    def labels(self, crawl: str, sweep: str) -> bytes:
+        """Return the numbers of a crawl's and a sweep's label, 3 bytes each."""
+        known = self._pairs.get((crawl, sweep))
+        if known is None:
+            known = self._pairs[crawl, sweep] = (self.label(crawl) | self.label(sweep) << 24).to_bytes(6, "little")
+        return known
+
+    def used(self, sketches: Sequence[Sketch]) -> bytes:
+        """Return the labels of these sketches with their numbers, as register.lua checks them."""
+        texts = {text for sketch in sketches for text in (sketch.crawl, sketch.sweep)} - {""}
+        return b"".join(USED.pack(self.label(text), len(text.encode())) + text.encode() for text in sorted(texts))
+
+    def forget_labels(self) -> None:
+        """Ask for the numbers of labels anew: the store is not the one that gave them."""
+        self._labels, self._pairs, self._names = {"": 0}, {}, {0: ""}
+
+    def label_names(self, least: int) -> dict[int, str]:
+        """Return all labels by number, read again where the number ``least`` is not known yet."""
+        if least not in self._names:
+            found = pairs(self.command("HGETALL", "l"))
+            self._names = {0: "", **{int(number): text.decode() for text, number in found.items()}}
+        return self._names
+
+
+def pairs(reply: Any) -> dict[bytes, bytes]:
+    """Return a hash as a mapping, whatever protocol the client speaks."""
+    if isinstance(reply, dict):
+        return reply
+    words: Sequence[bytes] = reply
+    return dict(zip(words[::2], words[1::2], strict=True))

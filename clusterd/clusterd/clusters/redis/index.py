@@ -1,0 +1,394 @@
+"""The index on one Redis or on a Redis Cluster, safe with many writers.
+
+A batch of up to `PART` sketches takes three calls: `register` (home shard: versions, texts, contents), `propose` (every
+shard: sketches, postings, candidates), `link` (home shard: verified edges, clusters, position). Between them other
+workers may do what they like; what keeps the partition right:
+
+- Write first, then look up: of two contents posted at once at least one is proposed the other.
+- A content is pending from `register` to `link`. After a crash the log delivers again, and who meets a pending content
+  posts and links it again; every step may be repeated.
+- Candidates are verified here, by the stored sketches, whatever the postings said. A content that departed meanwhile is
+  linked no more, and never lives again.
+- Whatever the stream, a page costs a bounded number of steps: of each of its lists (four smallest values and one in 64)
+  at most `bound` others are proposed, of a common one `latest`; what departs in the call that brought it is not posted
+  at all; and a worker that finds more than `BACKLOG` ghosts waiting, which would be proposed in vain, dismisses some
+  itself.
+- A ghost is dismissed only when it is not pending, so nobody posts it after it was withdrawn; one that stays pending
+  is given up after `PATIENCE`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.redis_lists import Posting, RedisLists
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
+from clusterd_consumer.redis_scripts import Calls, packed_numbers
+from clusterd_crawler.errors import Unreachable, WrongInput
+from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
+
+from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Split, Version
+from clusterd.clusters.redis.edges import packed_edges
+from clusterd.clusters.redis.home import ADD_POLICY, FORGET, LINK, REGISTER, Home
+from clusterd.clusters.redis.marks import Marks
+from clusterd.clusters.redis.pending import Pending
+from clusterd.clusters.redis.questions import Questions, slot_of
+from clusterd.clusters.redis.registered import (
+    CURRENT,
+    LATEST,
+    MADE,
+    PLACE,
+    POST,
+    STORE,
+    Registered,
+    best_of,
+    note,
+    outcomes_of,
+    packed_versions,
+    read_answers,
+    time_of,
+)
+from clusterd.clusters.redis.settling import PATIENCE, Settler
+from clusterd.clusters.redis.stream import SecondStream, Showing
+
+#: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
+LAYOUT: Final = 4
+#: Hash slots that a Redis Cluster's postings and sketches are spread over.
+SHARDS: Final = 16
+#: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
+GRADED_MOST: Final = 16
+#: Ghosts that may wait for the settler, and steps that a worker does where there are more.
+BACKLOG: Final = 64
+HELP: Final = 4
+#: Sketches that are applied in one call of each script: the server answers others meanwhile.
+PART: Final = 64
+#: URLs whose superseded versions are looked through in one call, and versions at most.
+CHUNK: Final = 256
+LOOKS: Final = 512
+
+
+class RedisIndex:
+    """The index on Redis."""
+
+    def __init__(
+        self,
+        redis_url: str,
+        prefix: str = "clusterd:",
+        policies: Sequence[Policy] = DEFAULT_POLICIES,
+        scheme: Scheme = DEFAULT,
+        calls: Callable[[Client], Calls] = Calls,
+        patience: float = PATIENCE,
+        whole: bool = False,
+    ) -> None:
+        self._client = connect(redis_url)
+        self._calls = calls(self._client)
+        self._home = Home(self._calls, prefix)
+        self._scheme = scheme
+        self._shards = shards = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
+        self._lists = RedisLists(self._calls, prefix, shards, scheme)
+        self._policies: list[Policy] = []
+        self._reload()
+        for policy in policies:
+            if policy not in self._policies:
+                self.add_policy(policy)
+        self._questions = Questions(self._home, self._lists, scheme)
+        kept = self._keeps_whole(whole)
+        self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if kept else None
+        self._settler = Settler(self._home, self._lists, scheme, patience)
+        self._pending = Pending(self._home)
+        self._marks = Marks(self._calls, self._home, prefix, shards, self._pending) if shards > 1 else None
+        #: Ghosts that waited when a batch was last registered.
+        self._waiting = 0
+
+    def _founded(self, shards: int) -> int:
+        """Agree with whoever opened this index first on layout, shards and scheme; return the number of shards."""
+        scheme = json.dumps(asdict(self._scheme), sort_keys=True)
+        known, layout = self._home.command("HMGET", "m", "scheme", "layout")
+        if known is None:
+            for name, value in (("layout", LAYOUT), ("shards", shards), ("scheme", scheme)):
+                self._home.command("HSETNX", "m", name, value)
+        elif int(layout or 1) != LAYOUT:
+            raise WrongInput(
+                f"this store has the layout {int(layout or 1)}, this version of clusterd reads {LAYOUT}: "
+                "use the version that made it, or read the log again into a store of another prefix"
+            )
+        known, founded = self._home.command("HMGET", "m", "scheme", "shards")
+        if known.decode() != scheme:
+            raise WrongInput(f"this store was made with the scheme {known.decode()}; open it with that one")
+        return int(founded)
+
+    def _keeps_whole(self, wanted: bool) -> bool:
+        """Agree with whoever opened this index first on whether whole pages are kept: all writers have to."""
+        if self._home.command("HGET", "m", "whole") is None:
+            self._home.command("HSETNX", "m", "whole", int(wanted))
+        kept = bool(int(self._home.command("HGET", "m", "whole")))
+        if wanted and not kept:
+            raise WrongInput(
+                "this store was begun without whole pages; read the log into a store of another prefix to keep them"
+            )
+        return kept
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
+        """Apply a batch and, with it, remember how far the log was read.
+
+        A large one goes part by part: while one is linked, the next is posted and verified, the one after registered.
+        Each in order: of parts that are posted at once the later might not see the one before in a common list.
+        """
+        back = self._pending.back
+        if len(sketches) <= PART:
+            known = self._register(sketches)
+            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, back)
+            self._help()
+            return outcomes
+        parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
+        with ThreadPoolExecutor(1) as posting, ThreadPoolExecutor(1) as linking:
+            going: list[Future[list[Outcome]]] = []
+            for part in parts:
+                if len(going) > 2:
+                    going[-3].result()
+                known = self._register(part)
+                posted = posting.submit(self._post, part, known)
+                going.append(linking.submit(self._finish, part, known, posted.result, {}, back))
+        outcomes = [outcome for part in going for outcome in part.result()]
+        self._link([], {}, position or {}, back)
+        self._help()
+        return outcomes
+
+    def _finish(
+        self,
+        sketches: Sequence[Sketch],
+        registered: Sequence[Registered],
+        posted: Callable[[], Mapping[int, dict[int, Verdict]]],
+        position: Mapping[str, str],
+        back: int,
+    ) -> list[Outcome]:
+        """Link what was posted and verified, and say what came of it."""
+        verdicts = posted()
+        self._show_whole(sketches, registered)
+        self._link(registered, verdicts, position, back)
+        return outcomes_of(self._policies, sketches, registered)
+
+    def _help(self) -> None:
+        """Settle a little where ghosts pile up: they would be proposed to every page that resembles them."""
+        if self._waiting > BACKLOG:
+            self._settler.settle(HELP, self._policies)
+
+    def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
+        while True:
+            arguments = packed_versions(self._home, sketches)
+            graded = self._graded()
+            known = b"%d %s" % (len(graded), self._home.used(sketches))
+            with self._pending.telling() as posted:
+                answered, *reply = self._home.run(REGISTER, known, posted, *arguments)
+            if answered == len(graded) and reply:
+                self._waiting = reply[0]
+                width = PLACE.size * (1 + len(graded))
+                return read_answers(reply[1], reply[2:], width)
+            self._catch_up()
+
+    def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
+        """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
+        postings: dict[int, tuple[Posting, int]] = {}
+        for place, (sketch, known) in enumerate(zip(sketches, registered, strict=True)):
+            flags, content = known.flags, known.content
+            if flags & (POST | STORE) and content not in postings:
+                stored, keys = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
+                posting = Posting(content, stored, keys if flags & POST else keys[:0], bool(flags & MADE))
+                postings[content] = (posting, place)
+        if not postings:
+            return {}
+        verdicts: dict[int, dict[int, Verdict]] = {}
+        proposed, stored_of = self._lists.propose([posting for posting, _ in postings.values()])
+        for (posting, place), numbers in zip(postings.values(), proposed, strict=True):
+            if not numbers:  # as of most pages
+                verdicts[place] = {}
+                continue
+            candidates = [n for n in numbers if n != posting.number and stored_of.get(n)]
+            bits = mantissa(PROFILES[sketches[place].profile])
+            judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits) if candidates else []
+            verdicts[place] = dict(zip(candidates, judged, strict=True))
+        return verdicts
+
+    def _show_whole(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> None:
+        """Post the whole pages of current versions, where that stream is kept."""
+        if self._whole:
+            current = [(one, known) for one, known in zip(sketches, registered, strict=True) if known.flags & CURRENT]
+            self._whole.apply([Showing(known.page, time_of(one), one.whole, one.profile) for one, known in current])
+
+    def _link(
+        self,
+        registered: Sequence[Registered],
+        verdicts: Mapping[int, dict[int, Verdict]],
+        position: Mapping[str, str],
+        back: int,
+    ) -> None:
+        """Link what was verified, write the position; note what that says of each page."""
+        contents = [registered[place].content for place in verdicts]
+        found = ((place, best_of(judged)) for place, judged in verdicts.items() if judged)
+        linked = {place: best for place, best in found if best}
+        offsets = [word for pair in position.items() for word in pair]
+        if not linked:
+            self._pending.done(contents, back)
+            if offsets:
+                self._pending.tell(offsets, back)
+            return
+        posted = packed_numbers([back, *contents])
+        while True:
+            graded = self._graded()
+            arguments: list[Any] = [len(graded), len(position), *offsets, posted]
+            for place, (best, _) in linked.items():
+                known = registered[place]
+                page = struct.pack("<4I", known.page, known.node, known.content, best)
+                arguments += (page, packed_edges(graded, verdicts[place]))
+            reply = self._home.run(LINK, *arguments)
+            if reply[0] == len(graded):
+                for number, (place, (_, verdict)) in enumerate(linked.items()):
+                    note(registered[place], verdict, *reply[1 + 3 * number : 4 + 3 * number])
+                return
+            self._reload()
+
+    def position(self) -> dict[str, str]:
+        """Return how far the log had been read when the state was written."""
+        return self._pending.position()
+
+    def went_back(self) -> bool:
+        """Whether, at the latest `position`, a node had been set back since this was last asked (`marks`)."""
+        return self._pending.went_back()
+
+    def settle(self, steps: int | None = None) -> int:
+        """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
+        self._pending.tell()
+        if self._marks:
+            self._marks.look()
+        waiting = self._settler.settle(steps, self._reload())
+        return waiting + (self._whole.settle(steps) if self._whole else 0)
+
+    def splits(self) -> list[Split]:
+        """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
+        self._reload()
+        return self._settler.splits(self._graded())
+
+    def told(self, splits: Sequence[Split]) -> None:
+        """Forget splits that were told to whoever wants to know."""
+        self._settler.told(self._graded(), splits)
+
+    def expire(self, before: int) -> int:
+        """Forget superseded versions fetched before a time and free what only they held; return how many."""
+        superseded = np.frombuffer(self._home.command("GET", "x") or b"", np.uint8)
+        numbers = np.flatnonzero(np.unpackbits(superseded)).tolist()
+        limit = min(max(before, 0), LATEST).to_bytes(6, "big")
+        gone = start = offset = 0
+        while start < len(numbers):
+            chunk = numbers[start : start + CHUNK]
+            some, done, offset = self._home.run(FORGET, limit, LOOKS, offset, packed_numbers(chunk))
+            gone, start = gone + some, start + done
+        self._settler.discard()
+        return gone
+
+    # -- policies --------------------------------------------------------------------------------------------------
+
+    def policies(self) -> list[Policy]:
+        """Return the policies in use."""
+        return self._reload()
+
+    def add_policy(self, policy: Policy) -> None:
+        """Add a policy and build its clusters from the stored sketches (with `settle`)."""
+        text = json.dumps(asdict(policy))
+        self._take(self._home.run(ADD_POLICY, policy.name, text, 0 if policy.identical else 1))
+        if not policy.identical and all(known.name != policy.name for known in self._policies):
+            raise WrongInput(
+                f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept"
+            )
+        if policy not in self._policies:
+            raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
+
+    def _reload(self) -> list[Policy]:
+        return self._take(self._home.command("LRANGE", "policies", 0, -1))
+
+    def _catch_up(self) -> None:
+        """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
+        known = self._policies
+        self._home.forget_labels()
+        names = {policy.name for policy in self._reload()}
+        lost = [policy for policy in known if policy.name not in names]
+        if lost:
+            self._founded(self._shards)
+            self._keeps_whole(self._whole is not None)
+        for policy in lost:
+            self.add_policy(policy)
+
+    def _take(self, texts: Sequence[bytes]) -> list[Policy]:
+        self._policies = [Policy(**json.loads(text)) for text in texts]
+        return list(self._policies)
+
+    def _graded(self) -> list[Policy]:
+        return [policy for policy in self._policies if not policy.identical]
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:
+        """Yield the clusters, largest first; with ``host`` those with a member there."""
+        return self._questions.clusters(self._reload(), policy, min_size, host)
+
+    def cluster_of(self, url: str, policy: str) -> Cluster | None:
+        """Return the cluster of a URL's current version; None for an unknown URL."""
+        return self._questions.cluster_of(self._reload(), url, policy)
+
+    def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
+        """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+        if self._whole and stream == "whole":
+            return self._questions.similar_whole(self._whole, query, profile, limit)
+        return self._questions.similar(self._reload(), query, profile, limit, stream)
+
+    def versions(self, url: str) -> list[Version]:
+        """Return all known versions of a URL, oldest first."""
+        return self._questions.versions(url)
+
+    def pages(self, host: str | None = None) -> Iterator[Version]:
+        """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
+        return self._questions.pages(host)
+
+    def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
+        """Return the stored main sketch of a version, its values cut (compare with others from here, or `coarse`)."""
+        return self._questions.sketch(url, fetched_at)
+
+    def hosts(self) -> list[str]:
+        """Return the hosts of which pages are known."""
+        return sorted(host.decode() for host in self._home.command("SMEMBERS", "hosts"))
+
+    def counts(self) -> dict[str, int]:
+        """Return how much is known; ``store_bytes`` is what the Redis servers use in all."""
+        known = self._home.counters()
+        return {
+            "documents": known.urls,
+            "versions": known.versions,
+            "contents": known.contents,
+            "settling": self._settler.waiting() + (self._whole.waiting() if self._whole else 0),
+            "store_bytes": self._calls.used_memory(),
+        }
+
+    def cluster_counts(self) -> dict[str, int]:
+        """Return how many clusters of two URLs and more each policy has, as the home shard counts them."""
+        counted, policies = self._home.counters().clusters, self._reload()
+        slots = [slot_of(policies, policy.name) for policy in policies]
+        return {p.name: counted[0 if slot < 0 else 2 + slot] for p, slot in zip(policies, slots, strict=True)}
+
+    def close(self) -> None:
+        """Free connections."""
+        with suppress(Unreachable):
+            self._pending.tell()
+        self._calls.close()
+        with translated():
+            self._client.close()

@@ -1,0 +1,241 @@
+-- Records of fixed width, packed PER to a string key, read and written through a cache that lives for one call.
+--
+--   BASE:n:<id / 146>   node: a text, and in the node that represents a content also the content (NODES below)
+--   BASE:v:<id / 133>   the current version of a URL (PAGES below)
+--   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
+--   BASE:s:<id / 12>    URLs, packed: where each of the twelve ends (3 bytes each, counted from byte 36), then the URLs
+--   BASE:c, BASE:u, BASE:t   tables (tables.lua)
+--   BASE:m              counters (counters.lua)
+--   BASE:w              set of pending contents: registered, not linked yet
+--   BASE:back, BASE:back:lock, BASE:marks   a node that was set back (mark.lua, marks.py)
+--   BASE:wt             hash: pending content that departed → when (seconds) it was first to be dismissed
+--   BASE:x              a bit for each URL id, set where it has superseded versions
+--   BASE:h:<host>       URL ids of a host, 4 bytes each;  BASE:hosts   set of hosts
+--   BASE:l              hash: label of a crawl or sweep → number;  BASE:q  hash: partition → offset read
+--   BASE:g, BASE:tasks, BASE:trash, BASE:mv, BASE:rl, BASE:lock   what waits for `settle` (settling.lua)
+--   forest.lua has the clusters.
+--
+-- Ids are dense, so what one call adds lies side by side and is written at once. The first write to a block is the whole
+-- block: Redis then allocates it once and exactly. A block and the 6 bytes around it fill what its allocator gives
+-- (8 KB, 6 KB, 2 KB: one record more or less would leave up to an eighth unused).
+
+local ZERO = rep('\0', 8)
+local stores = {}
+
+-- `counter`: the counter that has the last id given.
+local function store(name, layout, fields, per, counter)
+  local s = {name = name, layout = layout, size = struct.size(layout), fields = fields, per = per, from = {}, to = {}}
+  s.counter = counter
+  s.zeros = rep('\0', s.size)
+  for at = 0, per - 1 do s.from[at], s.to[at] = whole(at * s.size), whole(at * s.size + s.size - 1) end
+  stores[#stores + 1] = s
+  return s
+end
+
+local function key_of(s, id)
+  return format(s.format, floor(id / s.per))
+end
+
+local function get(s, id)
+  local record = s.cache[id]
+  if record then return record end
+  local bytes = s.made[id]
+  if not bytes then
+    local at = id % s.per
+    bytes = call('GETRANGE', key_of(s, id), s.from[at], s.to[at])
+    if bytes == '' then bytes = s.zeros end
+  end
+  record = {unpack4(s.layout, bytes)}
+  s.cache[id], s.used = record, true
+  return record
+end
+
+-- One number of a record; where that was not read, nothing else is.
+local function get_field(s, id, field)
+  local record = s.cache[id] or s.made[id] and get(s, id)
+  if record then return record[field] end
+  local from = id % s.per * s.size + 4 * (field - 1)
+  local bytes = call('GETRANGE', key_of(s, id), whole(from), whole(from + 3))
+  return bytes == '' and 0 or u4(bytes, 1)
+end
+
+local function edit(s, id)
+  s.dirty[id], s.used = true, true
+  return get(s, id)
+end
+
+-- A record that was never there, packed, with the next id: nothing is read.
+local function make(s, id, bytes)
+  s.made[id], s.used = bytes, true
+end
+
+-- Write one number of a record; where it was not read, nothing else.
+local function set_field(s, id, field, value)
+  if s.cache[id] or s.made[id] then
+    edit(s, id)[field] = value
+  else
+    call('SETRANGE', key_of(s, id), whole(id % s.per * s.size + 4 * (field - 1)), pack('<I4', value))
+  end
+end
+
+-- What was made: all ids that the call took from the counter.
+local function write_made(s)
+  local from, last, made = u4(counters.read, 4 * s.counter - 3) + 1, counters[s.counter], s.made
+  while from <= last do
+    local stop, parts, count = math.min(last, from - from % s.per + s.per - 1), {}, 0
+    for id = from, stop do
+      count = count + 1
+      parts[count] = made[id]
+    end
+    if from % s.per == 0 or from == 1 then
+      local before = from == 1 and s.zeros or ''
+      call('SET', key_of(s, from), before .. concat(parts) .. rep(s.zeros, s.per - 1 - stop % s.per))
+    else
+      call('SETRANGE', key_of(s, from), s.from[from % s.per], concat(parts))
+    end
+    from = stop + 1
+  end
+end
+
+local function write_store(s)
+  for id in pairs(s.dirty) do
+    local bytes = pack(s.layout, unpack(s.cache[id], 1, s.fields))
+    if s.made[id] then
+      s.made[id] = bytes
+    else
+      call('SETRANGE', key_of(s, id), s.from[id % s.per], bytes)
+    end
+  end
+  write_made(s)
+end
+
+-- NODES. A text: its content (a node id), the first of the URLs that show it, how many do, versions that refer to it. In
+-- the content's own node also: URLs that show the content, versions that refer to it. Neighbours in the chain of the
+-- content's texts. Sketch identity (of the content's own node), text identity, numbers of shingles and tokens, profile;
+-- flags.
+local NODES = store('n', '<I4I4I4I4I4I4I4I4c8c8I3I3BB', 14, 146, N)
+local REP, HEAD, LIVE, REFS, CLIVE, CREFS, TNEXT, TPREV, SKEY, TEXT, SHINGLES, TOKENS, PROFILE, FLAGS =
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+-- Flags of a content: shown by no URL any more; out of the graph; has been in a cluster with others.
+local DEPARTED, DISMISSED, JOINED = 2, 4, 8
+
+-- PAGES. Node, neighbours in the chain of URLs that show it, fetch time (big-endian), second half of the URL hash,
+-- identity of the bytes and of the words, crawl, sweep, status.
+local PAGES = store('v', '<I4I4I4c6c4c8c8I3I3I2', 10, 133, V)
+local NODE, NEXT, PREV, AT, UHASH, CONTENT, BAG, CRAWL, SWEEP, STATUS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+-- OLD. Node, fetch time, bytes, words, crawl, sweep, status.
+local OLD = '<I4c6c8c8I3I3I2'
+local OLD_SIZE = struct.size(OLD)
+
+-- URLs. Many small keys would cost more than half as much again; a block that nobody adds to is of the size that it needs.
+local PACK, HEADER = 12, 36
+local ENDS = '<' .. rep('I3', PACK)
+local url_blocks, read_urls, new_urls, first_url, last_url
+
+local function url_block(block)
+  local bytes, key = read_urls[block], url_blocks .. whole(block)
+  if not bytes then
+    bytes = call('GET', key) or ''
+    read_urls[block] = bytes
+  end
+  return bytes, key
+end
+
+-- One URL more in a block that was begun: all that end behind it, yet without a URL, end where it does.
+local function add_url(id)
+  local bytes, key = url_block(floor(id / PACK))
+  local slot, url = id % PACK, new_urls[id]
+  local ends = rep(pack('<I3', #bytes - HEADER + #url), PACK - slot)
+  call('SET', key, sub(bytes, 1, 3 * slot) .. ends .. sub(bytes, HEADER + 1) .. url)
+end
+
+local function write_urls()
+  local id = first_url
+  if id and id == last_url and id % PACK > 0 and url_block(floor(id / PACK)) ~= '' then return add_url(id) end
+  while id and id <= last_url do
+    local block, ends, parts, key, size = floor(id / PACK), {}, {'', ''}, nil, 0
+    if id % PACK > 0 then
+      parts[2], key = url_block(block)
+      if parts[2] ~= '' then
+        ends, parts[2] = {unpack4(ENDS, parts[2])}, sub(parts[2], HEADER + 1)
+        size = #parts[2]
+      end
+    else
+      key = url_blocks .. whole(block)
+    end
+    for slot = 0, PACK - 1 do
+      local url = new_urls[block * PACK + slot]
+      if url then
+        size = size + #url
+        parts[#parts + 1] = url
+      end
+      if url or not ends[slot + 1] then ends[slot + 1] = size end
+    end
+    parts[1] = pack(ENDS, unpack(ends, 1, PACK))
+    call('SET', key, concat(parts))
+    id = (block + 1) * PACK
+  end
+end
+
+local function url_of(id)
+  local url = new_urls[id]
+  if url then return url end
+  local bytes, slot = url_block(floor(id / PACK)), id % PACK
+  if slot == 0 then return sub(bytes, HEADER + 1, HEADER + unpack4('<I3', bytes)) end
+  local from, to = unpack4('<I3I3', bytes, 3 * slot - 2)
+  return sub(bytes, HEADER + 1 + from, HEADER + to)
+end
+
+local function has(record, flag)
+  return record[FLAGS] % (2 * flag) >= flag
+end
+
+local function set(record, flag, on)
+  if has(record, flag) ~= on then record[FLAGS] = record[FLAGS] + (on and flag or -flag) end
+end
+
+-- What decides which version of a URL is current: fetch time, then text (an empty text is the smallest).
+local function order(at, node)
+  local n = get(NODES, node)
+  return at .. (n[SHINGLES] == 0 and ZERO or n[TEXT])
+end
+
+local function page_by_hash(uhash)
+  local tail = sub(uhash, 5, 8)
+  for _, id in ipairs(under(URLS, sub(uhash, 1, 4))) do
+    local page = u4(id, 1)
+    if get(PAGES, page)[UHASH] == tail then return page end
+  end
+end
+
+-- Any URL that shows a content now, other than one.
+local function shown_by(content, except)
+  local node, steps = content, 0
+  repeat
+    local n = get(NODES, node)
+    if n[HEAD] ~= 0 and n[HEAD] ~= except then return n[HEAD] end
+    local following = n[HEAD] ~= 0 and get_field(PAGES, n[HEAD], NEXT) or 0
+    if following ~= 0 then return following end
+    node, steps = n[TNEXT], steps + 1
+  until node == 0 or steps == 64
+  return 0
+end
+
+local based
+
+local function rebase()
+  based = BASE
+  local prefix = string.gsub(BASE, '%%', '%%%%') .. ':'
+  for at = 1, #stores do stores[at].format = prefix .. stores[at].name .. ':%d' end
+  for at = 1, #tables do tables[at].format = prefix .. tables[at].name .. ':%d' end
+  url_blocks = BASE .. ':s:'
+end
+
+resets[#resets + 1] = function()
+  if based ~= BASE then rebase() end
+  for at = 1, #stores do
+    local s = stores[at]
+    if s.used ~= false then s.cache, s.dirty, s.made, s.used = {}, {}, {}, false end
+  end
+  new_urls, read_urls, first_url = {}, {}, nil
+end

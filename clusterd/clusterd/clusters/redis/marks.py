@@ -1,0 +1,149 @@
+"""Marks: how much of the log every node of a Redis Cluster is known to hold: what one has lost, it gets again.
+
+Where one node comes back without its last second (AOF ``everysec``, a replica that took over) or from an older backup,
+the home shard still says that contents were posted whose postings or sketches are gone. Every `INTERVAL` a mark is set:
+
+1. note of the home shard how far the log was read, the last number of a content, which contents are pending;
+2. count up one counter in every shard;
+3. keep both, with the process of the server that each shard answered from.
+
+A server loses the end of what it wrote. So a shard whose counter is not below a mark's holds all that was written till
+that mark: all of the contents that were neither pending then nor numbered since. When a shard answers from another
+process than at the latest mark, or its counter is behind, the store **goes back** to the latest mark that every shard
+holds: contents since then are pending again, the position in the log is that mark's, and the workers, who find it
+changed, read again and post again. `pending` has why nobody undoes this. Every step may be repeated; the latest
+mark is replaced last.
+
+Old marks are thinned out: of any age there is one that is at most a quarter older (`KEPT`). A log that is not kept
+outside the store has no position: what lost its postings alone is then looked up again by its stored sketch, as for a
+new policy. Texts of whole pages (`stream`) are not posted again. Cost: a call to each node every `INTERVAL`, none
+for a page; a restart of any node costs the workers what they read since the last mark.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Final
+
+from clusterd_consumer.redis_scripts import Calls, command, packed_numbers
+from clusterd_crawler.errors import Unreachable
+
+from clusterd.clusters.redis.home import MARK, REPEND, Home, counted, pairs
+from clusterd.clusters.redis.pending import Pending
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two marks.
+INTERVAL: Final = 5.0
+#: Marks that are kept of the latest, of those up to twice as old, up to four times, and so on.
+KEPT: Final = 8
+#: Milliseconds after which another may go back in place of one that died at it.
+LEASE: Final = 60_000
+#: Contents that are made pending in one call.
+CHUNK: Final = 2_000
+#: Contents that may be pending when a mark is set: there are more while much is read again, and the latest mark serves.
+MOST: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What every shard held when it was set."""
+
+    number: int = 0
+    #: Of each shard: the process that answered, and its counter.
+    processes: Sequence[str] = ()
+    counts: Sequence[int] = ()
+    #: Of the home shard, before that: last number of a content, contents that were pending, position in the log.
+    nodes: int = 0
+    pending: Sequence[int] = ()
+    position: Mapping[str, str] = field(default_factory=dict)
+
+    def within(self, counts: Sequence[int]) -> bool:
+        """Whether shards with these counters hold all that was written before this mark."""
+        return all(now >= then for now, then in zip(counts, self.counts, strict=True)) if self.counts else True
+
+
+class Marks:
+    """Sets marks, and lets the store go back where a node has lost something."""
+
+    def __init__(self, calls: Calls, home: Home, prefix: str, shards: int, pending: Pending) -> None:
+        self._calls = calls
+        self._home = home
+        self._pending = pending
+        self._keys = [f"{prefix}{{{number}}}:mark" for number in range(shards)]
+        self._due = 0.0
+
+    def look(self) -> None:
+        """Set a mark where it is time to; a store that does not answer is looked at the next time."""
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + INTERVAL
+            with suppress(Unreachable):
+                self.mark()
+
+    def mark(self) -> None:
+        """Set a mark; where a node was set back since the latest, go back first."""
+        last, here = self._last(), self._here()
+        same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
+        name = "GET" if (same and last.number) or len(here.pending) > MOST else "INCR"
+        counts = [int(count or 0) for count in self._calls.ask([command(name, key) for key in self._keys])]
+        here = replace(here, number=last.number + 1, processes=self._calls.processes(self._keys), counts=counts)
+        if last.number and (here.processes != last.processes or not last.within(counts)):
+            self._go_back_alone(last, here)
+        elif name == "INCR":
+            numbers = (int(number) for number in self._home.command("HKEYS", "marks") if number != b"last")
+            self._keep(last, here, [number for number in numbers if not _kept(number, here.number)])
+
+    def _last(self) -> Mark:
+        """Return the latest mark, number 0 where there is none yet."""
+        text = self._home.command("HGET", "marks", self._home.command("HGET", "marks", "last") or "")
+        return Mark(**json.loads(text)) if text else Mark()
+
+    def _go_back_alone(self, last: Mark, here: Mark) -> None:
+        """Go back, unless somebody else is at it or has done so."""
+        if not self._home.command("SET", "back:lock", 1, "NX", "PX", LEASE):
+            return
+        try:
+            if self._last().number == last.number:
+                self._go_back(last, here)
+        finally:
+            self._home.command("DEL", "back:lock")
+
+    def _here(self) -> Mark:
+        """Return what the home shard says, the position first: it may be older than the rest, not newer."""
+        asked = ("HGETALL", "q"), ("GET", "i"), ("SRANDMEMBER", "w", MOST + 1)
+        position, counters, pending = self._home.ask([self._home.request(*one) for one in asked])
+        read = {partition.decode(): offset.decode() for partition, offset in pairs(position).items()}
+        return Mark(nodes=counted(counters).nodes, pending=sorted(map(int, pending)), position=read)
+
+    def _go_back(self, last: Mark, here: Mark) -> None:
+        """Let everything since the latest mark that all shards hold be posted again."""
+        texts = pairs(self._home.command("HGETALL", "marks"))
+        known = [Mark(), *(Mark(**json.loads(text)) for number, text in texts.items() if number != b"last")]
+        held = max((mark for mark in known if mark.within(here.counts)), key=lambda mark: mark.number)
+        log.warning("a node of the store was set back; going back from mark %d to %d", last.number, held.number)
+        self._home.command("INCR", "back")
+        nodes = counted(self._home.command("GET", "i")).nodes
+        outside = bool(here.position or held.position)  # the log is kept outside the store
+        for again in (held.pending, range(held.nodes + 1, nodes + 1)) if outside else ():
+            for start in range(0, len(again), CHUNK):
+                self._home.run(REPEND, packed_numbers(again[start : start + CHUNK]))
+        now = replace(held, number=here.number, processes=here.processes, counts=here.counts)
+        lost = [mark.number for mark in known if mark.number > held.number]
+        position = [word for pair in held.position.items() for word in pair]
+        self._keep(last, now, lost, 0 if outside else held.nodes + 1, *position)
+        self._pending.position()
+
+    def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: int | str) -> None:
+        """Keep a mark, and drop others, unless somebody else was faster; ``back``: what `mark.lua` needs to go back."""
+        text = json.dumps(asdict(mark))
+        self._home.run(MARK, last.number, mark.number, text, len(dropped), *dropped, *back)
+
+
+def _kept(number: int, latest: int) -> bool:
+    """Whether an old mark is one of those that are kept."""
+    return number % (1 << max(0, ((latest - number) // KEPT).bit_length())) == 0

@@ -1,0 +1,212 @@
+"""What is asked of the index on Redis. Nothing is written, but for paths that a look shortens (`lua/forest.lua`)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from clusterd_consumer.postings.posted import lookup_keys, prepare
+from clusterd_consumer.postings.redis_lists import RedisLists
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.stored import restored
+from clusterd_consumer.postings.verdict import judge_many
+from clusterd_consumer.redis_scripts import packed_numbers
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import PROFILES, StreamSketch
+from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.changes import gathered
+from clusterd.clusters.contract import Cluster, Hit, Policy, Version
+from clusterd.clusters.identity import url_key
+from clusterd.clusters.redis.home import MEMBERS, SHOWN, STANDINGS, URLS, VERSIONS, Home
+from clusterd.clusters.redis.stream import SecondStream
+
+#: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
+VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
+#: URLs, or contents, that one call looks at.
+CHUNK: Final = 1000
+#: URLs of one content that are put in order, at least; of more, any are answered.
+EQUALS: Final = 64
+
+
+class Questions:
+    """Answers about clusters, pages and documents never seen before."""
+
+    def __init__(self, home: Home, lists: RedisLists, scheme: Scheme) -> None:
+        self._home = home
+        self._lists = lists
+        self._scheme = scheme
+
+    def clusters(self, policies: Sequence[Policy], policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
+        """Yield the clusters of a policy, largest first."""
+        slot = slot_of(policies, policy)
+        last = self._home.counters().urls
+        spans = [(start, min(last, start + CHUNK - 1)) for start in range(1, last + 1, CHUNK)]
+        parts = [np.frombuffer(self._home.run(STANDINGS, slot, *span), "<u4") for span in spans]
+        names = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+        pages = np.argsort(names, kind="stable")
+        bounds = np.flatnonzero(np.diff(names[pages])) + 1
+        groups = [group for group in np.split(pages, bounds) if len(group) >= min_size and names[group[0]]]
+        groups.sort(key=len, reverse=True)
+        for size in sorted({len(group) for group in groups}, reverse=True):
+            same = [group for group in groups if len(group) == size]
+            found = (gathered(f"{policy}-{names[one[0]]}", policy, self._urls(one + 1)) for one in same)
+            yield from sorted(
+                (one for one in found if host is None or any(host_of(url) == host for url in one.members)),
+                key=lambda cluster: cluster.representative,
+            )
+
+    def _urls(self, pages: np.typing.NDArray[np.int64]) -> list[str]:
+        found: list[str] = []
+        for start in range(0, len(pages), CHUNK):
+            packed = pages[start : start + CHUNK].astype("<u4").tobytes()
+            found += [url.decode() for url in self._home.run(URLS, packed)]
+        return found
+
+    def cluster_of(self, policies: Sequence[Policy], url: str, policy: str) -> Cluster | None:
+        """Return the cluster of a URL; walks its members in bounded calls.
+
+        Where it parts meanwhile, or the URL leaves it, the walk begins again, with steps twice as long.
+        """
+        slot, limit = slot_of(policies, policy), CHUNK
+        place: tuple[int, int, int] = (0, 0, 0)
+        pages: dict[int, None] = {}
+        while True:
+            reply = self._home.run(MEMBERS, slot, url_key(url), *place, limit)
+            if not reply:
+                return None
+            if len(reply) == 1:
+                place, pages, limit = (0, 0, 0), {}, 2 * limit
+                continue
+            name, content, text, page, packed = reply
+            pages.update(dict.fromkeys(np.frombuffer(packed, "<u4").tolist()))
+            if not content:
+                return gathered(f"{policy}-{name}", policy, self._urls(np.array(list(pages))))
+            place = (content, text, page)
+
+    def similar(
+        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str
+    ) -> list[Hit]:
+        """Return the pages that resemble the query, best first: all its values are looked up, not a few."""
+        if stream != "main":
+            raise WrongInput(f"stream {stream!r} is not indexed; only main is")
+        kind = PROFILES[profile]
+        numbers = self._lists.look_up(lookup_keys(query, kind, self._scheme))
+        stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
+        stored, _ = prepare(query, kind, self._scheme)
+        judged = judge_many(stored, list(stored_of.values()), mantissa(kind))
+        ranked = [(n, v) for n, v in zip(stored_of, judged, strict=True) if v.resemblance]
+        ranked.sort(key=lambda one: (-one[1].resemblance, -one[1].a_in_b))
+        named = next((policy.name for policy in policies if not policy.identical), "")
+        hits: list[Hit] = []
+        for start in range(0, len(ranked), CHUNK):
+            chunk = ranked[start : start + CHUNK]
+            shown = self._home.run(SHOWN, packed_numbers([n for n, _ in chunk]), max(limit, EQUALS))
+            for (_, verdict), standing, pages in zip(chunk, shown[::2], shown[1::2], strict=True):
+                size, name = struct.unpack("<II", standing) if standing else (0, 0)
+                cluster = f"{named}-{name}" if size > 1 else None
+                measures = verdict.resemblance, verdict.a_in_b, verdict.b_in_a
+                hits += [
+                    Hit(url, *measures, cluster) for url in self._urls(np.frombuffer(pages, "<u4").astype(np.int64))
+                ]
+            if len(hits) >= limit:
+                break
+        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+
+    def similar_whole(self, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:
+        """Return the pages that resemble the query as a whole, best first; of a second stream there are no clusters."""
+        found = stream.similar(query, profile, max(limit, EQUALS))
+        urls = self._urls(np.array([page for _, pages in found for page in pages], np.int64))
+        verdicts = [verdict for verdict, pages in found for _ in pages]
+        hits = [Hit(u, v.resemblance, v.a_in_b, v.b_in_a, None) for u, v in zip(urls, verdicts, strict=True)]
+        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+
+    def versions(self, url: str) -> list[Version]:
+        """Return the versions of a URL, oldest first."""
+        reply = self._home.run(VERSIONS, "hash", url_key(url))
+        return self._versions(url, reply[1]) if reply[1] else []
+
+    def pages(self, host: str | None) -> Iterator[Version]:
+        """Yield the versions of all URLs, or of those of a host."""
+        if host is None:
+            numbers = np.arange(1, self._home.counters().urls + 1, dtype=np.uint32)
+        else:
+            numbers = np.frombuffer(self._home.command("GET", f"h:{host}") or b"", "<u4")
+        for start in range(0, len(numbers), CHUNK):
+            reply = self._home.run(VERSIONS, "id", numbers[start : start + CHUNK].astype("<u4").tobytes())
+            for url, packed in zip(reply[::2], reply[1::2], strict=True):
+                yield from self._versions(url.decode(), packed)
+
+    def _versions(self, url: str, packed: bytes) -> list[Version]:
+        fetches = list(map(_fetch, VERSION.iter_unpack(packed)))
+        names = self._home.label_names(max((max(f.crawl, f.sweep) for f in fetches), default=0))
+        versions = [
+            Version(
+                url=url,
+                fetched_at=fetch.at,
+                text=fetch.text,
+                content=fetch.content,
+                bag=fetch.bag,
+                current=place == len(fetches) - 1,
+                crawl=names[fetch.crawl],
+                sweep=names[fetch.sweep],
+                status=fetch.status,
+            )
+            for place, fetch in enumerate(fetches)
+        ]
+        return sorted(versions, key=lambda version: (version.fetched_at, version.text))
+
+    def sketch(self, url: str, fetched_at: int | None) -> StreamSketch | None:
+        """Return the stored sketch of a version."""
+        reply = self._home.run(VERSIONS, "hash", url_key(url))
+        fetches = sorted(map(_fetch, VERSION.iter_unpack(reply[1])), key=lambda f: (f.at, f.text), reverse=True)
+        for fetch in fetches:
+            if fetched_at is None or fetch.at == fetched_at:
+                stored = self._lists.sketches([fetch.number])[fetch.number] or bytes(4)
+                return restored(stored, PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A version as the home shard gives it: the number of its content, then what `Version` and its sketch need."""
+
+    number: int
+    at: int
+    text: int
+    content: int
+    bag: int
+    crawl: int
+    sweep: int
+    status: int
+    shingles: int
+    tokens: int
+    profile: int
+
+
+def _fetch(words: tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, int, bytes, bytes, int]) -> Fetch:
+    number, at, text, content, bag, crawl, sweep, status, shingles, tokens, profile = words
+    return Fetch(
+        number=number,
+        at=int.from_bytes(at, "big"),
+        text=int.from_bytes(text, "big"),
+        content=int.from_bytes(content, "little"),
+        bag=int.from_bytes(bag, "little"),
+        crawl=int.from_bytes(crawl, "little"),
+        sweep=int.from_bytes(sweep, "little"),
+        status=status,
+        shingles=int.from_bytes(shingles, "little"),
+        tokens=int.from_bytes(tokens, "little"),
+        profile=profile,
+    )
+
+
+def slot_of(policies: Sequence[Policy], name: str) -> int:
+    """Return a policy's slot in the store, -1 for one by identical text."""
+    known = next((policy for policy in policies if policy.name == name), None)
+    if known is None:
+        raise WrongInput(f"there is no policy {name!r}; policies are {', '.join(p.name for p in policies)}")
+    return -1 if known.identical else [p.name for p in policies if not p.identical].index(name)

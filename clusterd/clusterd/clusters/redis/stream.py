@@ -1,0 +1,127 @@
+"""A second token stream on Redis, the whole pages beside their main texts: to be asked for, not to be clustered.
+
+Each text of the stream is posted once, by the identity of its sketch; the pages that show it now hang on it
+(`lua/stream.lua`). Superseded versions are not kept. A batch costs one call of the function `enter`, and for what is
+new the posting (`RedisLists`); a text that no page shows any more is withdrawn by `settle`. Every step may be
+repeated: a text counts as posted only when a later call has said so.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+import mmh3
+import numpy as np
+from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
+from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
+from clusterd_crawler.sketch import PROFILES, StreamSketch
+
+LUA: Final = files("clusterd.clusters.redis") / "lua"
+FUNCTIONS: Final = ("enter", "bury", "pages")
+LIBRARY: Final = Library.of_files("stream", LUA, ("stream",), FUNCTIONS, BUCKETS, {"bury": FREES, "pages": READS})
+ENTER: Final = Script(LIBRARY, "enter")
+BURY: Final = Script(LIBRARY, "bury")
+PAGES: Final = Script(LIBRARY, "pages")
+
+#: enter.lua: page, time, identity, profile; its answer: text, whether it is to be posted (1), and is new (2).
+SHOWN: Final = struct.Struct("<I6s8sB")
+ENTERED: Final = struct.Struct("<IB")
+#: Texts that one step buries.
+BURIED: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """A page shows a text from a time on (milliseconds)."""
+
+    page: int
+    at: int
+    sketch: StreamSketch
+    profile: int
+
+
+class SecondStream:
+    """The texts of a stream, and which pages show them."""
+
+    def __init__(self, calls: Calls, prefix: str, name: str, shards: int, scheme: Scheme) -> None:
+        self._calls = calls
+        self._scheme = scheme
+        self._base = f"{prefix}{{0}}:{name}:of"
+        self._lists = RedisLists(calls, prefix, shards, scheme, f":{name}")
+        #: Texts that were posted: the next call says so.
+        self._posted: list[int] = []
+        self._lock = threading.Lock()
+
+    def apply(self, showings: Sequence[Showing]) -> None:
+        """Let pages show texts; post those that nobody has posted."""
+        with self._lock:
+            posted, self._posted = self._posted, []
+        pages = b"".join(
+            SHOWN.pack(one.page, one.at.to_bytes(6, "big"), _identity(one.sketch, one.profile), one.profile)
+            for one in showings
+        )
+        reply = self._calls.run(ENTER, self._base, [packed_numbers(posted), pages])
+        postings: dict[int, Posting] = {}
+        for one, (text, state) in zip(showings, ENTERED.iter_unpack(reply), strict=True):
+            if state and (text not in postings or state == 2):
+                stored, keys = prepare(one.sketch, PROFILES[one.profile], self._scheme)
+                postings[text] = Posting(text, stored, keys, fresh=state == 2)
+        if postings:
+            self._lists.post(list(postings.values()))
+            with self._lock:
+                self._posted += postings
+
+    def similar(self, query: StreamSketch, profile: int, limit: int) -> list[tuple[Verdict, list[int]]]:
+        """Return what resembles the query, best first, each with the pages that show it, until there are `limit`."""
+        kind = PROFILES[profile]
+        numbers = self._lists.look_up(lookup_keys(query, kind, self._scheme))
+        stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
+        stored, _ = prepare(query, kind, self._scheme)
+        judged = judge_many(stored, list(stored_of.values()), mantissa(kind))
+        ranked = [(n, v) for n, v in zip(stored_of, judged, strict=True) if v.resemblance]
+        ranked.sort(key=lambda one: (-one[1].resemblance, -one[1].a_in_b))
+        found: list[tuple[Verdict, list[int]]] = []
+        pages = 0
+        for start in range(0, len(ranked), BURIED):
+            chunk = ranked[start : start + BURIED]
+            shown: list[Any] = self._calls.run(PAGES, self._base, [packed_numbers([n for n, _ in chunk]), limit])
+            found += [(v, np.frombuffer(one, "<u4").tolist()) for (_, v), one in zip(chunk, shown, strict=True)]
+            pages += sum(len(one) // 4 for one in shown)
+            if pages >= limit:
+                break
+        return found
+
+    def settle(self, steps: int | None = None) -> int:
+        """Bury texts that no page shows any more, up to so many steps; return how many wait."""
+        key, done = f"{self._base}:g", 0
+        while (steps is None or done < steps) and (entries := self._calls.command("LRANGE", key, 0, BURIED - 1)):
+            self._bury({int(entry) >> 8: int(entry) & 255 for entry in entries})
+            for entry in entries:
+                self._calls.command("LREM", key, 1, entry)
+            done += 1
+        return self.waiting()
+
+    def waiting(self) -> int:
+        """Return how many texts wait to be buried."""
+        return int(self._calls.command("LLEN", f"{self._base}:g"))
+
+    def _bury(self, profiles: dict[int, int]) -> None:
+        """Forget them, then withdraw them: repeated, if it was left half done, it comes to the same."""
+        gone = np.frombuffer(self._calls.run(BURY, self._base, [packed_numbers(list(profiles))]), "<u4").tolist()
+        stored = {number: one for number, one in self._lists.sketches(gone).items() if one}
+        if stored:
+            self._lists.withdraw({n: keys_of(one, profiles[n], self._scheme) for n, one in stored.items()})
+            self._lists.discard(list(stored))
+
+
+def _identity(sketch: StreamSketch, profile: int) -> bytes:
+    """Return the identity of a sketch; zeros of one without a shingle."""
+    return mmh3.hash_bytes(sketch.values, profile * 2 + sketch.complete)[:8] if sketch.shingles else bytes(8)

@@ -1,0 +1,79 @@
+"""Rule files: clusterd's own, and duplicate-url-discarder's.
+
+clusterd's file is one JSON object, ``{"clusterd-rules": 1, "rules": [rule, …]}``, each rule as it is published
+(`clusterd_crawler.rule_json`); it loses nothing. duplicate-url-discarder's is a list of entries; what cannot be said in
+it is named rule by rule (`discarder_export`, `discarder_import`), never approximated in silence.
+
+A file with an error in it is refused whole, with the entry and the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+from clusterd_crawler.errors import RuleError
+from clusterd_crawler.rule_json import rule_from_json, rule_to_json
+from clusterd_crawler.rules import Rule
+
+from clusterd.learning.interchange.discarder_export import Exported, export
+from clusterd.learning.interchange.discarder_import import Imported, read_entries
+
+Format = Literal["clusterd", "dud"]
+#: The key that names the format, with its version.
+MARK: Final = "clusterd-rules"
+VERSION: Final = 1
+
+
+def write_rules(
+    rules: Iterable[Rule], file_format: Format, universal: str = "", *, loose: bool = False
+) -> tuple[str, Exported]:
+    """Return the text of a rule file, and what of the rules is not in it.
+
+    ``universal``: the text of a discarder's file whose entries for every domain are to be repeated for these hosts;
+    ``loose``: as `discarder_export.export` says.
+    """
+    if file_format == "dud":
+        done = export(rules, _universal(universal) if universal else (), loose=loose)
+        return _text(done.entries), done
+    written = [rule_to_json(rule) for rule in rules]
+    return _text({MARK: VERSION, "rules": written}), Exported(written, {}, {})
+
+
+def read_rules(text: str, file_format: Format) -> Imported:
+    """Return the rules of a file; `RuleError` where it, or any entry of it, cannot be read."""
+    given = _parsed(text)
+    if file_format == "dud":
+        return read_entries(given)
+    if not isinstance(given, dict) or MARK not in given:
+        hint = "; it is a list, as of duplicate-url-discarder: --format dud" if isinstance(given, list) else ""
+        raise RuleError(f'not a rule file of clusterd, which begins {{"{MARK}": {VERSION}, "rules": […]}}{hint}')
+    if given[MARK] != VERSION:
+        raise RuleError(f"a rule file of version {given[MARK]!r}; this clusterd reads version {VERSION}")
+    if set(given) != {MARK, "rules"} or not isinstance(given["rules"], list):
+        raise RuleError(f"a rule file holds {MARK} and rules, a list, and nothing else")
+    rules: dict[str, Rule] = {}
+    for number, entry in enumerate(given["rules"]):
+        rule = rule_from_json(entry, f"entry {number}")
+        if rule.id in rules:
+            raise RuleError(f"entry {number}: id {rule.id!r} stands twice")
+        rules[rule.id] = rule
+    return Imported(list(rules.values()), [], {})
+
+
+def _universal(text: str) -> list[dict[str, Any]]:
+    given = _parsed(text)
+    read_entries(given)
+    return [entry for entry in given if not any(entry["urlPattern"]["include"])]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RuleError(f"the rule file is not JSON: {error}") from None
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

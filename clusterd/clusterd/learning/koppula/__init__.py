@@ -1,0 +1,1 @@
+"""Koppula et al. 2010 whole: URL → keys, deep tokens, pairwise rules, targets, generalization, selection, protocol."""

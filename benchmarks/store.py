@@ -3,8 +3,7 @@
 Sketches of 400 values are given (`synthetic`: 25 % exact duplicates, 10 % near ones, 5 % changed recrawls); look up,
 insert and cluster under four policies, versions kept. Splits settle beside the pages, in a thread of their own as in
 the daemon; what is left after the last page settles inside the clock. Medians of three runs. Four workers, threads of
-one process, have a batch in flight each, so that Redis works while the next batch is packed. Redis has its memory in
-huge pages, as deploy/redis/redis.conf asks for.
+one process, have a batch in flight each, so that Redis works while the next batch is packed.
 
 ``python -m benchmarks.store [PAGES]`` runs it alone.
 """
@@ -26,7 +25,7 @@ from clusterd_crawler.sketch import Sketch
 from datasketch import MinHash, MinHashLSH
 
 from benchmarks.synthetic import crawl
-from tests.services.redis_server import HUGE_PAGES, redis_server
+from tests.services.redis_server import redis_server
 
 Row = dict[str, Any]
 
@@ -49,7 +48,7 @@ PERMUTATIONS = 128
 def run(pages: int = 20_000) -> list[Row]:
     """Measure; return rows for the results file."""
     sketches = list(crawl(pages))
-    with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder), environment=HUGE_PAGES) as url:
+    with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder)) as url:
         peer = _median(lambda number: _peer(url, sketches[:PEER], f"peer{number}"))
         batched = _median(lambda number: _stream(url, f"batched{number}:", sketches, BATCH)[0])
         single = _median(
@@ -145,7 +144,7 @@ def _memory(sketches: Sequence[Sketch], *, whole: bool = False) -> tuple[float, 
     """Return the bytes a document, and of these the blocks of URL strings; ``whole``: with the second token stream."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        redis_server(Path(folder), environment=HUGE_PAGES) as url,
+        redis_server(Path(folder)) as url,
         redis.Redis.from_url(url) as client,
     ):
         index = RedisIndex(url, "memory:", whole=whole)
@@ -185,7 +184,7 @@ def _peer(url: str, sketches: Sequence[Sketch], name: str) -> float:
 def _peer_memory(sketches: Sequence[Sketch]) -> float:
     with (
         tempfile.TemporaryDirectory() as folder,
-        redis_server(Path(folder), environment=HUGE_PAGES) as url,
+        redis_server(Path(folder)) as url,
         redis.Redis.from_url(url) as client,
     ):
         before = used(client)

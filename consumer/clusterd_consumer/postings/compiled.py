@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from types import ModuleType
 
 
-def load() -> ModuleType | None:
-    """Return the compiled core, None where there is none."""
+def load(name: str) -> ModuleType | None:
+    """Return a compiled core by the name of its module, None where there is none."""
     if os.environ.get("CLUSTERD_PURE") == "1" or sys.byteorder != "little":
         return None
     try:
-        from clusterd_consumer import _verify
+        return import_module(name)
     except ImportError:
         return None
-    return _verify
 
 
-CORE = load()
+CORE = load("clusterd_consumer._verify")

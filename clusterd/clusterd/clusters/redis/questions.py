@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from clusterd_consumer.postings.posted import lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
-from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import restored
-from clusterd_consumer.postings.verdict import judge_many
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, StreamSketch
@@ -22,6 +20,7 @@ from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Hit, Policy, Version
 from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.home import MEMBERS, SHOWN, STANDINGS, URLS, VERSIONS, Home
+from clusterd.clusters.redis.ranking import ranking
 from clusterd.clusters.redis.stream import SecondStream
 
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
@@ -93,13 +92,7 @@ class Questions:
         """Return the pages that resemble the query, best first: all its values are looked up, not a few."""
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
-        kind = PROFILES[profile]
-        numbers = self._lists.look_up(lookup_keys(query, kind, self._scheme))
-        stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
-        stored, _ = prepare(query, kind, self._scheme)
-        judged = judge_many(stored, list(stored_of.values()), mantissa(kind))
-        ranked = [(n, v) for n, v in zip(stored_of, judged, strict=True) if v.resemblance]
-        ranked.sort(key=lambda one: (-one[1].resemblance, -one[1].a_in_b))
+        ranked = ranking(self._lists, query, PROFILES[profile], self._scheme)
         named = next((policy.name for policy in policies if not policy.identical), "")
         hits: list[Hit] = []
         for start in range(0, len(ranked), CHUNK):

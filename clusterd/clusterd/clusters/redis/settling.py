@@ -41,8 +41,6 @@ SEARCHES: Final = 96
 #: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
 #: again within seconds (Kafka's session timeout); one that was lost never comes, and must not keep `settle` busy.
 PATIENCE: Final = 600.0
-
-
 #: part.lua: policy, name of the cluster that a part came off, URLs left there; then a URL of the part.
 SPLIT: Final = struct.Struct("<BII")
 

@@ -17,12 +17,14 @@ from typing import Any, Final
 
 import mmh3
 import numpy as np
-from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
+from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
-from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
 from clusterd_crawler.sketch import PROFILES, StreamSketch
+
+from clusterd.clusters.redis.ranking import ranking
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
 FUNCTIONS: Final = ("enter", "bury", "pages")
@@ -81,13 +83,7 @@ class SecondStream:
 
     def similar(self, query: StreamSketch, profile: int, limit: int) -> list[tuple[Verdict, list[int]]]:
         """Return what resembles the query, best first, each with the pages that show it, until there are `limit`."""
-        kind = PROFILES[profile]
-        numbers = self._lists.look_up(lookup_keys(query, kind, self._scheme))
-        stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
-        stored, _ = prepare(query, kind, self._scheme)
-        judged = judge_many(stored, list(stored_of.values()), mantissa(kind))
-        ranked = [(n, v) for n, v in zip(stored_of, judged, strict=True) if v.resemblance]
-        ranked.sort(key=lambda one: (-one[1].resemblance, -one[1].a_in_b))
+        ranked = ranking(self._lists, query, PROFILES[profile], self._scheme)
         found: list[tuple[Verdict, list[int]]] = []
         pages = 0
         for start in range(0, len(ranked), BURIED):

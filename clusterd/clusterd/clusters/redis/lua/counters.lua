@@ -21,8 +21,14 @@ local function u4(s, at)
 end
 
 -- (A number that is handed to Redis is printed as a fraction, which costs three times as much as this.)
+-- Small ones, as most are, are kept: the name of a place in a block, or of a field.
+local WRITTEN = {}
 local function whole(number)
-  return format('%d', number)
+  local text = WRITTEN[number]
+  if text then return text end
+  text = format('%d', number)
+  if number < 8192 then WRITTEN[number] = text end
+  return text
 end
 
 local function layout_of(size)

@@ -70,43 +70,46 @@ local function set_edges(content, bytes)
   edges_of[content], edges_dirty[content] = bytes, true
 end
 
--- Write what changed of hashes of strings; a value that says nothing is taken out.
-local function write_hashes(dirty, key, per, value)
-  local changed = {}
-  for content in pairs(dirty) do
-    local name, bytes = key(content), value(content)
-    if bytes == '' then
-      call('HDEL', name, whole(content % per))
-    else
-      local of = changed[name]
-      if not of then
-        of = {}
-        changed[name] = of
+local flush
+do
+  -- Write what changed of hashes of strings; a value that says nothing is taken out.
+  local function write_hashes(dirty, key, per, value)
+    local changed = {}
+    for content in pairs(dirty) do
+      local name, bytes = key(content), value(content)
+      if bytes == '' then
+        call('HDEL', name, whole(content % per))
+      else
+        local of = changed[name]
+        if not of then
+          of = {}
+          changed[name] = of
+        end
+        of[#of + 1] = whole(content % per)
+        of[#of + 1] = bytes
       end
-      of[#of + 1] = whole(content % per)
-      of[#of + 1] = bytes
     end
+    for name, of in pairs(changed) do call('HSET', name, unpack(of)) end
   end
-  for name, of in pairs(changed) do call('HSET', name, unpack(of)) end
-end
 
-local function packed_place(content)
-  local bytes = pack(place_layout, unpack(places[content], 1, 3 * graded))
-  return bytes == place_zeros and '' or bytes
-end
-
-local function packed_edges(content)
-  return edges_of[content]
-end
-
--- Write all that the call has changed of records; `finish` writes the rest.
-local function flush()
-  for at = 1, #stores do
-    if stores[at].used then write_store(stores[at]) end
+  local function packed_place(content)
+    local bytes = pack(place_layout, unpack(places[content], 1, 3 * graded))
+    return bytes == place_zeros and '' or bytes
   end
-  if next(places_dirty) then write_hashes(places_dirty, places_key, PLACES, packed_place) end
-  if next(edges_dirty) then write_hashes(edges_dirty, edges_key, NEIGHBOURS, packed_edges) end
-  write_urls()
+
+  local function packed_edges(content)
+    return edges_of[content]
+  end
+
+  -- Write all that the call has changed of records; `finish` writes the rest.
+  function flush()
+    for at = 1, #stores do
+      if stores[at].used then write_store(stores[at]) end
+    end
+    if next(places_dirty) then write_hashes(places_dirty, places_key, PLACES, packed_place) end
+    if next(edges_dirty) then write_hashes(edges_dirty, edges_key, NEIGHBOURS, packed_edges) end
+    write_urls()
+  end
 end
 
 local function finish()
@@ -117,15 +120,16 @@ local function finish()
   write_counters()
 end
 
-local function new_element(name)
+-- A root; what will be counted with it and point at it by the end of the call may be told at once.
+local function new_element(name, size, pointers)
   local id = counters[FREE]
   if id ~= 0 then
     local e = edit(ELEMENTS, id)
     count(FREE, e[PARENT] - id)
-    e[PARENT], e[SIZE], e[POINTERS], e[NAME] = 0, 0, 0, name
+    e[PARENT], e[SIZE], e[POINTERS], e[NAME] = 0, size or 0, pointers or 0, name
   else
     id = count(E, 1)
-    make(ELEMENTS, id, pack('<I4I4I4I4', 0, 0, 0, name))
+    make(ELEMENTS, id, pack('<I4I4I4I4', 0, size or 0, pointers or 0, name))
   end
   return id
 end
@@ -153,8 +157,12 @@ end
 
 -- The root element of a content's cluster, 0 where it is alone.
 local function root(p, content)
-  if not has(get(NODES, content), JOINED) then return 0 end
-  local first = place_of(content)[3 * p + ELEMENT]
+  local c = places[content]
+  if not c then
+    if not has(get(NODES, content), JOINED) then return 0 end
+    c = place_of(content)
+  end
+  local first = c[3 * p + ELEMENT]
   if first == 0 then return 0 end
   local id, parent = first, get(ELEMENTS, first)[PARENT]
   while parent ~= 0 do id, parent = parent, get(ELEMENTS, parent)[PARENT] end
@@ -272,9 +280,9 @@ local function places_of_page(node)
   if not has(c, JOINED) then
     return pack('<I4I4', n[LIVE], node) .. rep(pack('<I4I4', c[CLIVE], n[REP]), graded)
   end
-  local bytes = {pack('<I4I4', n[LIVE], node)}
-  for p = 0, graded - 1 do bytes[p + 2] = pack('<I4I4', standing(p, n[REP])) end
-  return concat(bytes)
+  local words = {n[LIVE], node}
+  for p = 0, graded - 1 do words[2 * p + 3], words[2 * p + 4] = standing(p, n[REP]) end
+  return pack(layout_of(#words), unpack(words))
 end
 
 local function add_edge(bytes, content, bits)
@@ -291,24 +299,65 @@ local function cut_edge(bytes, content)
 end
 
 -- Whether edges hold a policy's bit.
+local BITS = {[0] = 1}
+for p = 1, 16 do BITS[p] = 2 * BITS[p - 1] end
 local function joins(bits, p)
-  return bits % 2 ^ (p + 1) >= 2 ^ p
+  return bits % BITS[p + 1] >= BITS[p]
 end
 
 -- Add a content's verified edges, and join what they join; notes in `merged` under which policies two clusters became one.
 -- An edge to a content that departed in the meantime is dropped: it never comes back.
-local function link(content, bytes, merged)
-  for at = 1, #bytes, 6 do
-    local other, bits = unpack4('<I4I2', bytes, at)
-    local n = get(NODES, other)
-    if n[REP] == other and not has(n, DEPARTED) and other ~= content then
-      -- Edges first: they are read only of contents that have been joined, and `join` says that these have.
-      local mine, its = add_edge(edges(content), other, bits), add_edge(edges(other), content, bits)
-      for p = 0, graded - 1 do
-        if joins(bits, p) and join(p, content, other) then merged[p] = true end
+local link
+do
+  -- Let a content that has never been joined enter the ring of another: what `join` comes to for most, written at once.
+  local function enter(p, a, sa, b, sb)
+    local at, ca, cb, id = 3 * p, places[a], places[b], root(p, b)
+    local after = b
+    if id == 0 then
+      id = new_element(math.min(a, b), sa + sb, 2)
+      cb[at + ELEMENT], cb[at + BEFORE] = id, a
+    else
+      local e = edit(ELEMENTS, id)
+      sb, after = e[SIZE], cb[at + AFTER]
+      e[SIZE], e[POINTERS] = sa + sb, e[POINTERS] + 1
+      edit_place(after)[at + BEFORE] = a
+    end
+    cb[at + AFTER], ca[at + ELEMENT], ca[at + AFTER], ca[at + BEFORE] = a, id, after, b
+    local more = (sa + sb > 1 and 1 or 0) - (sa > 1 and 1 or 0) - (sb > 1 and 1 or 0)
+    if more ~= 0 then count(CLUSTERS + 3 + p, more) end
+    return sa > 1 and sb > 1
+  end
+
+  local function welcome(a, b, bits, merged)
+    local na, nb = edit(NODES, a), get(NODES, b)
+    edit_place(a)
+    edit_place(b)
+    na[FLAGS] = na[FLAGS] + JOINED
+    if not has(nb, JOINED) then set(edit(NODES, b), JOINED, true) end
+    for p = 0, graded - 1 do
+      if joins(bits, p) and enter(p, a, na[CLIVE], b, nb[CLIVE]) then merged[p] = true end
+    end
+    set_edges(a, pack('<I4I2', b, bits))
+    set_edges(b, edges(b) .. pack('<I4I2', a, bits))
+  end
+
+  function link(content, bytes, merged)
+    for at = 1, #bytes, 6 do
+      local other, bits = unpack4('<I4I2', bytes, at)
+      local n = get(NODES, other)
+      if n[REP] == other and not has(n, DEPARTED) and other ~= content then
+        if not has(get(NODES, content), JOINED) then
+          welcome(content, other, bits, merged)
+        elseif not has(n, JOINED) then
+          welcome(other, content, bits, merged)
+        else
+          set_edges(content, add_edge(edges(content), other, bits))
+          set_edges(other, add_edge(edges(other), content, bits))
+          for p = 0, graded - 1 do
+            if joins(bits, p) and join(p, content, other) then merged[p] = true end
+          end
+        end
       end
-      set_edges(content, mine)
-      set_edges(other, its)
     end
   end
 end

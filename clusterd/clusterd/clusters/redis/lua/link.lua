@@ -31,7 +31,7 @@ define('link', function(ARGV)
     if match ~= 0 then match = shown_by(match, u) end
     local both = {}
     for p = 0, graded - 1 do both[p + 1] = merged[i][p] and '\1' or '\0' end
-    reply[#reply + 1] = match ~= 0 and url_of(match) or ''
+    reply[#reply + 1] = match ~= 0 and one_url(match) or ''
     reply[#reply + 1] = get_field(PAGES, u, NODE) == node and places_of_page(node) or ''
     reply[#reply + 1] = concat(both)
   end

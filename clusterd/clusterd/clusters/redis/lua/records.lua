@@ -15,8 +15,8 @@
 --   BASE:g, BASE:tasks, BASE:trash, BASE:mv, BASE:rl, BASE:lock   what waits for `settle` (settling.lua)
 --   forest.lua has the clusters.
 --
--- Ids are dense, so what one call adds lies side by side and is written at once. The first write to a block is the whole
--- block: Redis then allocates it once and exactly. A block and the 6 bytes around it fill what its allocator gives
+-- Ids are dense, so what one call adds lies side by side and is written at once. The first write to a block is its
+-- last byte: Redis then allocates it once and exactly. A block and the 6 bytes around it fill what its allocator gives
 -- (8 KB, 6 KB, 2 KB: one record more or less would leave up to an eighth unused).
 
 local ZERO = rep('\0', 8)
@@ -87,12 +87,10 @@ local function write_made(s)
       count = count + 1
       parts[count] = made[id]
     end
-    if from % s.per == 0 or from == 1 then
-      local before = from == 1 and s.zeros or ''
-      call('SET', key_of(s, from), before .. concat(parts) .. rep(s.zeros, s.per - 1 - stop % s.per))
-    else
-      call('SETRANGE', key_of(s, from), s.from[from % s.per], concat(parts))
-    end
+    local key = key_of(s, from)
+    -- A new block is written from its last byte on: that makes room for the whole, and no zeros pass Lua.
+    if from % s.per == 0 or from == 1 then call('SETRANGE', key, s.to[s.per - 1], '\0') end
+    call('SETRANGE', key, s.from[from % s.per], concat(parts))
     from = stop + 1
   end
 end
@@ -186,6 +184,16 @@ local function url_of(id)
   return sub(bytes, HEADER + 1 + from, HEADER + to)
 end
 
+-- The same where nothing else is asked of the block: most of what is read has to be hashed by Lua.
+local function one_url(id)
+  local url = new_urls[id]
+  if url then return url end
+  local key, slot = url_blocks .. whole(floor(id / PACK)), id % PACK
+  local ends = call('GETRANGE', key, slot > 0 and whole(3 * slot - 3) or '0', whole(3 * slot + 2))
+  local from, to = unpack4('<I3I3', slot > 0 and ends or '\0\0\0' .. ends)
+  return call('GETRANGE', key, whole(HEADER + from), whole(HEADER + to - 1))
+end
+
 local function has(record, flag)
   return record[FLAGS] % (2 * flag) >= flag
 end
@@ -201,10 +209,11 @@ local function order(at, node)
 end
 
 local function page_by_hash(uhash)
-  local tail = sub(uhash, 5, 8)
-  for _, id in ipairs(under(URLS, sub(uhash, 1, 4))) do
-    local page = u4(id, 1)
+  local bytes, head, tail = bucket_of(URLS, uhash), sub(uhash, 2, 4), sub(uhash, 5, 8)
+  local page, at = next_id(bytes, head, 1)
+  while page do
     if get(PAGES, page)[UHASH] == tail then return page end
+    page, at = next_id(bytes, head, at)
   end
 end
 
@@ -221,21 +230,23 @@ local function shown_by(content, except)
   return 0
 end
 
-local based
+do
+  local based
 
-local function rebase()
-  based = BASE
-  local prefix = string.gsub(BASE, '%%', '%%%%') .. ':'
-  for at = 1, #stores do stores[at].format = prefix .. stores[at].name .. ':%d' end
-  for at = 1, #tables do tables[at].format = prefix .. tables[at].name .. ':%d' end
-  url_blocks = BASE .. ':s:'
-end
-
-resets[#resets + 1] = function()
-  if based ~= BASE then rebase() end
-  for at = 1, #stores do
-    local s = stores[at]
-    if s.used ~= false then s.cache, s.dirty, s.made, s.used = {}, {}, {}, false end
+  local function rebase()
+    based = BASE
+    local prefix = string.gsub(BASE, '%%', '%%%%') .. ':'
+    for at = 1, #stores do stores[at].format = prefix .. stores[at].name .. ':%d' end
+    for at = 1, #tables do tables[at].format = prefix .. tables[at].name .. ':%d' end
+    url_blocks = BASE .. ':s:'
   end
-  new_urls, read_urls, first_url = {}, {}, nil
+
+  resets[#resets + 1] = function()
+    if based ~= BASE then rebase() end
+    for at = 1, #stores do
+      local s = stores[at]
+      if s.used ~= false then s.cache, s.dirty, s.made, s.used = {}, {}, {}, false end
+    end
+    new_urls, read_urls, first_url = {}, {}, nil
+  end
 end

@@ -31,8 +31,9 @@ local ALL_NEW = 1 + 2 + 8 + 128 + 256
 local ALONE = pack('<I4I4I4I4', 1, 1, 1, 1) .. ZERO
 local DETAILS = '<c6c4c8c8I3I3I2c8c8I3I3B'
 -- Of one call: the versions; what is answered for each, and the content that is to be posted; contents that were made;
--- whether one that is to be posted may have departed.
-local versions, heads, tails, posts, to_post, doubtful
+-- contents that may be pending, and the flag of a version that shows one that is; whether one that is to be posted may
+-- have departed.
+local versions, heads, tails, posts, to_post, doubts, doubted, doubtful
 
 local function texts()
   return TEXTS.used and TEXTS or open(TEXTS)
@@ -43,32 +44,40 @@ local function parse(i)
   local at, _, content, bag, crawl, sweep, status, sketch, text, shingles, _, profile = unpack4(DETAILS, versions, from + 5)
   return {
     node = sub(versions, from + 39, from + 61), at = at, content = content, bag = bag, crawl = crawl, sweep = sweep, status = status,
-    sketch = sketch, text = text, profile = profile, order = at .. (shingles == 0 and ZERO or text), late = false, made = 0,
+    sketch = sketch, text = text, profile = profile, order = at .. (shingles == 0 and ZERO or text), made = 0,
   }
 end
 
-local function pending(content)
-  if to_post[content] then return true end
-  local is = call('SISMEMBER', BASE .. ':w', whole(content)) == 1
-  doubtful = doubtful or is
-  return is
+-- Let a version have a flag if its content is pending: 8, to be posted, or 64, to be stored. All are asked for together.
+local function post_if_pending(i, content, flag)
+  if to_post[content] then
+    heads[4 * i] = heads[4 * i] + flag
+    if flag == 8 then posts[i] = content end
+  else
+    doubts[i], doubted[#doubted + 1] = flag, i
+  end
 end
 
 -- The content of a sketch, nil where it is not known; one that departed serves late versions only.
 local function find_content(sketch, profile, late)
-  for _, id in ipairs(under(SKETCHES, sub(sketch, 1, 4))) do
-    local node = u4(id, 1)
+  local bytes, head = bucket_of(SKETCHES, sketch), sub(sketch, 2, 4)
+  local node, at = next_id(bytes, head, 1)
+  while node do
     local n = get(NODES, node)
     if n[SKEY] == sketch and n[PROFILE] == profile and (late or not has(n, DEPARTED)) then return node end
+    node, at = next_id(bytes, head, at)
   end
 end
 
 -- The node of a text of a content: its own, or another (only those are in the table of texts).
 local function find_text(text, content)
   if get(NODES, content)[TEXT] == text then return content end
-  for _, id in ipairs(under(texts(), sub(text, 1, 4))) do
-    local n = get(NODES, u4(id, 1))
-    if n[TEXT] == text and n[REP] == content then return u4(id, 1) end
+  local bytes, head = bucket_of(texts(), text), sub(text, 2, 4)
+  local node, at = next_id(bytes, head, 1)
+  while node do
+    local n = get(NODES, node)
+    if n[TEXT] == text and n[REP] == content then return node end
+    node, at = next_id(bytes, head, at)
   end
 end
 
@@ -81,21 +90,16 @@ local function new_text(v, content)
   return id
 end
 
--- A content that no URL shows yet.
-local function new_content(v)
+-- A content that a URL has begun to show; without one, that of a version which was superseded before it came.
+local function new_content(v, u)
   local id = count(N, 1)
-  local flags = v.late and DEPARTED + DISMISSED or 0
-  make(NODES, id, pack('<I4I4I4I4I4I4I4I4', id, 0, 0, 0, 0, 0, 0, 0) .. v.node .. pack('<B', flags))
+  local shown = u and pack('<I4', u) .. ALONE or pack('<I4I4I4I4I4I4I4', 0, 0, 1, 0, 1, 0, 0)
+  make(NODES, id, pack('<I4', id) .. shown .. v.node .. pack('<B', u and 0 or DEPARTED + DISMISSED))
   put(SKETCHES, sub(v.sketch, 1, 4), pack('<I4', id))
   count(CONTENTS, 1)
+  count(VERSIONS, 1)
   to_post[id], v.made = true, 256
   return id
-end
-
-local function node_of(v)
-  local content = find_content(v.sketch, v.profile, v.late)
-  if not content then return new_content(v) end
-  return find_text(v.text, content) or new_text(v, content)
 end
 
 -- Put a URL before those that show a node; returns the one that follows.
@@ -159,22 +163,19 @@ end
 -- A delivery repeated: nothing changes; what a crash left pending is to be posted (a departed content: stored) again.
 local function again(i, u, node, current)
   local content = get(NODES, node)[REP]
-  local flags = current and 2 or 0
-  if pending(content) then
-    flags = flags + 8
-    posts[i] = content
-  end
-  answer(i, u, node, flags, current and places_of_page(node) or '', '', '')
+  answer(i, u, node, current and 2 or 0, current and places_of_page(node) or '', '', '')
+  post_if_pending(i, content, 8)
 end
 
 local function keep_late(i, u, v)
   local known = known_old(u, v)
   if known then return again(i, u, known, false) end
-  v.late = true
-  local node = node_of(v)
-  refer(node)
+  local content = find_content(v.sketch, v.profile, true)
+  local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
+  if v.made == 0 then refer(node) end
   supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
-  answer(i, u, node, 1 + v.made + (pending(get(NODES, node)[REP]) and 64 or 0), '', '', '')
+  answer(i, u, node, 1 + v.made, '', '', '')
+  post_if_pending(i, get(NODES, node)[REP], 64)
 end
 
 -- What is equal to a page that moves from one node (0: a new page) to another: flag, and the id of a page.
@@ -191,31 +192,30 @@ local function twin_of(u, old, node)
   return other ~= 0 and 32 or 0, other
 end
 
-local function flags_of(i, content, flags)
-  if not pending(content) then return flags end
-  posts[i] = content
-  return flags + 8
-end
-
 -- A URL that was known shows another version now.
 local function make_current(i, u, v)
-  local page = edit(PAGES, u)
-  local old = page[NODE]
-  local node = node_of(v)
-  local content = get(NODES, node)[REP]
-  local equal, twin = twin_of(u, old, node)
-  local flags, before = flags_of(i, content, 3 + equal + v.made), ''
+  local page, content = edit(PAGES, u), find_content(v.sketch, v.profile, false)
+  local old, node, equal, twin, before, following = page[NODE], nil, 0, 0, '', 0
+  if content then
+    node = find_text(v.text, content) or new_text(v, content)
+    equal, twin = twin_of(u, old, node)
+    refer(node)
+  else
+    node = new_content(v, u)
+    content = node
+  end
   supersede(u, pack(OLD, old, page[AT], page[CONTENT], page[BAG], page[CRAWL], page[SWEEP], page[STATUS]))
-  refer(node)
   if old ~= node then
-    flags, before = flags + 4, places_of_page(old)
+    before = places_of_page(old)
     depart(u, old, content)
-    page[NEXT] = enter(u, node)
-    page[PREV] = 0
+    if v.made == 0 then following = enter(u, node) end
+    page[NEXT], page[PREV] = following, 0
   end
   page[NODE], page[AT], page[CONTENT], page[BAG] = node, v.at, v.content, v.bag
   page[CRAWL], page[SWEEP], page[STATUS] = v.crawl, v.sweep, v.status
-  answer(i, u, node, flags, places_of_page(node), before, twin ~= 0 and url_of(twin) or '')
+  local flags = 3 + equal + v.made + (before ~= '' and 4 or 0)
+  answer(i, u, node, flags, places_of_page(node), before, twin ~= 0 and one_url(twin) or '')
+  post_if_pending(i, content, 8)
 end
 
 local function known_url(i, u)
@@ -229,15 +229,35 @@ end
 -- A new URL that shows a content that others show. Most show its first text, too: nothing is looked up then.
 local function one_more(i, u, content, shown)
   local from, n = (i - 1) * VERSION, edit(NODES, content)
-  local text, node, equal, twin = sub(versions, from + 47, from + 54), content, 16, n[HEAD]
-  if n[TEXT] ~= text or n[LIVE] == 0 then
+  local text, node, equal, twin, live = sub(versions, from + 47, from + 54), content, 16, n[HEAD], n[LIVE]
+  if n[TEXT] == text and live > 0 then
+    set_field(PAGES, twin, PREV, u)
+    n[HEAD], n[LIVE], n[REFS], n[CREFS] = u, live + 1, n[REFS] + 1, n[CREFS] + 1
+    if live == 1 then count(CLUSTERS + 1, 1) end
+    weigh(content, 1)
+    count(VERSIONS, 1)
+    make(PAGES, u, pack('<I4I4I4', content, twin, 0) .. shown)
+  else
     node = find_text(text, content) or new_text(parse(i), content)
     equal, twin = twin_of(u, 0, node)
+    refer(node)
+    make(PAGES, u, pack('<I4I4I4', node, enter(u, node), 0) .. shown)
   end
-  refer(node)
-  make(PAGES, u, pack('<I4I4I4', node, enter(u, node), 0) .. shown)
-  local flags = flags_of(i, content, 3 + equal)
-  answer(i, u, node, flags, places_of_page(node), '', twin ~= 0 and url_of(twin) or '')
+  answer(i, u, node, 3 + equal, places_of_page(node), '', twin ~= 0 and one_url(twin) or '')
+  post_if_pending(i, content, 8)
+end
+
+-- Ask which of the contents are pending that may be.
+local function clear_doubts()
+  local contents = {}
+  for at, i in ipairs(doubted) do contents[at] = whole(heads[4 * i - 1]) end
+  local pending = #doubted > 0 and call('SMISMEMBER', BASE .. ':w', unpack(contents)) or {}
+  for at, i in ipairs(doubted) do
+    if pending[at] == 1 then
+      heads[4 * i], doubtful = heads[4 * i] + doubts[i], true
+      if doubts[i] == 8 then posts[i] = heads[4 * i - 1] end
+    end
+  end
 end
 
 -- What is posted has been made before; what departed meanwhile, by a later version of the call, is only stored.
@@ -274,13 +294,15 @@ define('register', function(ARGV)
   if not knows(ARGV[1]) then return {graded} end
   open(SKETCHES)
   open(URLS)
-  versions, heads, tails, posts, to_post, doubtful = ARGV[5], {}, {}, {}, {}, false
+  versions, tails, posts, to_post, doubts, doubted, doubtful = ARGV[5], {}, {}, {}, {}, {}, false
   local sketch_bucket, url_bucket = prefetch(SKETCHES, ARGV[4]), prefetch(URLS, ARGV[3])
   local sketch_cache, url_cache, sketch_dirty, url_dirty = SKETCHES.cache, URLS.cache, SKETCHES.dirty, URLS.dirty
   local hosts, new, new_pages, new_nodes = {}, 0, PAGES.made, NODES.made
   PAGES.used, NODES.used = true, true
   local number, places, urls, first = #versions / VERSION, ARGV[6], ARGV[7], counters[V] + 1
   local parts, ends = {unpack4(rep(PARTS, number), versions)}, {unpack4('<' .. rep('I4', 4 * number), places)}
+  -- (What is answered for a version takes the place of where its URL was: a table of this size would cost as it grew.)
+  heads, ends[4 * number + 1] = ends, nil
   for i = 1, number do
     local url_head, shown, text = parts[3 * i - 2], parts[3 * i - 1], parts[3 * i]
     local ub, sb, sketch_head, known = url_bucket[i], sketch_bucket[i], sub(text, 2, 4), nil
@@ -318,6 +340,7 @@ define('register', function(ARGV)
   URLS.n, SKETCHES.n = URLS.n + counters[V] + 1 - first, SKETCHES.n + new
   count(VERSIONS, new)
   count(CONTENTS, new)
+  clear_doubts()
   if doubtful then store_departed() end
   write(hosts)
   return {graded, call('LLEN', BASE .. ':g'), pack('<' .. rep('I4', #heads), unpack(heads)), unpack(tails)}

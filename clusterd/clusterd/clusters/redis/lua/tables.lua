@@ -10,7 +10,6 @@
 -- passes it, so buckets are small: at 24 entries a key costs 3 bytes an entry.
 
 local FIRST, LOAD, ENTRY = 256, 24, 7
-local NONE = {}
 local tables = {}
 
 local function new_table(name, b_counter, n_counter)
@@ -56,24 +55,22 @@ end
 
 -- Read the buckets of hashes, 4 bytes each, before they are asked for one by one. Returns the bucket of each.
 local function prefetch(t, hashes)
-  local wanted, count, places, total = {}, 0, {}, 0
-  local cache, b, level, wide = t.cache, t.b, t.level, 2 * t.level
-  for start = 1, #hashes, 4 * MOST do
-    local part = sub(hashes, start, start + 4 * MOST - 1)
-    local words = {unpack4('<' .. rep('I4', #part / 4), part)}
-    for at = 1, #part / 4 do
-      local i = words[at] % wide
-      if i >= b then i = i - level end
-      total = total + 1
-      places[total] = i
-      if not cache[i] then
-        count = count + 1
-        cache[i], wanted[count] = '', i
-      end
+  local cache, names, form, b, level, wide = t.cache, t.names, t.format, t.b, t.level, 2 * t.level
+  local total, wanted, keys, count = #hashes / 4, {}, {}, 0
+  local buckets = {unpack4('<' .. rep('I4', total), hashes)}
+  for at = 1, total do
+    local i = buckets[at] % wide
+    if i >= b then i = i - level end
+    buckets[at] = i
+    if not cache[i] then
+      local name = format(form, i)
+      count = count + 1
+      cache[i], names[i], wanted[count], keys[count] = '', name, i, name
     end
   end
-  read(t, wanted)
-  return places
+  local found = count > 0 and call('MGET', unpack(keys)) or {}
+  for at = 1, count do cache[wanted[at]] = found[at] or '' end
+  return buckets
 end
 
 local function place(t, h)
@@ -86,21 +83,15 @@ local function bytes_of(t, i)
   return t.cache[i]
 end
 
--- The ids under a hash, as a list of 4-byte strings; not to be changed.
-local function under(t, h)
-  local bytes, head = bytes_of(t, place(t, h)), sub(h, 2, 4)
-  local at = find(bytes, head, 1, true)
-  if not at then return NONE end
-  local ids = {}
-  while at do
-    if at % ENTRY == 1 then
-      ids[#ids + 1] = sub(bytes, at + 3, at + 6)
-      at = find(bytes, head, at + ENTRY, true)
-    else
-      at = find(bytes, head, at + 1, true)
-    end
-  end
-  return ids
+-- The next id under the last three bytes of a hash in its bucket, from a place on, and where to go on; nil: there is none.
+local function next_id(bytes, head, from)
+  local at = find(bytes, head, from, true)
+  while at and at % ENTRY ~= 1 do at = find(bytes, head, at + 1, true) end
+  if at then return u4(bytes, at + 3), at + ENTRY end
+end
+
+local function bucket_of(t, h)
+  return bytes_of(t, place(t, h))
 end
 
 local function change(t, i, bytes, by)

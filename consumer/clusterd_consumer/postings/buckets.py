@@ -5,6 +5,7 @@ Litwin 1980). Buckets are written and read by native commands, and never pass th
 
     plan    keys → the appending of their entries, and the reading of their buckets with the number of buckets
     find    what was read → who else is there, and which keys are **odd**: `lua/mend.lua` looks at those
+    pick    what was read of blocks (`lua/blocks.lua`) → the stored sketches of some documents
 
     bucket   entries of 7 bytes, oldest first: upper 3 bytes of the key, document (little-endian; 0: withdrawn)
     step     16 bytes: bucket, key, document, place of the document in its batch; ascending
@@ -22,7 +23,8 @@ key that now belongs elsewhere is seen to be odd. Odd is, too, a key whose list 
     sources, split   which buckets are to be split, and their halves: `lua/swap.lua` puts these in their place
     strikes          where entries lie that are to be withdrawn: `lua/withdraw.lua` overwrites them
 
-Cost: O(entries of the buckets), compiled (`_verify.c`) .1 µs for a key, 10 µs here; both give the same bytes.
+Cost: O(entries of the buckets), compiled (`_buckets.c`) .1 µs for a key, 10 µs here; both give the same bytes. What was
+read is the server's reply as it came: a batch reads 400 kB, which is looked at where it lies.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from clusterd_consumer.postings.compiled import CORE
+from clusterd_consumer.postings.compiled import BUCKETS as CORE
+from clusterd_consumer.redis_replies import strings
 
 #: Fewest buckets of a table.
 FIRST: Final = 256
@@ -43,10 +46,14 @@ ENTRY: Final = struct.Struct("<3sI")
 STEP: Final = struct.Struct("<4I")
 #: Where an entry's document is struck: bucket, offset.
 STRIKE: Final = struct.Struct("<2I")
+#: What is to be withdrawn: document, key.
+PAIR: Final = struct.Struct("<2I")
 NOBODY: Final = bytes(4)
 #: What stands before a sketch in its block: its place (5 bits) and its length.
 SKETCH: Final = struct.Struct("<I")
 
+#: A reply as it came: a list of strings.
+Reply = bytes | memoryview
 #: (document, its keys, 4 bytes each)
 Posted = tuple[int, bytes]
 #: (bucket, key, document, place)
@@ -81,29 +88,28 @@ def plan(
     return b"".join(appends), len(appends), _packed([*reads, last]), b"".join(STEP.pack(*step) for step in steps)
 
 
-def find(
-    steps: bytes, values: list[bytes | None], documents: int, buckets: int, bound: int, looking: bool
-) -> tuple[list[list[int]], bytes]:
-    """Return for each document the others in its lists, ascending, and the odd steps.
+def find(steps: bytes, documents: int, bound: int, looking: bool, reply: Reply) -> tuple[list[list[int]], bytes, int]:
+    """Return for each document the others in its lists, ascending, the odd steps, and how many buckets there are.
 
-    ``values``: the buckets as read, in the order of the steps; ``looking``: the documents are not in their lists.
+    ``looking``: the documents are not in their lists; ``reply``: to what `plan` reads.
     """
     if CORE is not None:
-        found: tuple[list[list[int]], bytes] = CORE.find(steps, values, documents, buckets, bound, looking)
+        found: tuple[list[list[int]], bytes, int] = CORE.find(steps, reply, documents, bound, looking)
         return found
     others: list[set[int]] = [set() for _ in range(documents)]
     odd: list[bytes] = []
+    values, buckets = _read(reply)
     groups = groupby(STEP.iter_unpack(steps), key=lambda step: step[0])
-    for (bucket, group), value in zip(groups, values, strict=False):
+    for (bucket, group), value in zip(groups, values, strict=True):
         for _, key, number, place in group:
             tag = key.to_bytes(4, "little")[1:]
-            listed = [one for head, one in ENTRY.iter_unpack(value or b"") if head == tag and one]
+            listed = [one for head, one in ENTRY.iter_unpack(value) if head == tag and one]
             good = COMMON not in listed and (looking or (listed.count(number) == 1 and len(listed) <= bound))
             if bucket_of(key, buckets) == bucket and good:
                 others[place].update(one for one in listed if one != number)
             else:
                 odd.append(STEP.pack(bucket, key, number, place))
-    return [sorted(one) for one in others], b"".join(odd)
+    return [sorted(one) for one in others], b"".join(odd), buckets
 
 
 def sources(buckets: int, wanted: int) -> list[int]:
@@ -135,30 +141,41 @@ def split(value: bytes | None, bucket: int, buckets: int) -> tuple[bytes, bytes,
     return b"".join(low), b"".join(high), dropped
 
 
-def strikes(steps: bytes, values: Sequence[bytes | None]) -> tuple[bytes, list[int], list[tuple[int, int]]]:
+def strikes(steps: bytes, reply: Reply) -> tuple[bytes, bytes, bytes, int]:
     """Return where the documents of these steps are struck, the buckets of which then a quarter is dead, and the rest.
 
-    The rest, (document, key): what is not in its bucket, or under a common key. Whether a quarter is dead is not
-    counted: one entry speaks for all, that before which a quarter stand, since the oldest mostly go first.
+    The rest, (document, key)*: what is not in its bucket, or under a common key. Whether a quarter is dead is not
+    counted: one entry speaks for all, that before which a quarter stand, since the oldest mostly go first. Last: how
+    many buckets there are.
     """
+    if CORE is not None:
+        found: tuple[bytes, bytes, bytes, int] = CORE.strikes(steps, reply)
+        return found
     struck: list[bytes] = []
-    spent: list[int] = []
-    rest: list[tuple[int, int]] = []
-    for (bucket, group), value in zip(groupby(STEP.iter_unpack(steps), key=lambda step: step[0]), values, strict=False):
-        entries = bytearray(value or b"")
+    spent: list[bytes] = []
+    rest: list[bytes] = []
+    values, buckets = _read(reply)
+    for (bucket, group), value in zip(groupby(STEP.iter_unpack(steps), key=lambda step: step[0]), values, strict=True):
+        entries = bytearray(value)
         before, common = len(struck), COMMON_BYTES in entries
         for _, key, number, _ in group:
             tag = key.to_bytes(4, "little")[1:]
             at = _entry_at(entries, tag + number.to_bytes(4, "little"))
             if at < 0 or (common and _entry_at(entries, tag + COMMON_BYTES) >= 0):
-                rest.append((number, key))
+                rest.append(PAIR.pack(number, key))
             else:
                 entries[at + 3 : at + 7] = NOBODY
                 struck.append(STRIKE.pack(bucket, at + 3))
         quarter = len(entries) // ENTRY.size // 4 * ENTRY.size
         if len(struck) > before and entries[quarter + 3 : quarter + 7] == NOBODY:
-            spent.append(bucket)
-    return b"".join(struck), spent, rest
+            spent.append(bucket.to_bytes(4, "little"))
+    return b"".join(struck), b"".join(spent), b"".join(rest), buckets
+
+
+def _read(reply: Reply) -> tuple[list[bytes], int]:
+    """Return the buckets of a reply, and their number, which stands behind them."""
+    *values, buckets = strings(reply)
+    return [value or b"" for value in values], int(buckets or FIRST)
 
 
 def _entry_at(entries: bytearray, entry: bytes) -> int:
@@ -169,17 +186,27 @@ def _entry_at(entries: bytearray, entry: bytes) -> int:
     return at
 
 
-def pick(block: bytes | None, place: int) -> bytes:
-    """Return the sketch at a place of a block (`lua/blocks.lua`), empty where there is none.
+def pick(numbers: bytes, size: int, reply: Reply) -> list[bytes]:
+    """Return the sketches of documents from their blocks (`lua/blocks.lua`), empty where there is none.
+
+    ``numbers``: of the documents, ascending, 4 bytes each; ``size``: sketches of a block; ``reply``: the blocks.
+    """
+    if CORE is not None:
+        picked: list[bytes] = CORE.pick(numbers, size, reply)
+        return picked
+    wanted = [number for (number,) in struct.iter_unpack("<I", numbers)]
+    blocks = dict(zip(dict.fromkeys(number // size for number in wanted), strings(reply), strict=True))
+    return [_sketch_at(blocks[number // size] or b"", number % size) for number in wanted]
+
+
+def _sketch_at(block: bytes, place: int) -> bytes:
+    """Return the sketch at a place of a block.
 
     Of several the last: where a cluster's node with the home shard came back without its last second, numbers are given
     anew, and the sketches' node still has what had them before.
     """
-    if CORE is not None:
-        picked: bytes = CORE.pick(block, place)
-        return picked
     at, found = 0, b""
-    while block and at < len(block):
+    while at < len(block):
         (head,) = SKETCH.unpack_from(block, at)
         length = head >> 5
         at += SKETCH.size + length

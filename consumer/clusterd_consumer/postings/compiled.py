@@ -1,4 +1,4 @@
-"""The compiled core (`_verify.c`), where it was built: the NumPy code beside it gives the same bytes and counts.
+"""The compiled cores, where they were built: the Python code beside each gives the same bytes and verdicts.
 
 ``CLUSTERD_PURE=1`` in the environment leaves it aside.
 """
@@ -21,4 +21,7 @@ def load(name: str) -> ModuleType | None:
         return None
 
 
+#: Stored sketches; buckets of postings; replies of Redis.
 CORE = load("clusterd_consumer._verify")
+BUCKETS = load("clusterd_consumer._buckets")
+REPLIES = load("clusterd_consumer._replies")

@@ -20,6 +20,7 @@ Cost: O(values).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,7 @@ from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 
 from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.stored import Codes, Restored, Values, cut, flags_of, ordered, pack, unpack
+from clusterd_consumer.postings.stored import Codes, Restored, Values, cut, ordered, pack, unpack
 
 Keys = npt.NDArray[np.uint32]
 
@@ -45,19 +46,28 @@ def fmix32(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 
 def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[bytes, Keys]:
     """Return the stored form of a sketch and the keys under which it is posted."""
+    ((stored, keys),) = prepare_all([sketch], profile, scheme)
+    return stored, np.frombuffer(keys, "<u4")
+
+
+def prepare_all(sketches: Sequence[StreamSketch], profile: Profile, scheme: Scheme) -> list[tuple[bytes, bytes]]:
+    """Return of each sketch the stored form and the keys, 4 bytes each."""
     if CORE is not None and scheme.candidates == "prefix" and profile.kind != "v":
-        flags = flags_of(sketch, profile)
-        smallest = scheme.smallest(len(sketch.values) // 8)
-        arguments = mantissa(profile), flags, smallest, scheme.modulus, profile.code, sketch.shingles
-        stored, keys = CORE.pack(sketch.values, *arguments)
-        return stored, np.frombuffer(keys, "<u4")
+        posted = scheme.prefix, scheme.small_prefix, scheme.small, scheme.modulus
+        sampled = profile.kind == "mod"
+        packed: list[tuple[bytes, bytes]] = CORE.pack(list(sketches), mantissa(profile), sampled, profile.code, *posted)
+        return packed
+    return [_prepared(sketch, profile, scheme) for sketch in sketches]
+
+
+def _prepared(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[bytes, bytes]:
     values = ordered(sketch, profile)
     codes = cut(values, mantissa(profile))
     if scheme.candidates == "super":
-        return pack(sketch, profile, codes, b""), _supers(codes, profile.code, scheme)
+        return pack(sketch, profile, codes, b""), _supers(codes, profile.code, scheme).tobytes()
     chosen = _chosen(codes, scheme)
     kept = _low_bytes(values[chosen], _sampled(codes[chosen], scheme))
-    return pack(sketch, profile, codes, kept), _keys(values[chosen], codes[chosen], profile.code, scheme)
+    return pack(sketch, profile, codes, kept), _keys(values[chosen], codes[chosen], profile.code, scheme).tobytes()
 
 
 def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +21,7 @@ import hiredis
 
 from clusterd_consumer.postings.buckets import (
     FIRST,
+    PAIR,
     SKETCH,
     STEP,
     Posted,
@@ -45,8 +47,6 @@ LAG: Final = 16
 SPLITS: Final = 64
 #: What `mend.lua` is given of an odd key: key, document, bucket.
 ODD: Final = struct.Struct("<3I")
-#: What `withdraw.lua` is given: document, key.
-PAIR: Final = struct.Struct("<2I")
 
 FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim", "swap")
 #: The buckets: a table for other rooms, too.
@@ -64,14 +64,14 @@ SWAP: Final = Script(LIBRARY, "swap")
 
 
 class Posting(NamedTuple):
-    """A document to be posted: its number, its stored sketch ("" where that is in its place), its keys.
+    """A document to be posted: its number, its stored sketch ("" where that is in its place), its packed keys.
 
     ``fresh``: nobody has stored or posted it, for nobody had its number before this very delivery.
     """
 
     number: int
     stored: bytes
-    keys: Keys
+    keys: bytes
     fresh: bool = False
 
 
@@ -81,12 +81,7 @@ class Plan(NamedTuple):
     shard: int
     steps: bytes
     appends: Request | None
-    reads: Request
-
-    @property
-    def requests(self) -> list[Request]:
-        """What is asked, in order."""
-        return [self.appends, self.reads] if self.appends else [self.reads]
+    reads: bytes
 
 
 class Upkeep(NamedTuple):
@@ -139,14 +134,15 @@ class RedisLists:
         if len(self._bases) > 1 and requests:
             spoiled = _spoiled(appended, self._calls.ask(requests))
             requests, appended = [], []
-        plans = self._plans(
-            [(posting.number, posting.keys.tobytes() if posting.fresh else b"") for posting in postings]
-        )
+        plans = self._plans([(posting.number, posting.keys if posting.fresh else b"") for posting in postings])
         if not all(posting.fresh for posting in postings):  # these mostly lie there already: who does not is mended
-            again = [(posting.number, b"" if posting.fresh else posting.keys.tobytes()) for posting in postings]
+            again = [(posting.number, b"" if posting.fresh else posting.keys) for posting in postings]
             plans += (planned._replace(appends=None) for planned in self._plans(again))
         first = len(requests)
-        requests += (request for planned in plans for request in planned.requests)
+        for planned in plans:
+            if planned.appends:
+                requests.append(planned.appends)
+            requests.append(self._look(planned, len(postings), looking=False))
         replies = self._calls.ask(requests)
         spoiled += _spoiled(appended, replies)
         found: list[list[int]] = [[] for _ in postings]
@@ -157,17 +153,18 @@ class RedisLists:
         """Take documents out of their lists: where their entries lie is looked up here."""
         self._open()
         plans = self._plans([(number, keys.tobytes()) for number, keys in keys_of.items()])
-        asked = ((command("GET", f"{self._bases[one.shard]}:pv"), one.reads) for one in plans)
-        replies = iter(self._calls.ask([request for pair in asked for request in pair]))
+        requests: list[Request] = []
+        for planned in plans:
+            base = self._bases[planned.shard]
+            requests.append(command("GET", f"{base}:pv"))
+            requests.append(Request("look", base, planned.reads, parse=partial(strikes, planned.steps)))
+        replies = iter(self._calls.ask(requests))
         for_all = []
         for planned in plans:
-            version, values = next(replies) or 0, next(replies)
-            buckets = self._buckets[planned.shard] = int(values.pop() or FIRST)
-            struck, spent, rest = strikes(planned.steps, values)
-            again = b"".join(PAIR.pack(number, key) for number, key in rest)
-            every = b"".join(PAIR.pack(number, key) for _, key, number, _ in STEP.iter_unpack(planned.steps))
-            words = (buckets, version, struck, packed_numbers(spent), again, every)
-            for_all.append((WITHDRAW, self._bases[planned.shard], words))
+            version, (struck, spent, rest, buckets) = next(replies) or 0, next(replies)
+            self._buckets[planned.shard] = buckets
+            every = b"".join([PAIR.pack(number, key) for _, key, number, _ in STEP.iter_unpack(planned.steps)])
+            for_all.append((WITHDRAW, self._bases[planned.shard], (buckets, version, struck, spent, rest, every)))
         self._calls.run_all(for_all)
 
     def discard(self, numbers: Sequence[int]) -> None:
@@ -185,9 +182,11 @@ class RedisLists:
         while wanted:
             plans = self._plans([(0, wanted)])
             wanted = b""
-            for planned, values in zip(plans, self._calls.ask([planned.reads for planned in plans]), strict=True):
-                (listed,), odd, _ = self._look(planned, values, 1, looking=True)
+            looks = [self._look(planned, 1, looking=True) for planned in plans]
+            for planned, ((listed,), odds, buckets) in zip(plans, self._calls.ask(looks), strict=True):
+                self._buckets[planned.shard] = buckets
                 found.update(listed)
+                odd = list(STEP.iter_unpack(odds))
                 commons = [key for bucket, key, _, _ in odd if bucket == bucket_of(key, self._buckets[planned.shard])]
                 found.update(self._common(planned.shard, commons))
                 wanted += packed_numbers([key for _, key, _, _ in odd if key not in commons])
@@ -233,7 +232,7 @@ class RedisLists:
             appends, groups, reads, steps = plan(*arguments, shard, len(self._bases))
             if groups:
                 data = appends + command("INCRBY", f"{base}:pn", len(steps) // STEP.size).data
-                plans.append(Plan(shard, steps, Request("post", base, data, groups + 1), Request("look", base, reads)))
+                plans.append(Plan(shard, steps, Request("post", base, data, groups + 1, parse=_last), reads))
         return plans
 
     def _found(self, plans: Sequence[Plan], replies: Iterator[Any], found: list[list[int]]) -> list[Upkeep]:
@@ -243,13 +242,15 @@ class RedisLists:
         places: list[int] = []
         numbers: list[int] = []
         for planned in plans:
-            counted = next(replies)[-1] if planned.appends else 0
-            listed, odd, buckets = self._look(planned, next(replies), len(found), looking=False)
+            counted = next(replies) if planned.appends else 0
+            listed, odds, buckets = next(replies)
+            self._buckets[planned.shard] = buckets
             for place, one in enumerate(listed):
                 if one:
                     found[place] += one
             base = self._bases[planned.shard]
-            if odd:
+            if odds:
+                odd = list(STEP.iter_unpack(odds))
                 words = b"".join([ODD.pack(key, number, bucket) for bucket, key, number, _ in odd])
                 mends.append(function(MEND, base, (self._scheme.bound, self._scheme.latest, words)))
                 places += [place for _, _, _, place in odd]
@@ -264,14 +265,10 @@ class RedisLists:
             found[:] = [sorted(set(one)) for one in found]
         return upkeep
 
-    def _look(
-        self, planned: Plan, values: list[bytes | None], documents: int, *, looking: bool
-    ) -> tuple[list[list[int]], list[tuple[int, int, int, int]], int]:
-        """Return what the buckets of a shard say, what is odd, and how many buckets there are now."""
-        buckets = int(values.pop() or FIRST)
-        self._buckets[planned.shard] = buckets
-        listed, odd = find(planned.steps, values, documents, buckets, self._scheme.bound, looking)
-        return listed, list(STEP.iter_unpack(odd)), buckets
+    def _look(self, planned: Plan, documents: int, *, looking: bool) -> Request:
+        """Return what reads the buckets of a plan and looks for the documents there."""
+        parse = partial(find, planned.steps, documents, self._scheme.bound, looking)
+        return Request("look", self._bases[planned.shard], planned.reads, parse=parse)
 
     def _common(self, shard: int, keys: Sequence[int]) -> list[int]:
         """Return the latest documents of common lists."""
@@ -285,22 +282,21 @@ class RedisLists:
 
     def _read(self, numbers: Iterable[int], upkeep: Sequence[Upkeep]) -> dict[int, bytes]:
         """Return stored sketches; ``upkeep`` goes with the question, behind it."""
-        wanted = sorted(numbers)
-        blocks = list(dict.fromkeys(number // PACK for number in wanted))
-        shards = len(self._bases)
-        groups = [[block for block in blocks if block % shards == shard] for shard in range(shards)]
-        requests = [
-            command("MGET", *(f"{base}:k:{block}" for block in group))
-            for base, group in zip(self._bases, groups, strict=True)
-            if group
-        ]
+        requests: list[Request] = []
+        groups = self._by_shard(sorted(numbers))
+        for shard, group in groups.items():
+            base = self._bases[shard]
+            names = [f"{base}:k:{block}" for block in dict.fromkeys([number // PACK for number in group])]
+            reads = command("MGET", *names)
+            requests.append(reads._replace(key=base, parse=partial(pick, packed_numbers(group), PACK)))
         if not requests and not upkeep:
             return {}
         replies = self._calls.ask([*requests, *(one.request for one in upkeep)])
         self._keep_up(upkeep, replies[len(requests) :])
-        ordered = (block for group in groups for block in group)
-        known = dict(zip(ordered, (value for reply in replies[: len(requests)] for value in reply), strict=True))
-        return {number: pick(known[number // PACK], number % PACK) for number in wanted}
+        found: dict[int, bytes] = {}
+        for group, picked in zip(groups.values(), replies, strict=False):
+            found.update(zip(group, picked, strict=True))
+        return found
 
     def _keep_up(self, upkeep: Sequence[Upkeep], replies: Sequence[Any]) -> None:
         """Split the buckets that were read to be split; note how many buckets a table has that has grown."""
@@ -344,6 +340,11 @@ class RedisLists:
         for number in numbers:
             groups.setdefault(number // PACK % len(self._bases), []).append(number)
         return groups
+
+
+def _last(replies: memoryview) -> int:
+    """Return the last of some replies, which are numbers."""
+    return int(bytes(replies[-24:]).rpartition(b":")[2])
 
 
 def _spoiled(appended: Sequence[Append], replies: Sequence[Any]) -> list[int]:

@@ -28,7 +28,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
-from clusterd_consumer.postings.posted import prepare
+from clusterd_consumer.postings.posted import prepare_all
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
@@ -200,26 +200,40 @@ class RedisIndex:
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
-        postings: dict[int, tuple[Posting, int]] = {}
-        for place, (sketch, known) in enumerate(zip(sketches, registered, strict=True)):
-            flags, content = known.flags, known.content
-            if flags & (POST | STORE) and content not in postings:
-                stored, keys = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
-                posting = Posting(content, stored, keys if flags & POST else keys[:0], bool(flags & MADE))
-                postings[content] = (posting, place)
-        if not postings:
+        places: dict[int, int] = {}
+        for place, known in enumerate(registered):
+            if known.flags & (POST | STORE):
+                places.setdefault(known.content, place)
+        if not places:
             return {}
+        postings = self._postings(sketches, registered, list(places.values()))
+        proposed, stored_of = self._lists.propose(postings)
         verdicts: dict[int, dict[int, Verdict]] = {}
-        proposed, stored_of = self._lists.propose([posting for posting, _ in postings.values()])
-        for (posting, place), numbers in zip(postings.values(), proposed, strict=True):
-            if not numbers:  # as of most pages
+        for posting, place, numbers in zip(postings, places.values(), proposed, strict=True):
+            candidates = [n for n in numbers if n != posting.number and stored_of[n]]
+            if not candidates:  # as of most pages
                 verdicts[place] = {}
                 continue
-            candidates = [n for n in numbers if n != posting.number and stored_of.get(n)]
             bits = mantissa(PROFILES[sketches[place].profile])
-            judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits) if candidates else []
+            judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits)
             verdicts[place] = dict(zip(candidates, judged, strict=True))
         return verdicts
+
+    def _postings(
+        self, sketches: Sequence[Sketch], registered: Sequence[Registered], places: Sequence[int]
+    ) -> list[Posting]:
+        """Return how the sketches at some places are posted."""
+        made: dict[int, tuple[bytes, bytes]] = {}
+        for profile in {sketches[place].profile for place in places}:
+            of = [place for place in places if sketches[place].profile == profile]
+            streams = [sketches[place].main for place in of]
+            made.update(zip(of, prepare_all(streams, PROFILES[profile], self._scheme), strict=True))
+        postings = []
+        for place in places:
+            known, (stored, keys) = registered[place], made[place]
+            flags = known.flags
+            postings.append(Posting(known.content, stored, keys if flags & POST else b"", flags & MADE != 0))
+        return postings
 
     def _show_whole(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> None:
         """Post the whole pages of current versions, where that stream is kept."""

@@ -165,7 +165,7 @@ class Settler:
         found = self._home.run(CONTENTS, start, min(to, start + BUILT - 1))
         profiles = dict(struct.iter_unpack("<IB", found))
         stored = {number: one for number, one in self._lists.sketches(profiles).items() if one}
-        postings = [Posting(n, b"", keys_of(one, profiles[n], self._scheme)) for n, one in stored.items()]
+        postings = [Posting(n, b"", keys_of(one, profiles[n], self._scheme).tobytes()) for n, one in stored.items()]
         arguments: list[object] = [len(graded), start + BUILT]
         proposed, candidates = self._lists.propose(postings) if postings else ([], {})
         for posting, numbers in zip(postings, proposed, strict=True):

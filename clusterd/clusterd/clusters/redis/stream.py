@@ -75,7 +75,7 @@ class SecondStream:
         for one, (text, state) in zip(showings, ENTERED.iter_unpack(reply), strict=True):
             if state and (text not in postings or state == 2):
                 stored, keys = prepare(one.sketch, PROFILES[one.profile], self._scheme)
-                postings[text] = Posting(text, stored, keys, fresh=state == 2)
+                postings[text] = Posting(text, stored, keys.tobytes(), fresh=state == 2)
         if postings:
             self._lists.post(list(postings.values()))
             with self._lock:

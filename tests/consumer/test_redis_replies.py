@@ -1,0 +1,75 @@
+"""Where replies end: compiled and plain code find the same ends, however the replies are nested and arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from clusterd_consumer import redis_replies
+from clusterd_consumer.postings.compiled import REPLIES as CORE
+from clusterd_consumer.redis_replies import ends, strings
+from hypothesis import given
+from hypothesis import strategies as st
+
+Reply = tuple[bytes, bool]
+
+
+def together(replies: list[Reply]) -> Reply:
+    """Return a reply that is the list of these."""
+    return b"*%d\r\n" % len(replies) + b"".join(one for one, _ in replies), any(refused for _, refused in replies)
+
+
+LINES = st.sampled_from([b"+OK", b":17", b":-1", b"$-1", b"*-1", b"*0", b"-ERR no", b"$0\r\n"])
+STRINGS = st.binary(max_size=30).map(lambda one: (b"$%d\r\n%s\r\n" % (len(one), one), False))
+REPLIES: st.SearchStrategy[Reply] = st.recursive(
+    LINES.map(lambda one: (one + b"\r\n", one.startswith(b"-"))) | STRINGS,
+    lambda inner: st.lists(inner, max_size=4).map(together),
+)
+
+
+def passed(replies: list[bytes], cuts: list[int], before: bytes) -> tuple[int, bool]:
+    """Pass replies that arrive in pieces; return where they end, and whether one is an error."""
+    buffer = bytearray(before + b"".join(replies) + b"$3\r\nwhat lay there before")
+    whole = len(before) + sum(map(len, replies))
+    at, left, refused = len(before), len(replies), False
+    for end in [*sorted(len(before) + cut % (whole - len(before) + 1) for cut in cuts), whole]:
+        at, left, one = ends(buffer, at, end, left)
+        refused |= one
+        assert at <= end
+        assert (left == 0) == (at == whole)
+    return at, refused
+
+
+@pytest.mark.core
+@given(st.lists(REPLIES, min_size=1, max_size=4), st.lists(st.integers(0, 999), max_size=5), st.binary(max_size=5))
+def test_replies_end_where_they_do_in_whatever_pieces_they_arrive(
+    replies: list[Reply], cuts: list[int], before: bytes
+) -> None:
+    assert CORE is not None
+    sent = [one for one, _ in replies]
+    found = passed(sent, cuts, before)
+    assert found == (len(before) + sum(map(len, sent)), any(refused for _, refused in replies))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis_replies, "CORE", None)
+        assert passed(sent, cuts, before) == found
+
+
+@pytest.mark.core
+@given(st.binary(max_size=20))
+def test_noise_is_refused_or_passed_alike(noise: bytes) -> None:
+    def answer() -> Any:
+        try:
+            return ends(noise, 0, len(noise), 1)
+        except ValueError:
+            return "refused"
+
+    found = answer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redis_replies, "CORE", None)
+        assert answer() == found
+
+
+@given(st.lists(st.none() | st.binary(max_size=9), max_size=5))
+def test_strings_are_read_as_they_are(wanted: list[bytes | None]) -> None:
+    data = b"".join(b"$-1\r\n" if one is None else b"$%d\r\n%s\r\n" % (len(one), one) for one in wanted)
+    assert strings(memoryview(b"*%d\r\n%s" % (len(wanted), data))) == wanted

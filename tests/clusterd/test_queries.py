@@ -333,3 +333,8 @@ class TestGroup:
         assert queries.alternatives(site.index, "HTTP://docs.example:80/a", "near").members == (url("a"), url("c"))
         with pytest.raises(NotFound, match="no page"):
             queries.alternatives(site.index, url("x"), "near")
+
+
+def test_a_url_too_long_for_a_file_name_is_a_url(site: Site) -> None:
+    with pytest.raises(NotFound):
+        queries.document("https://a.example/" + "x/" * 3000, site.index, TEXT)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -107,7 +107,7 @@ def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:
 
 def _at_hand(given: str) -> bool:
     """Whether a document is known without the store: a text, standard input or a file that exists."""
-    return given == "-" or given.startswith("text:") or Path(given).is_file() or "://" not in given
+    return given == "-" or given.startswith("text:") or os.path.isfile(given) or "://" not in given
 
 
 def _document(given: str, services: Services | None, profile: Profile) -> Document:

@@ -7,6 +7,7 @@ sketch alone (texts are not kept), the others with their tokens, so that they ca
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import sys
 import zlib
@@ -53,7 +54,7 @@ def document(given: str, index: Index | None, profile: Profile) -> Document:
         return of_text(given.removeprefix(TEXT_MARK), profile)
     if given == "-":
         return of_bytes(sys.stdin.buffer.read(), profile)
-    if index is not None and _URL.match(given) and not Path(given).exists():
+    if index is not None and _URL.match(given) and not os.path.exists(given):
         return of_url(given, index)
     return of_bytes(read(Path(given)), profile)
 

@@ -233,6 +233,11 @@ class TestSketching:
         assert (first.fetched_at, second.fetched_at) == (day_of("2021-06-01"), day_of("2022-06-01"))
         assert first.sweep == "2021-06-01"
 
+    def test_rows_of_a_url_in_a_dated_sweep_are_versions_in_their_order(self) -> None:
+        rows = [RawPage(f"http://a/{n % 3}", text=f"text {n}", sweep="2021-06-01") for n in range(9)]
+        day = day_of("2021-06-01") or 0
+        assert [sketch.fetched_at - day for sketch in sketched(*rows)] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
     def test_a_row_s_own_time_and_sweep_come_first(self) -> None:
         given, other = sketched(
             RawPage("http://a/1", text="x", sweep="a", fetched_at=5), RawPage("http://a/2", text="x"), sweep="b"

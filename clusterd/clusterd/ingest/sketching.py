@@ -2,6 +2,7 @@
 
 A page that does not say when it was fetched was fetched on the day that its sweep's label names, if it names one, else
 now. Of two rows of one URL the later one is the page's later version: no time is given twice to a URL in one run.
+(Under a label that names a day the first row gets the day itself, so that to bring a file in again changes nothing.)
 """
 
 from __future__ import annotations
@@ -27,20 +28,34 @@ SLOTS: Final = 1 << 20
 
 
 class Clock:
-    """Gives times of fetch to pages that have none; never the same one twice to a URL."""
+    """Gives times of fetch to pages that have none; never the same one twice to a URL.
+
+    Of a day's pages a slot remembers one, so that none moves on for another's sake: of two rows of one URL that lie
+    hundreds of thousands of rows apart the later one may get the day itself again.
+    """
 
     def __init__(self) -> None:
         self._given = array("q", bytes(8 * SLOTS))
+        #: URL and day, hashed to 32 bits, above 32 bits of how often they came.
+        self._rows = array("Q", bytes(8 * SLOTS))
 
     def stamp(self, url: str, sweep: str) -> int:
         """Return the day that the sweep's label names, else now, in Unix milliseconds."""
-        at = day_of(sweep)
-        if at is not None:
-            return at
+        day = day_of(sweep)
+        if day is not None:
+            return day + self._rows_before(f"{sweep}\n{url}")
         slot = crc32(url.encode("utf-8", "replace")) % SLOTS
         at = max(time.time_ns() // 1_000_000, self._given[slot] + 1)
         self._given[slot] = at
         return at
+
+    def _rows_before(self, row: str) -> int:
+        """Return how many such rows came before."""
+        tag = crc32(row.encode("utf-8", "replace"))
+        known, rows = divmod(self._rows[tag % SLOTS], 1 << 32)
+        rows = rows if known == tag else 0
+        self._rows[tag % SLOTS] = (tag << 32) + rows + 1
+        return rows
 
 
 def day_of(label: str) -> int | None:

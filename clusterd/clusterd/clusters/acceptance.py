@@ -24,3 +24,11 @@ def mask(policies: Sequence[Policy], verdict: Verdict) -> int:
             bits |= bit
         bit <<= 1
     return bits
+
+
+def loosest(policies: Sequence[Policy]) -> list[int]:
+    """Return the slots of the graded policies that join the most: by resemblance, and by containment."""
+    graded = list(enumerate(policy for policy in policies if not policy.identical))
+    resembling = [(policy.resemblance, slot) for slot, policy in graded if policy.resemblance is not None]
+    containing = [(policy.containment, slot) for slot, policy in graded if policy.containment is not None]
+    return [min(of_kind)[1] for of_kind in (resembling, containing) if of_kind]

@@ -15,17 +15,18 @@ from itertools import count
 from typing import Literal
 
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
+from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.acceptance import mask
+from clusterd.clusters.acceptance import loosest, mask
 from clusterd.clusters.changes import changes, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
+from clusterd.clusters.memory.alike import alike
 from clusterd.clusters.memory.contents import Content, Fetch, neighbours, sketch_of, urls_of, version_of
 from clusterd.clusters.memory.forest import Forest
 from clusterd.clusters.memory.wholes import Wholes
@@ -142,7 +143,8 @@ class MemoryIndex:
         return urls_of(self._contents[best])[0], verdicts[best].resemblance
 
     def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Verdict]:
-        stored = {n: self._contents[n].stored for n in numbers if n != content.number}
+        others = [self._contents[number] for number in numbers if number != content.number]
+        stored = {other.number: other.stored for other in others if other.profile == content.profile}
         bits = mantissa(PROFILES[content.profile])
         return dict(zip(stored, judge_many(content.stored, list(stored.values()), bits), strict=True))
 
@@ -332,16 +334,12 @@ class MemoryIndex:
             return self._wholes.similar(query, profile)[:limit]
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
-        kind = PROFILES[profile]
         with self._lock:
-            found = self._lists.look_up(lookup_keys(query, kind, self._scheme).tolist())
-            contents = [self._contents[number] for number in found]
-            stored, _ = prepare(query, kind, self._scheme)
-            verdicts = judge_many(stored, [content.stored for content in contents], mantissa(kind))
+            forests = [self._forests[slot] for slot in loosest(self._policies)]
+            found = alike(query, profile, self._contents, self._lists, forests, self._scheme)
             hits = [
                 Hit(url, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, self._cluster_name(content))
-                for content, verdict in zip(contents, verdicts, strict=True)
-                if verdict.resemblance
+                for content, verdict in found
                 for url in urls_of(content)
             ]
         return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,22 +11,21 @@ import numpy as np
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import restored
+from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 from clusterd_crawler.urls import host_of
 
+from clusterd.clusters.acceptance import loosest
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Hit, Policy, Version
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.home import MEMBERS, SHOWN, STANDINGS, URLS, VERSIONS, Home
-from clusterd.clusters.redis.ranking import ranking
+from clusterd.clusters.redis.home import SHOWN, STANDINGS, URLS, VERSIONS, Home
+from clusterd.clusters.redis.members import CHUNK, VERSION, left_out, members
+from clusterd.clusters.redis.ranking import judged, ranked, ranking
 from clusterd.clusters.redis.stream import SecondStream
 
-#: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
-VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
-#: URLs, or contents, that one call looks at.
-CHUNK: Final = 1000
 #: URLs of one content that are put in order, at least; of more, any are answered.
 EQUALS: Final = 64
 
@@ -66,37 +65,38 @@ class Questions:
         return found
 
     def cluster_of(self, policies: Sequence[Policy], url: str, policy: str) -> Cluster | None:
-        """Return the cluster of a URL; walks its members in bounded calls.
-
-        Where it parts meanwhile, or the URL leaves it, the walk begins again, with steps twice as long.
-        """
-        slot, limit = slot_of(policies, policy), CHUNK
-        place: tuple[int, int, int] = (0, 0, 0)
-        pages: dict[int, None] = {}
-        while True:
-            reply = self._home.run(MEMBERS, slot, url_key(url), *place, limit)
-            if not reply:
-                return None
-            if len(reply) == 1:
-                place, pages, limit = (0, 0, 0), {}, 2 * limit
-                continue
-            name, content, text, page, packed = reply
-            pages.update(dict.fromkeys(np.frombuffer(packed, "<u4").tolist()))
-            if not content:
-                return gathered(f"{policy}-{name}", policy, self._urls(np.array(list(pages))))
-            place = (content, text, page)
+        """Return the cluster of a URL; walks its members in bounded calls."""
+        found = members(self._home, slot_of(policies, policy), url)
+        if found is None:
+            return None
+        name, pages = found
+        return gathered(f"{policy}-{name}", policy, self._urls(np.array(pages)))
 
     def similar(
         self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str
     ) -> list[Hit]:
-        """Return the pages that resemble the query, best first: all its values are looked up, not a few."""
+        """Return the pages that resemble the query, best first.
+
+        All its values are looked up, not a few, and the clusters of what that finds (`members`).
+        """
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
-        ranked = ranking(self._lists, query, PROFILES[profile], self._scheme)
+        kind = PROFILES[profile]
+        found = ranking(self._lists, query, kind, self._scheme)
         named = next((policy.name for policy in policies if not policy.identical), "")
+        hits = self._hits(found, named, limit)
+        more: dict[int, Verdict] = {}
+        for numbers in left_out(self._home, loosest(policies), [hit.url for hit in hits], profile, found.keys()):
+            stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
+            more |= judged(stored_of, query, kind, self._scheme)
+        return self._hits(ranked(found | more), named, limit) if more else hits
+
+    def _hits(self, found: Mapping[int, Verdict], named: str, limit: int) -> list[Hit]:
+        """Return the pages that show the first of these contents, which are in order, best first."""
+        in_order = list(found.items())
         hits: list[Hit] = []
-        for start in range(0, len(ranked), CHUNK):
-            chunk = ranked[start : start + CHUNK]
+        for start in range(0, len(in_order), CHUNK):
+            chunk = in_order[start : start + CHUNK]
             shown = self._home.run(SHOWN, packed_numbers([n for n, _ in chunk]), max(limit, EQUALS))
             for (_, verdict), standing, pages in zip(chunk, shown[::2], shown[1::2], strict=True):
                 size, name = struct.unpack("<II", standing) if standing else (0, 0)

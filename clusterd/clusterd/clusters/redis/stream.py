@@ -83,7 +83,7 @@ class SecondStream:
 
     def similar(self, query: StreamSketch, profile: int, limit: int) -> list[tuple[Verdict, list[int]]]:
         """Return what resembles the query, best first, each with the pages that show it, until there are `limit`."""
-        ranked = ranking(self._lists, query, PROFILES[profile], self._scheme)
+        ranked = list(ranking(self._lists, query, PROFILES[profile], self._scheme).items())
         found: list[tuple[Verdict, list[int]]] = []
         pages = 0
         for start in range(0, len(ranked), BURIED):

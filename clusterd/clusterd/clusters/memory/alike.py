@@ -1,0 +1,42 @@
+"""What resembles a document, in memory: what lists propose, then the clusters of that (`clusters.redis.members`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from clusterd_consumer.postings.lists import Lists
+from clusterd_consumer.postings.posted import lookup_keys, prepare
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_crawler.sketch import PROFILES, StreamSketch
+
+from clusterd.clusters.memory.contents import Content
+from clusterd.clusters.memory.forest import Forest
+
+#: Most contents of the clusters of its hits that one question looks at.
+WALKED: Final = 10_000
+
+
+def alike(
+    query: StreamSketch,
+    profile: int,
+    contents: Mapping[int, Content],
+    lists: Lists,
+    forests: Sequence[Forest],
+    scheme: Scheme,
+) -> list[tuple[Content, Verdict]]:
+    """Return the contents of a profile that resemble a query, with the verdicts, in no order."""
+    stored, _ = prepare(query, PROFILES[profile], scheme)
+
+    def judged(numbers: Iterable[int]) -> dict[int, Verdict]:
+        found = [one for one in map(contents.__getitem__, numbers) if one.profile == profile]
+        verdicts = judge_many(stored, [one.stored for one in found], mantissa(PROFILES[profile]))
+        return {one.number: verdict for one, verdict in zip(found, verdicts, strict=True) if verdict.resemblance}
+
+    verdicts = judged(lists.look_up(lookup_keys(query, PROFILES[profile], scheme).tolist()))
+    company = ({forest.name(number): number for number in verdicts}.values() for forest in forests)
+    walked = (one for forest, some in zip(forests, company, strict=True) for n in some for one in forest.members(n))
+    verdicts |= judged(islice((number for number in dict.fromkeys(walked) if number not in verdicts), WALKED))
+    return [(contents[number], verdict) for number, verdict in verdicts.items()]

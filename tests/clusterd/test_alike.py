@@ -1,0 +1,82 @@
+"""Questions on the fly, to an index in memory and on Redis: what lists leave out, and what they hold by chance."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from clusterd.clusters.contract import Index
+from clusterd.clusters.memory.index import MemoryIndex
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd.queries import documents
+from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.sketch import TEXT, Profile
+
+from clusterd import queries
+
+
+@pytest.fixture(params=["memory", "redis", "cluster"])
+def index(request: pytest.FixtureRequest, prefix: str) -> Iterator[Index]:
+    if request.param == "memory":
+        yield MemoryIndex()
+        return
+    url = request.getfixturevalue("redis_url" if request.param == "redis" else "redis_cluster_url")
+    index = RedisIndex(url, prefix)
+    yield index
+    index.close()
+
+
+def fill(index: Index, texts: dict[str, str], profile: Profile = TEXT) -> None:
+    index.apply([sketch_plain(url, text, profile=profile, fetched_at=1) for url, text in texts.items()])
+    while index.settle():
+        pass
+
+
+def words(name: str, count: int) -> list[str]:
+    return [f"{name}{n}" for n in range(count)]
+
+
+def test_holders_of_a_widely_distributed_text_are_all_found(index: Index) -> None:
+    """Each copy has words of its own, a third is in a longer page: lists of 400 pages are bounded at 128."""
+    source, ruling = random.Random(4), words("ruling", 300)
+    copies = {}
+    for n in range(400):
+        own = list(ruling)
+        own[source.randrange(300)] = f"local{n}"
+        around = words(f"site{n}x", 300) if n % 3 == 0 else []
+        copies[f"https://h{n}.example/"] = " ".join(around + own)
+    fill(index, copies | {f"https://o{n}.example/": " ".join(words(f"other{n}x", 300)) for n in range(50)})
+
+    asked = documents.of_text(" ".join(ruling), TEXT)
+    found = list(queries.holders(index, asked, TEXT))
+    assert len({holder.url for holder in found} & copies.keys()) >= 396
+    assert [h.query_in_match for h in found] == sorted((h.query_in_match for h in found), reverse=True)
+
+    known = queries.document("https://h7.example/", index, TEXT)
+    assert len(queries.similar(index, known, TEXT, 1000)) >= 395
+
+
+def test_the_equal_page_is_the_first_of_many_alike(index: Index) -> None:
+    ruling = words("ruling", 300)
+    copies = {f"https://h{n}.example/": " ".join([*ruling[:n], f"local{n}", *ruling[n:]]) for n in range(300)}
+    fill(index, copies)
+    for n in (3, 100, 250):
+        hits = queries.similar(index, documents.of_text(copies[f"https://h{n}.example/"], TEXT), TEXT, 3)
+        assert (hits[0].url, hits[0].resemblance) == (f"https://h{n}.example/", 1.0)
+
+
+def test_a_page_of_another_profile_that_a_key_proposes_by_chance_is_no_answer(index: Index) -> None:
+    """Under the short profile a shingle of this text has a key under which this page of the text profile is posted."""
+    fill(index, {"https://a.example/": " ".join(words("d3183w", 60))})
+    asked = " ".join(f"q{n}" for n in range(43800, 43807))
+    assert queries.similar(index, documents.of_text(asked, TEXT), TEXT) == []
+
+
+def test_a_walk_goes_no_further_than_its_bound(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterd.clusters.redis.members.WALKED", 20)
+    monkeypatch.setattr("clusterd.clusters.memory.alike.WALKED", 20)
+    ruling = words("ruling", 300)
+    fill(index, {f"https://h{n}.example/": " ".join([*ruling[:n], f"local{n}", *ruling[n:]]) for n in range(299)})
+    found = queries.similar(index, documents.of_text(" ".join(ruling), TEXT), TEXT, 1000)
+    assert 20 <= len(found) < 280

@@ -89,7 +89,7 @@ def of_url(url: str, index: Index) -> Document:
 
 def known_url(url: str, index: Index) -> str | None:
     """Return the spelling under which the store has a URL: as given, else its canonical form."""
-    return next((spelling for spelling in _spellings(url) if index.sketch(spelling) is not None), None)
+    return next((spelling for spelling in _spellings(url) if index.versions(spelling)), None)
 
 
 def read(path: Path) -> bytes:

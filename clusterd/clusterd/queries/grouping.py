@@ -30,10 +30,19 @@ def alternatives(index: Index, url: str, policy: str) -> Cluster:
 
 
 def group(index: Index, urls: Iterable[str], policy: str) -> list[Group]:
-    """Fold a list of URLs: those of one cluster become one group. A URL that is unknown stays alone."""
+    """Fold a list of URLs: those of one cluster become one group. A URL that is unknown stays alone.
+
+    Each cluster is walked once, whatever number of its members is given.
+    """
+    given = {url: known_url(url, index) for url in dict.fromkeys(urls)}
+    asked = {known for known in given.values() if known is not None}
+    #: The name of the group of a stored URL.
+    names: dict[str, str] = {}
     groups: dict[str, list[str]] = {}
-    for url in dict.fromkeys(urls):
-        known = known_url(url, index)
-        cluster = index.cluster_of(known, policy) if known else None
-        groups.setdefault(f"cluster {cluster.cluster}" if cluster else f"url {url}", []).append(url)
+    for url, known in given.items():
+        if known is not None and known not in names:
+            cluster = index.cluster_of(known, policy)
+            members = cluster.members if cluster else ()
+            names |= dict.fromkeys(asked.intersection(members), f"cluster of {known}")
+        groups.setdefault(names.get(known or "", f"url {url}"), []).append(url)
     return [Group(members[0], tuple(members)) for members in groups.values()]

@@ -19,7 +19,7 @@ from clusterd.clusters.contract import Hit, Index
 from clusterd.queries.documents import Document
 
 #: Most pages that are looked at as holders of one text.
-MOST_HOLDERS: Final = 1000
+MOST_HOLDERS: Final = 10_000
 #: Least share of a text that a page must carry to count as its holder.
 LEAST_PART: Final = 0.1
 

@@ -85,8 +85,9 @@ class Questions:
         found = ranking(self._lists, query, kind, self._scheme)
         named = next((policy.name for policy in policies if not policy.identical), "")
         hits = self._hits(found, named, limit)
+        urls = [hit.url for hit in hits[:CHUNK]]
         more: dict[int, Verdict] = {}
-        for numbers in left_out(self._home, loosest(policies), [hit.url for hit in hits], profile, found.keys()):
+        for numbers in left_out(self._home, loosest(policies), urls, profile, found.keys()):
             stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
             more |= judged(stored_of, query, kind, self._scheme)
         return self._hits(ranked(found | more), named, limit) if more else hits

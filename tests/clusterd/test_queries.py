@@ -349,3 +349,25 @@ class TestGroup:
 def test_a_url_too_long_for_a_file_name_is_a_url(site: Site) -> None:
     with pytest.raises(NotFound):
         queries.document("https://a.example/" + "x/" * 3000, site.index, TEXT)
+
+
+@pytest.mark.parametrize("shared", [0, 1000, 2000])
+def test_pages_of_the_store_are_compared_without_what_agrees_by_chance(site: Site, shared: int) -> None:
+    off = []
+    for seed in range(30):
+        both = words(f"both{seed}", shared)
+        texts = {side: f"{both} {words(f'{side}{seed}', 3000 - shared)}" for side in "ab"}
+        for side, text in texts.items():
+            site.add(url(f"{seed}{side}"), text)
+        kept = [queries.document(url(f"{seed}{side}"), site.index, TEXT) for side in "ab"]
+        fresh = [queries.document(f"text:{text}", None, TEXT) for text in texts.values()]
+        said = [queries.compare(*pair, TEXT).estimated for pair in (kept, fresh, (kept[0], fresh[1]))]
+        off.append([one.resemblance - said[1].resemblance for one in said])
+    assert all(abs(sum(column) / len(off)) < 0.006 for column in zip(*off, strict=True))
+
+
+def test_what_shares_nothing_with_its_earlier_version_does_not_resemble_it(site: Site) -> None:
+    site.add(url("a"), words("old", 3000), "1")
+    site.add(url("a"), words("new", 3000), "2", at=DAY)
+    (period,) = queries.changes(site.index, TEXT)
+    assert max(period.resemblance_quantiles.values()) < 0.02

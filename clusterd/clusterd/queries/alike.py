@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_consumer.postings.stored import coarse
-from clusterd_consumer.resemblance import Estimate, estimate, exact
+from clusterd_consumer.resemblance import Estimate, exact
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, sketch_tokens
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Hit, Index
 from clusterd.queries.documents import Document
+from clusterd.queries.likeness import likeness
 
 #: Most pages that are looked at as holders of one text.
 MOST_HOLDERS: Final = 10_000
@@ -89,8 +89,8 @@ def compare(a: Document, b: Document, profile: Profile, w: int | None = None) ->
         a, b = _resketched(a, profile), _resketched(b, profile)
     if a.tokens is not None and b.tokens is not None:
         found = exact(a.tokens, b.tokens, profile.w)
-        return Comparison(estimate(a.sketch, b.sketch, profile), found)
-    return Comparison(estimate(coarse(a.sketch, profile), coarse(b.sketch, profile), profile))
+        return Comparison(likeness(a.sketch, b.sketch, profile), found)
+    return Comparison(likeness(a.sketch, b.sketch, profile))
 
 
 def _resketched(asked: Document, profile: Profile) -> Document:

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_consumer.resemblance import estimate
 from clusterd_crawler.sketch import Profile
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.alike import similar
 from clusterd.queries.documents import Document
+from clusterd.queries.likeness import likeness
 from clusterd.queries.lost import Search
 from clusterd.queries.timeline import sweep_of
 
@@ -111,7 +111,7 @@ def _went_elsewhere(search: Search, version: Version, start: str) -> bool:
 def _resemblance(search: Search, before: Version, after: Version) -> float:
     a = search.sketch(before)
     b = search.sketch(after)
-    return estimate(a, b, search.profile).resemblance if a is not None and b is not None else 0.0
+    return likeness(a, b, search.profile).resemblance if a is not None and b is not None else 0.0
 
 
 def _lifetime(search: Search, url: str, last: Version) -> float:

@@ -23,12 +23,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterd_consumer.resemblance import estimate
 from clusterd_crawler.errors import NotFound
 from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
+from clusterd.queries.likeness import likeness
 from clusterd.queries.nearest import Match, Nearest, Page
 from clusterd.queries.timeline import Timeline, timeline
 
@@ -170,7 +170,7 @@ class Search:
     def _found(
         self, page: Page, match: Page, margin: float, start: str, target: str, via: tuple[tuple[str, str], ...] = ()
     ) -> Found:
-        how = estimate(page.sketch, match.sketch, self.profile)
+        how = likeness(page.sketch, match.sketch, self.profile)
         return Found(page.url, match.url, how.resemblance, how.b_in_a, how.a_in_b, margin, start, target, via)
 
     def _nearest(self, sweep: str) -> Nearest:
@@ -185,11 +185,11 @@ class Search:
         before = self.sweeps.pages[start].get(match.page.url)
         if before is None:
             return True
-        now = estimate(page.sketch, match.page.sketch, self.profile)
+        now = likeness(page.sketch, match.page.sketch, self.profile)
         if now.resemblance >= TWIN:
             return True
         sketch = self.sketch(before)
-        then = estimate(page.sketch, sketch, self.profile).a_in_b if sketch is not None else 1.0
+        then = likeness(page.sketch, sketch, self.profile).a_in_b if sketch is not None else 1.0
         return now.a_in_b - then >= GAIN
 
     def sketch(self, version: Version) -> StreamSketch | None:

@@ -1,6 +1,6 @@
 /* Buckets of posting lists, compiled: postings/buckets.py has their layout and gives the same bytes without this.
  *
- * plan, find, split, strikes, pick: as there. Cost: a key .1 µs.
+ * plan, find, split, strikes, fill, pick: as there. Cost: a key .1 µs.
  */
 #include "core/replies.h"
 
@@ -53,42 +53,56 @@ static uint32_t bucket_of(uint32_t key, uint32_t buckets) {
     return reversed(bucket, depth) < buckets - level ? key & (2 * level - 1) : bucket;
 }
 
-static int by_bucket(const void *a, const void *b) {
-    const Step *x = a, *y = b;
-    if (x->bucket != y->bucket) return x->bucket < y->bucket ? -1 : 1;
-    if (x->document != y->document) return x->document < y->document ? -1 : 1;
-    return (x->key > y->key) - (x->key < y->key);
+/* Order by bucket, a byte of it at a time from the lowest; steps of one bucket stay in their order. `spare` is as large. */
+static void by_bucket(Step *steps, Step *spare, size_t count, uint32_t buckets) {
+    Step *from = steps, *to = spare;
+    for (int shift = 0; shift < 32 && 2ull * buckets > 1ull << shift; shift += 8) {
+        size_t places[257] = {0};
+        for (size_t i = 0; i < count; i++) places[(from[i].bucket >> shift & 255) + 1]++;
+        for (int octet = 0; octet < 256; octet++) places[octet + 1] += places[octet];
+        for (size_t i = 0; i < count; i++) to[places[from[i].bucket >> shift & 255]++] = from[i];
+        Step *other = from;
+        from = to;
+        to = other;
+    }
+    if (from != steps) memcpy(steps, from, count * sizeof *steps);
 }
 
-/* The steps of (id, keys)* whose keys belong to a shard, by bucket. Returns how many, -1 after an error. */
-static Py_ssize_t steps_of(PyObject *documents, uint32_t buckets, uint32_t shard, uint32_t shards, Step **steps) {
-    size_t count = 0, room = 256;
-    *steps = PyMem_Malloc(room * sizeof **steps);
-    for (Py_ssize_t i = 0; *steps && i < PyList_GET_SIZE(documents); i++) {
-        unsigned id;
-        const char *keys;
-        Py_ssize_t size;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(documents, i), "Iy#", &id, &keys, &size)) return -1;
-        if (count + (size_t)size / 4 > room) {
-            room = 2 * (count + (size_t)size / 4);
-            Step *more = PyMem_Realloc(*steps, room * sizeof **steps);
-            if (!more) {
-                PyErr_NoMemory();
-                return -1;
-            }
-            *steps = more;
+/* How many keys documents, (id, keys)*, have in all; -1 after an error. */
+static Py_ssize_t count_keys(PyObject *documents) {
+    Py_ssize_t total = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(documents); i++) {
+        PyObject *one = PyList_GET_ITEM(documents, i);
+        if (!PyTuple_Check(one) || PyTuple_GET_SIZE(one) != 2 || !PyBytes_Check(PyTuple_GET_ITEM(one, 1))) {
+            PyErr_SetString(PyExc_TypeError, "documents are (number, keys)");
+            return -1;
         }
-        for (Py_ssize_t at = 0; at + 4 <= size; at += 4) {
-            uint32_t key = read_u4((const uint8_t *)keys + at);
-            if (shards > 1 && (key >> 16) % shards != shard) continue;
-            (*steps)[count++] = (Step){bucket_of(key, buckets), key, id, (uint32_t)i};
-        }
+        total += PyBytes_GET_SIZE(PyTuple_GET_ITEM(one, 1)) / 4;
     }
+    return total;
+}
+
+/* The steps of documents whose keys belong to a shard, by bucket. Returns how many, -1 after an error. */
+static Py_ssize_t steps_of(PyObject *documents, uint32_t buckets, uint32_t shard, uint32_t shards, Step **steps) {
+    Py_ssize_t total = count_keys(documents);
+    size_t count = 0;
+    if (total < 0) return -1;
+    *steps = PyMem_Malloc(2 * ((size_t)total + 1) * sizeof **steps);
     if (!*steps) {
         PyErr_NoMemory();
         return -1;
     }
-    qsort(*steps, count, sizeof **steps, by_bucket);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(documents); i++) {
+        PyObject *one = PyList_GET_ITEM(documents, i), *keys = PyTuple_GET_ITEM(one, 1);
+        uint32_t id = (uint32_t)PyLong_AsUnsignedLong(PyTuple_GET_ITEM(one, 0));
+        if (PyErr_Occurred()) return -1;
+        for (Py_ssize_t at = 0; at + 4 <= PyBytes_GET_SIZE(keys); at += 4) {
+            uint32_t key = read_u4((const uint8_t *)PyBytes_AS_STRING(keys) + at);
+            if (shards > 1 && (key >> 16) % shards != shard) continue;
+            (*steps)[count++] = (Step){bucket_of(key, buckets), key, id, (uint32_t)i};
+        }
+    }
+    by_bucket(*steps, *steps + count, count, buckets);
     return (Py_ssize_t)count;
 }
 
@@ -358,6 +372,46 @@ static PyObject *split(PyObject *self, PyObject *args) {
     return made;
 }
 
+static int append_block(PyObject *blocks, unsigned block, unsigned count, int full, Text *text) {
+    PyObject *one = Py_BuildValue("(IIOy#)", block, count, full ? Py_True : Py_False, text->bytes, (Py_ssize_t)text->size);
+    int good = one && PyList_Append(blocks, one) == 0;
+    Py_XDECREF(one);
+    text->size = 0;
+    return good;
+}
+
+/* Put sketches, (number, bytes)* in order, into their blocks: (block, how many, whether the last place, bytes) of each. */
+static PyObject *fill(PyObject *self, PyObject *args) {
+    PyObject *list, *blocks = PyList_New(0);
+    unsigned size, block = 0, count = 0, number = 0;
+    Text text = {0};
+    (void)self;
+    int good = blocks && PyArg_ParseTuple(args, "O!I", &PyList_Type, &list, &size) && size;
+    for (Py_ssize_t i = 0; good && i < PyList_GET_SIZE(list); i++) {
+        const char *bytes;
+        Py_ssize_t length;
+        unsigned before = number;
+        if (!(good = PyArg_ParseTuple(PyList_GET_ITEM(list, i), "Iy#", &number, &bytes, &length))) break;
+        if (count && number / size != block) {
+            good = append_block(blocks, block, count, before % size == size - 1, &text);
+            count = 0;
+        }
+        block = number / size;
+        count++;
+        if (!(good = good && reserve(&text, 4 + (size_t)length))) break;
+        uint8_t head[4];
+        write_u4(head, number % size | (uint32_t)length << 5);
+        add(&text, head, sizeof head);
+        add(&text, bytes, (size_t)length);
+    }
+    if (good && count) good = append_block(blocks, block, count, number % size == size - 1, &text);
+    PyMem_Free(text.bytes);
+    if (good) return blocks;
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    Py_XDECREF(blocks);
+    return NULL;
+}
+
 /* The sketch at a place of a block: place (5 bits), length (27), bytes; of several the last, empty where there is none. */
 static Bulk sketch_at(const Bulk *block, uint32_t place) {
     Bulk found = {0};
@@ -402,6 +456,7 @@ static PyMethodDef methods[] = {
     {"find", find, METH_VARARGS, "find(steps, reply, documents, bound, looking) -> (lists, odd, buckets)"},
     {"split", split, METH_VARARGS, "split(value, bucket, depth) -> (low, high, dropped)"},
     {"strikes", strikes, METH_VARARGS, "strikes(steps, reply) -> (struck, spent, rest, buckets)"},
+    {"fill", fill, METH_VARARGS, "fill(sketches, size) -> [(block, sketches, full, bytes)]"},
     {"pick", pick, METH_VARARGS, "pick(numbers, size, reply) -> [sketch]"},
     {NULL, NULL, 0, NULL},
 };

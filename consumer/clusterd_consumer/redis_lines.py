@@ -20,6 +20,7 @@ from redis import ConnectionError as NotConnected
 from redis import ConnectionPool, RedisError, TimeoutError
 from redis.exceptions import ResponseError
 
+from clusterd_consumer.postings.compiled import REPLIES as CORE
 from clusterd_consumer.redis_replies import ends
 
 #: Bytes that are received at first, and that a line at rest keeps at most for what it receives.
@@ -42,7 +43,8 @@ class Line:
         self._connection: Any = pool.connection_class(**kwargs)
         self._connection.connect()
         self._socket: socket.socket = self._connection._sock
-        _wait_in_the_kernel(self._socket)
+        #: The number under which the system knows the connection, where its bytes are the server's own.
+        self._number = self._socket.fileno() if _wait_in_the_kernel(self._socket) else -1
         self._reader: Any = hiredis.Reader(protocolError=NotConnected, replyError=Refused)
         #: What was received for what was sent last; how far it was read, and how far it goes.
         self._buffer = bytearray(BUFFER)
@@ -57,7 +59,9 @@ class Line:
         if len(self._buffer) > KEPT:
             self._make_room(BUFFER)
         try:
-            self._socket.sendall(data)
+            sent = CORE.push(self._number, data) if CORE is not None and self._number >= 0 else 0
+            if sent < len(data):
+                self._socket.sendall(memoryview(data)[sent:])
         except OSError as error:
             raise _lost(error) from error
 
@@ -81,26 +85,32 @@ class Line:
     def _pass(self, count: int) -> bool:
         """Receive so many replies and pass them; return whether there is an error among them."""
         any_refused = False
-        try:
-            while True:
-                self._start, count, refused = ends(self._buffer, self._start, self._end, count)
-                any_refused = any_refused or refused
-                if not count:
-                    return any_refused
-                self._receive()
-        except ValueError as error:
-            raise NotConnected(str(error)) from error
+        while True:
+            try:
+                self._start, self._end, count, refused = self._receive(count)
+            except OSError as error:
+                raise _lost(error) from error
+            except ValueError as error:
+                raise NotConnected(str(error)) from error
+            any_refused = any_refused or refused
+            if not count:
+                return any_refused
+            if self._end == len(self._buffer):
+                self._make_room(2 * self._end)
 
-    def _receive(self) -> None:
-        if self._end == len(self._buffer):
-            self._make_room(2 * self._end)
-        try:
+    def _receive(self, count: int) -> tuple[int, int, int, bool]:
+        """Receive some of so many replies; return how far they were passed and received, how many are still to come."""
+        if CORE is not None and self._number >= 0:
+            received: tuple[int, int, int, bool]
+            received = CORE.receive(self._number, self._buffer, self._start, self._end, count)
+            return received
+        at, count, refused = ends(self._buffer, self._start, self._end, count)
+        size = 0
+        if count and self._end < len(self._buffer):
             size = self._socket.recv_into(self._view[self._end :])
-        except OSError as error:
-            raise _lost(error) from error
-        if not size:
-            raise NotConnected("the server closed the connection")
-        self._end += size
+            if not size:
+                raise ConnectionResetError("the server closed the connection")
+        return at, self._end + size, count, refused
 
     def _make_room(self, size: int) -> None:
         before = self._view[: self._end]
@@ -149,15 +159,16 @@ class Lines:
             self._free.pop().close()
 
 
-def _wait_in_the_kernel(one: socket.socket) -> None:
+def _wait_in_the_kernel(one: socket.socket) -> bool:
     """Let the kernel keep a socket's time-out: Python would poll before each call, one system call more."""
     seconds = one.gettimeout()
     if type(one) is not socket.socket or not seconds:
-        return  # TLS wants to know
+        return False  # TLS wants to know
     limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
     one.settimeout(None)
     for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
         one.setsockopt(socket.SOL_SOCKET, option, limit)
+    return True
 
 
 def _lost(error: OSError) -> RedisError:

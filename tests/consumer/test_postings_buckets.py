@@ -92,6 +92,21 @@ def test_sketches_are_picked_from_their_blocks(stored: dict[int, list[tuple[int,
 
 
 @pytest.mark.core
+@given(st.dictionaries(st.integers(0, 70), st.binary(max_size=9)))
+def test_blocks_are_filled_with_what_is_picked_from_them(sketches: dict[int, bytes]) -> None:
+    given_ = sorted(sketches.items())
+    filled = buckets.fill(given_, 12)
+    with pytest.MonkeyPatch.context() as patch:
+        plainly(patch)
+        assert buckets.fill(given_, 12) == filled
+    assert [block for block, *_ in filled] == sorted({number // 12 for number in sketches})
+    assert sum(count for _, count, _, _ in filled) == len(sketches)
+    assert [block for block, _, full, _ in filled if full] == [n // 12 for n, _ in given_ if n % 12 == 11]
+    read = reply([data for _, _, _, data in filled])
+    assert buckets.pick(packed([number for number, _ in given_]), 12, read) == [one for _, one in given_]
+
+
+@pytest.mark.core
 @given(st.binary(max_size=60), st.sets(st.integers(0, 99)))
 def test_a_block_that_is_none_is_not_misread(noise: bytes, numbers: set[int]) -> None:
     assert CORE is not None

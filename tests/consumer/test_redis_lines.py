@@ -9,7 +9,7 @@ import pytest
 from clusterd_consumer import redis_lines
 from clusterd_consumer.redis_connection import connect, translated
 from clusterd_consumer.redis_lines import Refused
-from clusterd_consumer.redis_scripts import Calls, Library, Script, command, function
+from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
 from clusterd_crawler.errors import Unreachable
 
 from tests.services.redis_server import free_port, redis_server
@@ -79,6 +79,35 @@ def test_what_a_server_refuses_is_told_and_the_line_goes_on(redis_url: str, pref
         with pytest.raises(Refused, match="WRONGTYPE"):
             calls.ask([command("LPUSH", f"{prefix}s", "x"), command("GET", f"{prefix}s")])
         assert calls.command("GET", f"{prefix}s") == b"text"
+        calls.close()
+
+
+def test_a_reply_of_any_length_is_read_where_it_lies(redis_url: str, prefix: str) -> None:
+    long = bytes(range(256)) * 20_000
+    with connect(redis_url) as client:
+        calls = Calls(client)
+        read = command("MGET", f"{prefix}a", f"{prefix}b", f"{prefix}c")
+        asked = [command("SET", f"{prefix}a", long), command("SET", f"{prefix}c", b"short"), read]
+        assert calls.ask([*asked, read._replace(parse=bytes), command("INCR", f"{prefix}n")]) == [
+            *(b"OK", b"OK", [long, None, b"short"]),
+            b"*3\r\n$%d\r\n%s\r\n$-1\r\n$5\r\nshort\r\n" % (len(long), long),
+            1,
+        ]
+        both = Request("both", prefix, command("INCR", f"{prefix}n").data * 2, 2)
+        assert calls.ask([both, both._replace(parse=bytes)]) == [[2, 3], b":4\r\n:5\r\n"]
+        (line,) = calls._lines_to(client)._free
+        assert len(line._buffer) == redis_lines.BUFFER
+        calls.close()
+
+
+def test_what_is_refused_is_not_parsed(redis_url: str, prefix: str) -> None:
+    with connect(redis_url) as client:
+        calls = Calls(client)
+        calls.command("SET", f"{prefix}s", "text")
+        data = command("INCR", f"{prefix}n").data + command("INCR", f"{prefix}s").data
+        with pytest.raises(Refused, match="not an integer"):
+            calls.ask([Request("both", prefix, data, 2, parse=bytes)])
+        assert calls.command("GET", f"{prefix}n") == b"1"
         calls.close()
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -73,3 +76,57 @@ def test_noise_is_refused_or_passed_alike(noise: bytes) -> None:
 def test_strings_are_read_as_they_are(wanted: list[bytes | None]) -> None:
     data = b"".join(b"$-1\r\n" if one is None else b"$%d\r\n%s\r\n" % (len(one), one) for one in wanted)
     assert strings(memoryview(b"*%d\r\n%s" % (len(wanted), data))) == wanted
+
+
+@pytest.mark.core
+def test_replies_are_received_in_pieces_until_all_are_there() -> None:
+    assert CORE is not None
+    ours, theirs = socket.socketpair()
+    reply = b"*2\r\n$5\r\nhello\r\n:1\r\n"
+    buffer = bytearray(64)
+
+    def answer() -> None:
+        for at in range(0, len(reply), 4):
+            time.sleep(0.005)
+            theirs.sendall(reply[at : at + 4])
+
+    with ours, theirs:
+        sender = threading.Thread(target=answer)
+        sender.start()
+        assert CORE.receive(ours.fileno(), buffer, 0, 0, 1) == (len(reply), len(reply), 0, False)
+        sender.join()
+        assert buffer[: len(reply)] == reply
+        theirs.sendall(b"-ERR\r\n+O")
+        end = len(reply) + 8
+        assert CORE.receive(ours.fileno(), buffer, len(reply), len(reply), 1) == (end - 2, end, 0, True)
+        theirs.sendall(b"K" * (64 - end))
+        assert CORE.receive(ours.fileno(), buffer, end - 2, end, 1) == (end - 2, 64, 1, False)  # the buffer is full
+        theirs.close()
+        with pytest.raises(ConnectionResetError):
+            CORE.receive(ours.fileno(), bytearray(99), 0, 0, 9)
+
+
+@pytest.mark.core
+def test_what_is_no_reply_and_what_is_no_part_of_the_buffer_is_refused() -> None:
+    assert CORE is not None
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"HTTP/1.1 400\r\n")
+        with pytest.raises(ValueError, match="reply"):
+            CORE.receive(ours.fileno(), bytearray(64), 0, 0, 1)
+        for at, end in ((0, 65), (-1, 3), (4, 3)):
+            with pytest.raises(ValueError, match="part"):
+                CORE.receive(ours.fileno(), bytearray(64), at, end, 1)
+
+
+@pytest.mark.core
+def test_what_the_system_does_not_take_is_left() -> None:
+    assert CORE is not None
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        data = bytes(1 << 24)
+        sent = CORE.push(ours.fileno(), data)
+        assert 0 < sent < len(data)
+        assert CORE.push(ours.fileno(), data) == 0
+    with pytest.raises(OSError, match="descriptor"):
+        CORE.push(ours.fileno(), b"")

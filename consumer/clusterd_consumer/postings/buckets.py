@@ -5,10 +5,11 @@ Litwin 1980). Buckets are written and read by native commands, and never pass th
 
     plan    keys → the appending of their entries, and the reading of their buckets with the number of buckets
     find    what was read → who else is there, and which keys are **odd**: `lua/mend.lua` looks at those
-    pick    what was read of blocks (`lua/blocks.lua`) → the stored sketches of some documents
+    fill    stored sketches → what is appended to their blocks (`lua/blocks.lua`)
+    pick    what was read of blocks → the stored sketches of some documents
 
     bucket   entries of 7 bytes, oldest first: upper 3 bytes of the key, document (little-endian; 0: withdrawn)
-    step     16 bytes: bucket, key, document, place of the document in its batch; ascending
+    step     16 bytes: bucket, key, document, place of the document in its batch; by bucket, else in that order
 
 With b buckets and L the power of two at most b, the buckets below L are split in the order of their numbers with the
 bits turned round: a key lies in bucket key mod 2L where that order of key mod L is below b - L, else in bucket key mod
@@ -78,7 +79,7 @@ def plan(
     if CORE is not None:
         planned: tuple[bytes, int, bytes, bytes] = CORE.plan(prefix, last, documents, buckets, shard, shards)
         return planned
-    steps = sorted(_steps(documents, buckets, shard, shards), key=lambda step: (step[0], step[3], step[1]))
+    steps = sorted(_steps(documents, buckets, shard, shards), key=lambda step: step[0])
     appends, reads = [], [b"MGET"]
     for bucket, group in groupby(steps, key=lambda step: step[0]):
         key = b"%s%d" % (prefix, bucket)
@@ -184,6 +185,22 @@ def _entry_at(entries: bytearray, entry: bytes) -> int:
     while at >= 0 and at % ENTRY.size:
         at = entries.find(entry, at + 1)
     return at
+
+
+def fill(sketches: list[tuple[int, bytes]], size: int) -> list[tuple[int, int, bool, bytes]]:
+    """Return what is appended to each block: (block, how many sketches, whether the last of its places, bytes).
+
+    ``sketches``: (document, bytes), ascending; ``size``: sketches of a block (`lua/blocks.lua`).
+    """
+    if CORE is not None:
+        filled: list[tuple[int, int, bool, bytes]] = CORE.fill(sketches, size)
+        return filled
+    blocks = []
+    for block, group in groupby(sketches, key=lambda one: one[0] // size):
+        entries = [(number % size, stored) for number, stored in group]
+        data = b"".join(SKETCH.pack(place | len(stored) << 5) + stored for place, stored in entries)
+        blocks.append((block, len(entries), entries[-1][0] == size - 1, data))
+    return blocks
 
 
 def pick(numbers: bytes, size: int, reply: Reply) -> list[bytes]:

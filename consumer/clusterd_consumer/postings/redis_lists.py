@@ -22,10 +22,10 @@ import hiredis
 from clusterd_consumer.postings.buckets import (
     FIRST,
     PAIR,
-    SKETCH,
     STEP,
     Posted,
     bucket_of,
+    fill,
     find,
     pick,
     plan,
@@ -207,17 +207,11 @@ class RedisLists:
         """Return what stores sketches: appending to the blocks of the fresh, a function for the others."""
         requests: list[Request] = []
         appended: list[Append] = []
-        blocks: dict[int, list[bytes]] = {}
-        last = -1
-        for number, stored in sorted([(one.number, one.stored) for one in postings if one.fresh]):
-            last, place = divmod(number, PACK)
-            blocks.setdefault(last, []).extend((SKETCH.pack(place | len(stored) << 5), stored))
-            full = place == PACK - 1
-        for block, entries in blocks.items():
-            data = b"".join(entries)
-            base = self._bases[block % len(self._bases)]
-            appended.append(Append(len(requests), block, len(entries) // 2, len(data), full or block != last))
-            requests.append(command("APPEND", f"{base}:k:{block}", data))
+        blocks = fill(sorted([(one.number, one.stored) for one in postings if one.fresh]), PACK)
+        for block, sketches, full, data in blocks:
+            last = block == blocks[-1][0]
+            appended.append(Append(len(requests), block, sketches, len(data), full or not last))
+            requests.append(command("APPEND", f"{self._bases[block % len(self._bases)]}:k:{block}", data))
         others = {posting.number: posting for posting in postings if not posting.fresh}
         for shard, numbers in self._by_shard(others).items() if others else ():
             words = [word for n in numbers for word in (n.to_bytes(4, "little"), others[n].stored)]

@@ -41,17 +41,21 @@ def declared_names(page_url: str, declared: Iterable[Declared]) -> tuple[Name, .
     declared = list(declared)
     base = next((_joined(page_url, value) for kind, value in declared if kind == "base"), None) or page_url
     names: dict[Name, None] = {}
-    anchors = 0
+    anchors: set[bytes] = set()
     for kind, value in declared:
         if kind == "anchor":
-            name = Name("anchor", anchor_hash(value.decode("ascii")))
-            if anchors < MAX_ANCHORS and name not in names:
-                anchors += 1
-                names[name] = None
+            if len(anchors) < MAX_ANCHORS and value not in anchors:
+                anchors.add(value)
+                names[_anchor(value)] = None
         elif kind != "base" and (target := _joined(base, value)):
             with suppress(WrongInput):
                 names[Name(cast(UrlKind, kind), name_hash(target))] = None
     return tuple(names)
+
+
+@lru_cache(maxsize=16384)  # pages of one site number their sections alike; one object for all of them
+def _anchor(digits: bytes) -> Name:
+    return Name("anchor", anchor_hash(digits.decode("ascii")))
 
 
 def _joined(base: str, value: bytes) -> str | None:

@@ -34,6 +34,12 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 _SEED: Final = 0x7A9
 
 Guard = Literal["off", "report", "sample", "cut"]
+#: What becomes of a trap, by setting.
+GUARDED: Final = {
+    "report": "is fetched all the same (CLUSTERD_TRAP_GUARD)",
+    "sample": "only a sample of it is fetched",
+    "cut": "is left",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.kafka_client import servers
 from clusterd_crawler.publish.kafka_log import KafkaLog
-from clusterd_crawler.publish.publisher import Publisher
+from clusterd_crawler.publish.publisher import LINGER_SECONDS, Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.publish.spool import Entry, Spool
 
@@ -61,6 +61,22 @@ def test_all_arrives_in_order(redis_url: str, prefix: str, tmp_path: Path) -> No
     assert arrived(redis_url, prefix) == values(3000)
     assert (out.counts.published, out.counts.spooled, out.counts.dropped) == (3000, 0, 0)
     assert out.waiting() == 0
+
+
+def test_gathered_messages_wait_for_the_rest_of_them(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    entries = [(b"key", value) for value in values(20)]
+    with publisher(redis_url, prefix, tmp_path) as out:
+        wait_until(lambda: out.reachable)
+        time.sleep(2 * LINGER_SECONDS)
+        out.offer_together(entries[:10], more=True)
+        time.sleep(2 * LINGER_SECONDS)
+        assert arrived(redis_url, prefix) == []
+        out.offer_together(entries[10:15])
+        wait_until(lambda: out.counts.published == 15)
+        out.offer_together(entries[15:], more=True)
+        out.offer_together([])  # the rest of them were no pages
+        wait_until(lambda: out.counts.published == 20)
+    assert arrived(redis_url, prefix) == values(20)
 
 
 def test_a_log_that_is_away_at_the_start_gets_all_when_it_comes(server: Server, prefix: str, tmp_path: Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
 import pytest
-from clusterd_crawler.crawling.reporter import Reporter
+from clusterd_crawler.crawling.reporter import Page, Reporter
 from clusterd_crawler.message import decode
 from clusterd_crawler.publish.kafka_log import LONGEST_MESSAGE
+from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, Sketch
+from scrapy import Request
 from scrapy.http import HtmlResponse
 
 
@@ -19,8 +22,8 @@ class Offered:
     def __init__(self) -> None:
         self.values: list[bytes] = []
 
-    def offer(self, key: bytes, value: bytes) -> None:
-        self.values.append(value)
+    def offer_together(self, entries: Iterable[Entry]) -> None:
+        self.values += [value for _, value in entries]
 
 
 @pytest.mark.parametrize("profile", [profile.name for profile in PROFILES.values()])
@@ -34,7 +37,7 @@ def test_the_longest_page_fits_into_a_message(profile: str) -> None:
         reporter, offered = Reporter(Settings(profile=profile), "c"), Offered()
         reporter.publisher = offered  # type: ignore[assignment]
         url = "http://h.com/" + "x" * 8_000
-        reporter.sketch(url, 1, HtmlResponse(url, body=body), None)
+        reporter.sketch([Page(url, 1, Request(url), HtmlResponse(url, body=body))])
         assert len(offered.values[0]) < LONGEST_MESSAGE / 2
         page = decode(offered.values[0])
         assert isinstance(page, Sketch)
@@ -47,5 +50,5 @@ def test_soft_errors_say_so() -> None:
     reporter.publisher = offered  # type: ignore[assignment]
     for title in ("404 Not Found", "A page"):
         body = f"<html><head><title>{title}</title></head><body>{'word ' * 50}</body></html>".encode()
-        reporter.sketch("http://h.com/", 1, HtmlResponse("http://h.com/", body=body), None)
+        reporter.sketch([Page("http://h.com/", 1, Request("http://h.com/"), HtmlResponse("http://h.com/", body=body))])
     assert [page.soft_error for page in map(decode, offered.values) if isinstance(page, Sketch)] == [True, False]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.urls import canonical, host_of, parse, registrable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 
 @pytest.mark.parametrize(
@@ -134,6 +136,15 @@ def test_keys_without_a_value_are_told_from_empty_ones() -> None:
 )
 def test_registrable_domain(host: str, domain: str) -> None:
     assert registrable(host) == domain
+
+
+def test_the_rules_of_one_ending_say_what_the_whole_list_says() -> None:
+    whole = PublicSuffixList()
+    rules = [line.split()[0] for line in Path(PSLFILE).read_text("utf-8").splitlines() if line[:1] not in ("", "/")]
+    for rule in rules[::3]:
+        suffix = rule.lstrip("!").replace("*", "any")
+        for host in (suffix, f"a.{suffix}", f"c.b.a.{suffix}".upper(), f"a.{suffix}."):
+            assert registrable(host) == (whole.privatesuffix(host) or host)
 
 
 def test_the_host_has_its_port() -> None:

@@ -49,6 +49,22 @@ def test_a_prompt_daemon_is_waited_for_and_answers() -> None:
     assert asyncio.run(scene()) == VERDICT
 
 
+def test_a_page_that_cannot_be_sketched_waits_no_longer_and_is_no_miss() -> None:
+    async def scene() -> None:
+        verdicts = Verdicts(timeout=5.0)
+        verdicts.prompt = True
+        for _ in range(MISSES):
+            verdicts.ask(PAGE)
+            answer = verdicts.wait(PAGE)
+            assert answer is not None
+            verdicts.forget(PAGE)
+            assert await answer is None
+        assert verdicts.prompt
+        assert verdicts.outstanding(0) == 0
+
+    asyncio.run(scene())
+
+
 def test_a_daemon_that_falls_silent_is_given_up_and_taken_back() -> None:
     async def scene() -> None:
         verdicts = Verdicts(timeout=0.02)

@@ -26,11 +26,12 @@ from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.download_places import DownloadPlaces
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
-from clusterd_crawler.crawling.event_loop import EventLoop, Worker
+from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.others_pages import OthersPages
-from clusterd_crawler.crawling.reporter import URL_BYTES, Reporter
+from clusterd_crawler.crawling.pages import Pages
+from clusterd_crawler.crawling.reporter import URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped
 from clusterd_crawler.crawling.rewriting import META, Rewriting
 from clusterd_crawler.crawling.rule_changes import RuleChanges
@@ -46,6 +47,7 @@ from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipped import SkippedDuplicate
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.subscribe.subscriber import Subscriber
+from clusterd_crawler.traps import GUARDED
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 if TYPE_CHECKING:
@@ -64,12 +66,6 @@ CLOSE_SECONDS: Final = (15.0, 1.0)
 #: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
 #: withdrawn while what it kept out can still be fetched.
 EXPLORED_SECONDS: Final = 3.0
-#: What becomes of a trap, by setting.
-GUARDED: Final = {
-    "report": "is fetched all the same (CLUSTERD_TRAP_GUARD)",
-    "sample": "only a sample of it is fetched",
-    "cut": "is left",
-}
 #: Seconds between two copies of the threads' counters to Scrapy's stats.
 COUNT_SECONDS: Final = 1.0
 
@@ -86,7 +82,6 @@ class Crawl:
         self._stats = crawler.stats
         self._settings = settings
         self._loop = EventLoop()
-        self._worker = Worker(self._loop, "clusterd-sketcher")
         self._connections = Connections(settings, project)
         self._attend = attend
         self._wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
@@ -97,6 +92,7 @@ class Crawl:
         self._places = DownloadPlaces(crawler)
         self._changes = RuleChanges(self._loop, self._decisions, self._kept, self._fetch_again, self._announce, now)
         self._reporter = Reporter(settings, self.id)
+        self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
@@ -133,7 +129,7 @@ class Crawl:
             await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
         if self._settings.skip and (self._rewriting is not None or self._decisions.decides):
             self._attend()
-        await run_in_thread(registrable, "example.com")  # reads the list of public suffixes: 40 ms
+        await run_in_thread(registrable, "example.com")  # reads the list of public suffixes: 10 ms
         gc.freeze()  # what is there by now stays: a full collection would look at all of it again, 40 ms each time
         self._counting = create_looping_call(self._count)
         self._counting.start(COUNT_SECONDS, now=False)
@@ -142,6 +138,7 @@ class Crawl:
         """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads."""
         if self._counting is not None and self._counting.running:
             self._counting.stop()
+        await self._pages.close()
         if self._publisher is not None:
             seconds = CLOSE_SECONDS[0] if self._publisher.reachable else CLOSE_SECONDS[1]
             await run_in_thread(self._publisher.close, seconds)
@@ -152,7 +149,6 @@ class Crawl:
         if self._daemon is not None:
             await run_in_thread(self._daemon.stop)
         await run_in_thread(self._kept.close)
-        self._worker.close()
         if self._publisher is not None:
             self._count()
 
@@ -303,32 +299,37 @@ class Crawl:
         elif not 200 <= response.status < 300:
             self.failed(request, response.status, f"HTTP status {response.status}")
         elif isinstance(response, HtmlResponse):
-            await self._sketched(url, at, request, response, explored)
+            await self._sketched(Page(url, at, request, response, explored))
 
-    async def _sketched(self, url: str, at: int, request: Request, response: Response, explored: Skip | None) -> None:
-        page = (url, at)
-        self._verdicts.ask(page)
-        try:
-            seen = self._reporter.sketch_now(url, at, response, explored)
-            if seen is None:
-                seen = await self._worker.run(self._reporter.sketch, url, at, response, explored)
-        except ClusterdError as error:
-            self._verdicts.forget(page)
-            self._stats.inc_value("clusterd/rejected")
-            logger.debug("Not sketched: %s", error)
-            return
-        self._sketches += 1
-        self._decisions.fetched(url, at, seen.names, good=seen.good, content=seen.content)
-        if seen.good and self._rewriting is not None and (linked := request.meta.get(META)):
-            self._rewriting.came(request, (self._decisions.key(linked)[1] or ("rewritten",))[-1])
-        self._under_way.end(request)
-        answer = self._verdicts.wait(page)
+    async def _sketched(self, page: Page) -> None:
+        version = page.url, page.at
+        self._verdicts.ask(version)
+        if self._decisions.decides or self._rewriting is not None:
+            await self._pages.take(page)
+            answer = self._verdicts.wait(version)
+        else:
+            answer = self._verdicts.wait(version)
+            self._pages.gather(page)
         if answer is None:
             return
         with self._places.lent():
             verdict = await answer
         if verdict is not None and is_near(verdict):
-            response.flags.append("near_duplicate")
+            page.response.flags.append("near_duplicate")
+
+    def _note_page(self, page: Page, seen: Seen) -> None:
+        """Note what a page was sketched to."""
+        self._sketches += 1
+        self._decisions.fetched(page.url, page.at, seen.names, good=seen.good, content=seen.content)
+        if seen.good and self._rewriting is not None and (linked := page.request.meta.get(META)):
+            self._rewriting.came(page.request, (self._decisions.key(linked)[1] or ("rewritten",))[-1])
+        self._under_way.end(page.request)
+
+    def _refuse_page(self, page: Page, error: ClusterdError) -> None:
+        """Note that a page cannot be sketched."""
+        self._verdicts.forget((page.url, page.at))
+        self._stats.inc_value("clusterd/rejected")
+        logger.debug("Not sketched: %s", error)
 
     def failed(self, request: Request, status: int, reason: str) -> None:
         """Note a fetch that brought no page."""

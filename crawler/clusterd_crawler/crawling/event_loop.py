@@ -74,12 +74,11 @@ class Worker:
         self._done: deque[tuple[Promise, Any]] = deque()
         Thread(target=self._run, name=name, daemon=True).start()
 
-    async def run(self, function: Callable[..., T], *args: Any) -> T:
-        """Return what a function returns, or raise what it raises, having called it in the thread."""
+    def start(self, function: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Have a function called in the thread; return what brings what it returns, or raises what it raises."""
         promise = self._loop.promise()
         self._work.put((promise, partial(function, *args)))
-        found: T = await awaited(promise)
-        return found
+        return awaited(promise)
 
     def close(self) -> None:
         """End the thread when what it was given is done."""

@@ -1,16 +1,18 @@
-"""A page of the crawl → sketch → message → publisher.
+"""Pages of the crawl → sketches → messages → publisher.
 
-A page of the usual size is sketched where it stands, in the loop's thread: that takes .2 ms, during which another
-thread would hold the interpreter's lock anyway, and the two switches of threads cost as much again. Large pages, and
-those that need a parser, are sketched in a thread of their own, by native code that lets go of the lock.
+A page of the usual size is sketched in the loop's thread: that takes .2 ms, during which another thread would hold the
+interpreter's lock anyway, and the two switches of threads cost as much again. Large pages, and those that need a
+parser, are sketched in a thread of their own, by native code that lets go of the lock.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from scrapy import Request
 from scrapy.http import Response
 
 from clusterd_crawler import compiled
@@ -19,8 +21,9 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, SkipReport, encode
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.publish.publisher import Publisher
+from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.sketch import PROFILES, SHORT, Name
+from clusterd_crawler.sketch import PROFILES, SHORT, Name, Sketch
 from clusterd_crawler.skips import Skip
 from clusterd_crawler.text import NeedsParser
 
@@ -42,6 +45,17 @@ WIDE: Final = bytes([0xE0, 0xE1, *range(0xE3, 0xF5)])
 SHORT_BYTES: Final = 150_000
 
 
+@dataclass(slots=True, eq=False)
+class Page:
+    """A page as it was fetched: its URL without fragment, and when (Unix milliseconds)."""
+
+    url: str
+    at: int
+    request: Request
+    response: Response
+    explored: Skip | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the crawl keeps of a page."""
@@ -51,6 +65,10 @@ class Seen:
     content: int
     #: Not a soft error.
     good: bool
+
+
+#: What came of a page: why it cannot be sketched, if it cannot.
+Outcome = Seen | ClusterdError
 
 
 class Reporter:
@@ -66,49 +84,66 @@ class Reporter:
         self._sweep = settings.sweep
         self._crawl = crawl
 
-    def sketch_now(self, url: str, at: int, response: Response, explored: Skip | None) -> Seen | None:
-        """Do as `sketch` where that takes no time to speak of; None where it is to be done in another thread."""
-        body = response.body
-        if (
-            len(body) > AT_ONCE
-            or not compiled.CORE
-            or not (body.isascii() or len(body) == len(body.translate(None, WIDE)))
-        ):
+    def sketch(self, pages: Iterable[Page]) -> list[Outcome]:
+        """Sketch pages and publish them, with what `sketch_now` left before; in any thread."""
+        entries: list[Entry] = []
+        outcomes = [self._sketched(page, entries) for page in pages]
+        self.publisher.offer_together(entries)
+        return outcomes
+
+    def sketch_now(self, pages: Iterable[Page]) -> list[Outcome | None]:
+        """Do the same where that takes no time to speak of; None for a page that another thread is to sketch."""
+        entries: list[Entry] = []
+        outcomes = [self._sketched_now(page, entries) for page in pages]
+        if len(outcomes) == len(entries) == 1:
+            self.publisher.offer(*entries[0])
+        else:
+            self.publisher.offer_together(entries, more=None in outcomes)
+        return outcomes
+
+    def _sketched_now(self, page: Page, entries: list[Entry]) -> Outcome | None:
+        body = page.response.body
+        if len(body) > AT_ONCE or not compiled.CORE or not is_narrow(body):
             return None
         try:
-            return self.sketch(url, at, response, explored, parse=False)
+            return self._sketched(page, entries, parse=False)
         except NeedsParser:
             return None
 
-    def sketch(self, url: str, at: int, response: Response, explored: Skip | None, *, parse: bool = True) -> Seen:
-        """Sketch a page and publish it; `ClusterdError` where it is no page that can be sketched."""
+    def _sketched(self, page: Page, entries: list[Entry], *, parse: bool = True) -> Outcome:
+        """Sketch one page; its message is added to the entries. `NeedsParser` where it needs one."""
+        try:
+            sketch = self._sketch(page, parse)
+            entries.append((page.url.encode(), encode(sketch)))
+        except NeedsParser:
+            raise
+        except ClusterdError as error:
+            return error
+        except Exception as error:
+            logger.exception("A page could not be sketched; the crawl goes on: %s", page.url)
+            return WrongInput(f"{page.url}: {type(error).__name__}: {error}")
+        self.shortened += len(page.response.body) > self._most
+        return Seen(sketch.names, sketch.main.text, not sketch.soft_error)
+
+    def _sketch(self, page: Page, parse: bool) -> Sketch:
+        response, explored = page.response, page.explored
         body = response.body[: self._most]
         content_type = response.headers.get("Content-Type")
-        soft = is_soft_error(body)
-        try:
-            page = sketch_page(
-                url,
-                body,
-                None if content_type is None else content_type.decode("latin-1"),
-                profile=self._profile,
-                fetched_at=at,
-                status=response.status,
-                crawl=self._crawl,
-                sweep=self._sweep,
-                explored="" if explored is None else explored.rule,
-                instead_of="" if explored is None else explored.known_url,
-                wants_verdict=True,
-                soft_error=soft,
-                parse=parse,
-            )
-        except (ClusterdError, NeedsParser):
-            raise
-        except Exception as error:
-            logger.exception("A page could not be sketched; the crawl goes on: %s", url)
-            raise WrongInput(f"{url}: {type(error).__name__}: {error}") from error
-        self.shortened += len(response.body) > self._most
-        self.publisher.offer(url.encode(), encode(page))
-        return Seen(page.names, page.main.text, not soft)
+        return sketch_page(
+            page.url,
+            body,
+            None if content_type is None else content_type.decode("latin-1"),
+            profile=self._profile,
+            fetched_at=page.at,
+            status=response.status,
+            crawl=self._crawl,
+            sweep=self._sweep,
+            explored="" if explored is None else explored.rule,
+            instead_of="" if explored is None else explored.known_url,
+            wants_verdict=True,
+            soft_error=is_soft_error(body),
+            parse=parse,
+        )
 
     def report(self, message: SkipReport | Failure) -> None:
         """Publish what is no page; small, and done at once."""
@@ -116,3 +151,8 @@ class Reporter:
             self.publisher.offer(message.url.encode(), encode(message))
         except (ClusterdError, UnicodeEncodeError) as error:
             logger.debug("Not reported: %s", error)
+
+
+def is_narrow(body: bytes) -> bool:
+    """Whether the bytes are of alphabets whose tables are made in no time (`WIDE`), if they are UTF-8."""
+    return body.isascii() or len(body) == len(body.translate(None, WIDE))

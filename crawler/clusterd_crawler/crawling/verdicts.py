@@ -73,8 +73,11 @@ class Verdicts:
             self._asked.popitem(last=False)
 
     def forget(self, page: Page) -> None:
-        """Note that no verdict will come."""
-        self._asked.pop(page, None)
+        """Note that no verdict will come; who waits for it goes on."""
+        asked = self._asked.pop(page, None)
+        if asked is not None and asked.waiter is not None:
+            waiter, asked.waiter = asked.waiter, None
+            keep(waiter, None)
 
     def outstanding(self, since: float) -> int:
         """Return how many pages asked about at or after a time are unanswered."""

@@ -18,7 +18,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +65,8 @@ class Publisher:
         #: Messages that are sent without waiting for more.
         self._many = max(1, min(BATCH, capacity // 2))
         self._lingering = False
+        #: Whether what is queued has been gathered.
+        self._together = False
         self._reachable = False
         self._tried = False
         self._closing = False
@@ -90,14 +92,30 @@ class Publisher:
     def offer(self, key: bytes, value: bytes) -> None:
         """Take a message; never waits for network or disk."""
         with self._changed:
-            if self._closing or len(self._queue) >= 2 * self._capacity:
-                self._count(dropped=1)
-                return
-            self._queue.append((key, value))
-            if len(self._queue) == self._many or (len(self._queue) == 1 and not self._lingering):
+            if self._take_in((key, value)) and not self._lingering:
                 self._changed.notify()
-            if len(self._queue) > self._room():
-                self._surplus_changed.notify()
+
+    def offer_together(self, entries: Iterable[Entry], more: bool = False) -> None:
+        """Take messages that have waited for each other: sent at once, or soon, with ``more`` that follow. Never waits."""
+        with self._changed:
+            for entry in entries:
+                self._take_in(entry)
+            if self._queue and not more:
+                self._together = True
+                self._changed.notify()
+
+    def _take_in(self, entry: Entry) -> bool:
+        """Queue a message, if there is room; return whether it is the only one."""
+        waiting = len(self._queue) + 1
+        if self._closing or waiting > 2 * self._capacity:
+            self._count(dropped=1)
+            return False
+        self._queue.append(entry)
+        if waiting == self._many:
+            self._changed.notify()
+        if waiting > self._room():
+            self._surplus_changed.notify()
+        return waiting == 1
 
     def waiting(self) -> int:
         """Return how many messages are on their way: in the queue, in flight, on the spool."""
@@ -138,9 +156,11 @@ class Publisher:
             try:
                 log = log or self._connect()
                 started = time.monotonic()
+                together, self._together = self._together, False
                 self._send_some(log)
                 wait = RETRY_SECONDS[0]
-                self._linger(started + LINGER_SECONDS)
+                if not together:
+                    self._linger(started + LINGER_SECONDS)
             except Unreachable as error:
                 self._lost(error)
                 _close(log)
@@ -172,12 +192,15 @@ class Publisher:
             return not self._closing or time.monotonic() < self._deadline
 
     def _linger(self, until: float) -> None:
-        """Wait for more messages, until there are many, or the end."""
+        """Wait for more messages, until there are many, or gathered ones, or the end."""
         with self._changed:
             self._lingering = True
-            while len(self._queue) < self._many and not self._closing and (left := until - time.monotonic()) > 0:
+            while not self._hurries() and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
             self._lingering = False
+
+    def _hurries(self) -> bool:
+        return self._together or self._closing or len(self._queue) >= self._many
 
     def _send_some(self, log: Log) -> None:
         """Send one batch: from the spool while it holds any, else from the queue."""

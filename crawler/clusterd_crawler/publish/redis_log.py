@@ -12,7 +12,7 @@ from typing import Any, Final
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.spool import Entry
-from clusterd_crawler.redis_client import connect, translated
+from clusterd_crawler.redis_client import Held, connect, translated
 
 #: Entries of the stream beyond which it counts as full: about 1 GB of pages with the default profile.
 STREAM_LIMIT: Final = 500_000
@@ -28,6 +28,7 @@ class RedisLog:
         #: Entries of the stream after the last batch.
         self._length = 0
         self._client = connect(url)
+        self._held = Held(self._client) if hasattr(self._client, "connection_pool") else None
 
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries only ask whether the server answers."""
@@ -44,28 +45,17 @@ class RedisLog:
             self._length = int(self._execute([*added, ("XLEN", self._stream)]))
 
     def _execute(self, commands: Sequence[tuple[Any, ...]]) -> Any:
-        """Return the answer to the last of some commands, having sent all of them at once.
-
-        As a pipeline does, at half the cost, and in one piece: every piece that is sent lets go of the interpreter's
-        lock, for which the crawl's loop, when it is busy, has this thread wait 5 ms each time.
-        """
-        pool = getattr(self._client, "connection_pool", None)
-        if pool is None:  # a cluster: its client finds the node
-            with self._client.pipeline(transaction=False) as pipe:
-                for command in commands:
-                    pipe.execute_command(*command)
-                return pipe.execute()[-1]
-        connection = pool.get_connection()
-        try:
-            connection.send_packed_command([b"".join(connection.pack_commands(commands))])
-            return [connection.read_response() for _ in commands][-1]
-        except BaseException:
-            connection.disconnect()  # what was not read is not to be taken for the next answer
-            raise
-        finally:
-            pool.release(connection)
+        """Return the answer to the last of some commands, having sent all of them at once."""
+        if self._held is not None:
+            return self._held.execute(*commands)
+        with self._client.pipeline(transaction=False) as pipe:  # a cluster: its client finds the node
+            for command in commands:
+                pipe.execute_command(*command)
+            return pipe.execute()[-1]
 
     def close(self) -> None:
         """See the contract."""
         with translated(self._url):
+            if self._held is not None:
+                self._held.close()
             self._client.close()

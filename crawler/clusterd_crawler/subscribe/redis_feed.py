@@ -7,15 +7,18 @@ time, when the crawl meets it: a store may know very many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
-from clusterd_crawler.redis_client import ANSWER_SECONDS, connect, translated
+from clusterd_crawler.redis_client import ANSWER_SECONDS, Held, connect, translated
 from clusterd_crawler.subscribe.contract import News
 
 #: Entries of a stream read together.
 PORTION: Final = 500
+
+#: Entries of a stream: the offset and the fields of each.
+Entries = Sequence[tuple[bytes, dict[bytes, bytes]]]
 
 
 class RedisFeed:
@@ -27,6 +30,7 @@ class RedisFeed:
         self._in_turn = url.startswith("redis+cluster://")
         self._topics = {topics.stream(prefix, topic): topic for topic in (topics.RULES, topics.VERDICTS)}
         self._client: Any = connect(url)
+        self._held = None if self._in_turn else Held(self._client)
         with translated(url):
             self._ends = {stream: self._end(stream) for stream in self._topics}
         if known_since is not None:
@@ -56,11 +60,23 @@ class RedisFeed:
         for streams in turns:
             wait = 1 if news else max(1, int(1000 * seconds / len(turns)))
             ends = {stream: self._ends[stream] for stream in streams}
-            for name, entries in self._client.xread(ends, count=PORTION, block=wait):
+            for name, entries in self._entries(ends, wait):
                 news.extend(self._taken(name.decode(), entries))
         return news
 
-    def _taken(self, stream: str, entries: Sequence[tuple[bytes, dict[bytes, bytes]]]) -> Iterator[News]:
+    def _entries(self, ends: dict[str, bytes], wait: int) -> Iterable[tuple[bytes, Entries]]:
+        """Return what streams hold behind these ends, after so many milliseconds where that is nothing."""
+        if self._held is None:
+            found: Iterable[tuple[bytes, Entries]] = self._client.xread(ends, count=PORTION, block=wait)
+            return found
+        asked = ("XREAD", "COUNT", PORTION, "BLOCK", wait, "STREAMS", *ends, *ends.values())
+        streams = self._held.execute(asked) or ()
+        return [
+            (stream, [(offset, dict(zip(fields[::2], fields[1::2], strict=True))) for offset, fields in entries])
+            for stream, entries in streams
+        ]
+
+    def _taken(self, stream: str, entries: Entries) -> Iterator[News]:
         for offset, entry in entries:
             self._ends[stream] = offset
             key, value = entry.get(topics.FIELD_KEY, b""), entry.get(topics.FIELD_VALUE, b"")
@@ -69,4 +85,6 @@ class RedisFeed:
     def close(self) -> None:
         """See the contract."""
         with translated(self._url):
+            if self._held is not None:
+                self._held.close()
             self._client.close()

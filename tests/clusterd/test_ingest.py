@@ -257,7 +257,7 @@ def test_documents_without_a_url_are_read_only_where_an_id_will_do(tmp_path: Pat
     file = write(tmp_path / "p.jsonl", rows({"id": 7, "text": "x"}, {"id": "b", "url": "http://a/", "text": "x"}))
 
     def named(nameless: bool) -> Iterator[tuple[str, object]]:
-        for sketch, page in Sketching(TEXT, nameless=nameless).named(read(str(file))):
+        for _, page, sketch in Sketching(TEXT, nameless=nameless).named(read(str(file))):
             yield sketch.url, page.id
 
     assert list(named(nameless=True)) == [("7", 7), ("http://a/", "b")]

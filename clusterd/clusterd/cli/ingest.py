@@ -18,6 +18,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.sketching import sketching
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -38,9 +39,11 @@ NAMED: Final = 20
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--sweep", metavar="LABEL", default="", help="Label of the sweep, for lost & found (a date, a version).")
 @click.option("--base", metavar="URL", default="", help="The address that a folder stands for; default file:///….")
-@click.option("--profile", type=click.Choice(["text", "compact", "short"]), help="How a text becomes a sketch.")
+@sketching
 @click.pass_obj
-def ingest(invocation: Invocation, paths: tuple[str, ...], sweep: str, base: str, profile: str | None) -> int:
+def ingest(
+    invocation: Invocation, paths: tuple[str, ...], sweep: str, base: str, profile: str | None, jobs: int
+) -> int:
     """Bring in pages from files.
 
     A PATH is a WARC file (.gz, .zst), JSON lines (.gz) with "url" and one of "html", "html_b64", "text" and optionally
@@ -56,7 +59,7 @@ def ingest(invocation: Invocation, paths: tuple[str, ...], sweep: str, base: str
         raise WrongInput(f"--base {base}: takes an address such as https://example.com/docs")
     config = invocation.config
     run = Sketching(invocation.profile_named(profile), sweep or config.sweep, config.crawl_id, config.max_page_bytes)
-    run.rejecting = Rejections(invocation, run)
+    run.jobs, run.rejecting = jobs, Rejections(invocation, run)
     started = time.monotonic()
     with invocation.services() as services:
         left = _work(services, run, paths, base)

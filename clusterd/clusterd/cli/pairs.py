@@ -6,6 +6,7 @@ import sys
 from array import array
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from shutil import copyfileobj
 from tempfile import NamedTemporaryFile
@@ -17,11 +18,13 @@ from clusterd_crawler.errors import WrongInput
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.share import Share
+from clusterd.cli.sketching import sketching
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Sketch, StreamSketch
 
     from clusterd.batch.pairing import Pair
+    from clusterd.ingest.raw import Broken, RawPage
 
 PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
 
@@ -30,9 +33,11 @@ PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
 @click.argument("file", metavar="FILE")
 @click.option("--threshold", metavar="T", type=Share(min_open=True), required=True, help="r ≥ T.")
 @click.option("--containment", is_flag=True, help="c ≥ T in one of the two directions instead.")
-@click.option("--profile", type=click.Choice(["text", "compact", "short"]), help="How a text becomes a sketch.")
+@sketching
 @click.pass_obj
-def pairs(invocation: Invocation, file: str, threshold: float, containment: bool, profile: str | None) -> None:
+def pairs(
+    invocation: Invocation, file: str, threshold: float, containment: bool, profile: str | None, jobs: int
+) -> None:
     """Find all pairs of alike documents in a file of JSON lines (or another that ingest takes).
 
     Sketches find them; the texts, which are read once more for it, decide: the ratios are exact. A document is named by
@@ -41,7 +46,7 @@ def pairs(invocation: Invocation, file: str, threshold: float, containment: bool
     from clusterd import batch
 
     with kept(file) as path:
-        read = Rows(invocation, profile)
+        read = Rows(invocation, profile, jobs)
         again = partial(read.again, path)
         every = batch.pairs(read.sketches(path), threshold, containment, again=again)
         found = sorted(every, key=lambda pair: -measure(pair, containment))
@@ -67,16 +72,18 @@ def batch() -> None:
 @click.argument("file", metavar="FILE")
 @click.option("--policy", metavar="P", default=DEFAULT_POLICY, show_default=True, help="Under which policy.")
 @click.option("--min-size", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Least size.")
-@click.option("--profile", type=click.Choice(["text", "compact", "short"]), help="How a text becomes a sketch.")
+@sketching
 @click.pass_obj
-def batch_cluster(invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None) -> None:
+def batch_cluster(
+    invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None, jobs: int
+) -> None:
     """Cluster a file by the paper's four-phase algorithm, in bounded memory."""
     from clusterd import batch as algorithms
 
     known = {one.name: one for one in invocation.config.policies}
     if policy not in known:
         raise WrongInput(f"there is no policy {policy}; the policies are {', '.join(known)}")
-    read = Rows(invocation, profile)
+    read = Rows(invocation, profile, jobs)
     found = algorithms.cluster(read.sketches(file), [known[policy]])[policy]
     records = (cluster_record(cluster) for cluster in found if cluster.size >= min_size)
     invocation.show(records, CLUSTER_COLUMNS, empty="no clusters")
@@ -97,13 +104,13 @@ def kept(file: str) -> Iterator[str]:
 class Rows:
     """The documents of a file and what they are called in an answer."""
 
-    def __init__(self, invocation: Invocation, profile: str | None) -> None:
+    def __init__(self, invocation: Invocation, profile: str | None, jobs: int) -> None:
         from clusterd.cli.ingest import Rejections
         from clusterd.ingest.sketching import Sketching
 
         self._profile = invocation.profile_named(profile)
-        self._most = invocation.config.max_page_bytes
-        self._run = Sketching(self._profile, max_page_bytes=self._most, nameless=True)
+        most = invocation.config.max_page_bytes
+        self._run = Sketching(self._profile, max_page_bytes=most, nameless=True, jobs=jobs)
         self._run.rejecting = Rejections(invocation, self._run)
         #: The id of each sketched document, else its URL; and which record of the file it is.
         self.names: list[str | int] = []
@@ -113,9 +120,9 @@ class Rows:
         """Yield the sketches of a file's documents; `WrongInput` where it has none."""
         from clusterd.ingest.reading import read
 
-        for sketch, page in self._run.named(read(file)):
+        for number, page, sketch in self._run.named(read(file)):
             self.names.append(page.url if page.id is None else page.id)
-            self._records.append(self._run.pages)
+            self._records.append(number)
             yield sketch
         if not self._run.sketched:
             raise WrongInput(f"{file}: has no document; a row has id or url, and one of html, html_b64, text")
@@ -124,14 +131,19 @@ class Rows:
         """Sketch the documents at these places, ascending, once more, keeping every shingle."""
         from clusterd.batch import whole_profile
         from clusterd.ingest.reading import read
-        from clusterd.ingest.sketching import Sketching
 
         wanted = {self._records[place]: place for place in places}
-        items = ((wanted[number], item) for number, item in enumerate(read(file), 1) if number in wanted)
-        run = Sketching(whole_profile(self._profile), max_page_bytes=self._most, nameless=True)
-        for place, item in items:
-            for sketch in run.sketches([item]):
-                yield place, sketch.main
+        numbers: list[int] = []
+
+        def items() -> Iterator[RawPage | Broken]:
+            for number, item in enumerate(read(file), 1):
+                if number in wanted:
+                    numbers.append(number)
+                    yield item
+
+        run = replace(self._run, profile=whole_profile(self._profile), pages=0, rejecting=lambda broken: None)
+        for place, _, sketch in run.named(items()):
+            yield wanted[numbers[place - 1]], sketch.main
 
 
 def measure(pair: Pair, containment: bool) -> float:

@@ -16,11 +16,11 @@ from typing import Final
 from zlib import crc32
 
 from clusterd_crawler.errors import ClusterdError, WrongInput
-from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import Profile, Sketch
 from clusterd_crawler.urls import canonical, is_text
 
 from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.sketchers import Task, sketch_all
 from clusterd.queries.timeline import FAILED
 
 #: Slots in which the last time given to a URL is remembered, by hash: two URLs in one slot only move a millisecond on.
@@ -81,6 +81,8 @@ class Sketching:
     rejecting: Callable[[Broken], None] = lambda broken: None
     #: Documents may have an id in the place of a URL (collections that are compared, not ingested).
     nameless: bool = False
+    #: Processes that sketch, where there are many pages.
+    jobs: int = 1
     pages: int = 0
     sketched: int = 0
     rejected: int = 0
@@ -88,24 +90,28 @@ class Sketching:
 
     def sketches(self, items: Iterable[RawPage | Broken]) -> Iterator[Sketch]:
         """Yield the sketch of each page; what is broken is reported and passed over."""
-        return (sketch for sketch, _ in self.named(items))
+        return (sketch for _, _, sketch in self.named(items))
 
-    def named(self, items: Iterable[RawPage | Broken]) -> Iterator[tuple[Sketch, RawPage]]:
-        """Yield the sketch of each page beside the page."""
+    def named(self, items: Iterable[RawPage | Broken]) -> Iterator[tuple[int, RawPage, Sketch]]:
+        """Yield which of the items each page is (the first is 1), the page, and its sketch; some may be read ahead."""
+        for (number, item), made in sketch_all(self._tasks(items), self.jobs):
+            if isinstance(made, Sketch) and isinstance(item, RawPage):
+                self.sketched += 1
+                yield number, item, made
+            else:
+                self.rejected += 1
+                self.rejecting(Broken(item.where, str(made)))
+
+    def _tasks(self, items: Iterable[RawPage | Broken]) -> Iterator[tuple[tuple[int, RawPage | Broken], Task | str]]:
         for item in items:
             self.pages += 1
             try:
-                if isinstance(item, Broken):
-                    raise WrongInput(item.reason)
-                sketch = self._sketch(item)
+                task: Task | str = item.reason if isinstance(item, Broken) else self._task(item)
             except ClusterdError as error:
-                self.rejected += 1
-                self.rejecting(Broken(item.where, str(error)))
-            else:
-                self.sketched += 1
-                yield sketch, item
+                task = str(error)
+            yield (self.pages, item), task
 
-    def _sketch(self, page: RawPage) -> Sketch:
+    def _task(self, page: RawPage) -> Task:
         if self.nameless and not page.url:
             page = replace(page, url=str(page.id))
         elif not page.url:
@@ -118,15 +124,5 @@ class Sketching:
             raise WrongInput(f"{page.url} was answered with status {page.status}: no page")
         sweep = page.sweep or self.sweep
         at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)
-        if page.text is not None:
-            return sketch_plain(page.url, page.text, profile=self.profile, fetched_at=at, crawl=self.crawl, sweep=sweep)
-        return sketch_page(
-            page.url,
-            (page.body or b"")[: self.max_page_bytes],
-            page.content_type,
-            profile=self.profile,
-            fetched_at=at,
-            status=page.status,
-            crawl=self.crawl,
-            sweep=sweep,
-        )
+        body = None if page.body is None else page.body[: self.max_page_bytes]
+        return Task(page.url, self.profile, at, body, page.text, page.content_type, page.status, self.crawl, sweep)

@@ -1,0 +1,86 @@
+"""Sketching on several cores: the same sketches in the same order, whatever happens to the processes."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from clusterd.ingest.sketchers import ALONE_PAGES, Task, sketch_all
+from clusterd_crawler.sketch import TEXT, Sketch
+
+#: Enough that most are sketched by other processes.
+PAGES = ALONE_PAGES + 1_000
+
+
+def tasks() -> Iterator[tuple[int, Task | str]]:
+    for number in range(PAGES):
+        url, words = f"http://a.example/{number}", " ".join(f"w{number * word % 977}" for word in range(1, 40))
+        if number % 97 == 5:
+            yield number, f"{number} is broken"
+        elif number % 7 == 3:
+            body = f"<title>{number}</title><p>{words}".encode()
+            yield number, Task(url, TEXT, number, body, None, "text/html; charset=utf-8", 203, "c", "s")
+        else:
+            yield number, Task(url, TEXT, number, None, words)
+
+
+@pytest.fixture(scope="module")
+def alone() -> list[tuple[int, Sketch | str]]:
+    return list(sketch_all(tasks(), 1))
+
+
+def test_two_processes_sketch_as_one(alone: list[tuple[int, Sketch | str]]) -> None:
+    assert [number for number, _ in alone] == list(range(PAGES))
+    assert list(sketch_all(tasks(), 2)) == alone
+    assert not multiprocessing.active_children()
+
+
+def test_what_a_killed_process_had_is_sketched_all_the_same(
+    alone: list[tuple[int, Sketch | str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    making = sketch_all(tasks(), 2)
+    made = list(islice(making, ALONE_PAGES + 100))
+    (first, *_) = multiprocessing.active_children()
+    assert first.pid
+    os.kill(first.pid, signal.SIGKILL)
+    assert [*made, *making] == alone
+    assert "was killed" in caplog.text
+    assert not multiprocessing.active_children()
+
+
+def test_who_stops_early_leaves_no_process() -> None:
+    making = sketch_all(tasks(), 2)
+    assert len(list(islice(making, ALONE_PAGES + 1))) == ALONE_PAGES + 1
+    assert multiprocessing.active_children()
+    making.close()
+    assert not multiprocessing.active_children()
+
+
+def test_a_small_input_starts_no_process() -> None:
+    making = sketch_all(islice(tasks(), ALONE_PAGES), 8)
+    assert len(list(islice(making, ALONE_PAGES))) == ALONE_PAGES
+    assert not multiprocessing.active_children()
+
+
+def test_pairs_names_the_right_rows_though_many_are_read_ahead(tmp_path: Path) -> None:
+    twins = {PAGES - 7: 11, PAGES - 300: 500}
+    with (tmp_path / "rows.jsonl").open("w") as file:
+        for number in range(PAGES):
+            words = " ".join(f"w{twins.get(number, number)}x{place}" for place in range(30))
+            row = {"id": number} if number % 97 == 5 else {"id": number, "text": words}
+            file.write(json.dumps(row) + "\n")
+    command = [sys.executable, "-m", "clusterd", "pairs", str(tmp_path / "rows.jsonl"), "--threshold", ".9", "--json"]
+    alone, together = (
+        subprocess.run([*command, "--jobs", jobs], check=True, capture_output=True, text=True).stdout for jobs in "12"
+    )
+    assert alone == together
+    pairs = {(row["a"], row["b"]) for row in map(json.loads, together.splitlines())}
+    assert pairs == {(first, again) for again, first in twins.items()}

@@ -4,62 +4,25 @@ from __future__ import annotations
 
 import gzip
 import io
-import random
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.queries import plot
 from clusterd.queries.documents import is_html
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.page import sketch_page, sketch_plain
-from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, Profile, sketch_text
+from clusterd_crawler.page import sketch_page
+from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, sketch_text
 
 from clusterd import queries
-
-DAY = 86_400_000
-TEMPLATE = "this manual is part of the project its pages are free to copy and may be changed under the same terms "
-
-
-def words(seed: object, count: int = 300) -> str:
-    source = random.Random(f"{seed}")
-    return " ".join("".join(source.choices("abcdefghijklmnop", k=5)) for _ in range(count))
-
-
-def edited(text: str, every: int, seed: object = "edit", first: int = 0) -> str:
-    """The text with one word in ``every`` replaced."""
-    return " ".join(f"{seed}{n}" if n % every == first else word for n, word in enumerate(text.split()))
-
-
-class Site:
-    """An index with pages of labelled sweeps."""
-
-    def __init__(self, profile: Profile = TEXT) -> None:
-        self.index = MemoryIndex()
-        self.profile = profile
-
-    def add(self, url: str, text: str, sweep: str = "", at: int = 0, status: int = 200) -> None:
-        page = sketch_plain(url, text, profile=self.profile, fetched_at=at, sweep=sweep, status=status)
-        self.index.apply([page])
-        while self.index.settle():
-            pass
-
-    def lost(self, *urls: str, **options: Any) -> dict[str, queries.Found]:
-        found = queries.find_lost(self.index, self.profile, list(urls) or None, **options)
-        return {one.url: one for one in found}
+from tests.clusterd.made_up_site import DAY, TEMPLATE, Site, edited, url, words
 
 
 @pytest.fixture
 def site() -> Site:
     return Site()
-
-
-def url(path: str, host: str = "docs.example") -> str:
-    return f"http://{host}/{path}"
 
 
 class TestFindLost:

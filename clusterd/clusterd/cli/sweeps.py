@@ -39,12 +39,15 @@ def find_lost(
     """Find where lost pages have moved: pages of a host that a later sweep of that host no longer has.
 
     The match is the best one among the pages that are new in the later sweep or took the content over, whatever its
-    resemblance; "margin" says by how much it is better than the second best.
+    resemblance, else a page that has appeared on another host since and resembles it by half; "margin" says by how much
+    it is better than the second best.
     """
     from clusterd import queries
 
     if bool(urls) == everything:
         raise WrongInput("find-lost: give the URLs of lost pages, or --all")
+    if urls and host is not None:
+        raise WrongInput("find-lost: --host goes with --all; a URL names its own host")
     with invocation.caught_up() as services:
         given = list(urls) if urls else None
         found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)

@@ -1,9 +1,9 @@
 """How pages change (paper, section 6.4 and its study of the web over time): from each sweep of a host to the next.
 
 A URL in both sweeps is **unchanged** (equal main text) or **revised**, by as much as the resemblance of both versions
-says. A URL that the later sweep lacks has **moved** where `lost` finds its page there, or where a page of another host
-that resembles it (r ≥ `SAME`) appeared since; else it has **vanished**. A URL that is new, and that no page moved to,
-has **appeared**. A vanished page's lifetime is the time from its first known fetch to its last.
+says. A URL that the later sweep lacks has **moved** where `lost` finds its page there or on another host; else it has
+**vanished**. A URL that is new, and that no page moved to, has **appeared**. A vanished page's lifetime is the time
+from its first known fetch to its last.
 
 A sweep is a label, a crawl or a day (`timeline`). Cost: one reading of each revised, lost and new page's sketch.
 """
@@ -18,16 +18,9 @@ from clusterd_crawler.sketch import Profile
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
-from clusterd.queries.alike import similar
-from clusterd.queries.documents import Document
 from clusterd.queries.likeness import likeness
 from clusterd.queries.lost import Search
-from clusterd.queries.timeline import sweep_of
 
-#: Resemblance from which a page that appeared on another host counts as the one that moved (paper: r = .5).
-SAME: Final = 0.5
-#: Pages of other hosts that are looked at for one lost page.
-LOOKED_AT: Final = 20
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 DAY: Final = 86_400_000
 
@@ -68,15 +61,14 @@ def _between(search: Search, start: str, end: str) -> Changes:
     before, after = search.sweeps.pages[start], search.sweeps.pages[end]
     both = before.keys() & after.keys()
     revised = sorted(url for url in both if before[url].text != after[url].text)
-    targets, across, vanished = set(), 0, []
-    within = 0
+    targets, vanished = set(), []
+    within = across = 0
     for url in sorted(before.keys() - after.keys()):
         found = search.one(url, start, end)
         if found is not None and found.match is not None:
-            within += 1
+            at_home = host_of(found.match) == search.host
+            within, across = within + at_home, across + (not at_home)
             targets.add(found.match)
-        elif _went_elsewhere(search, before[url], start):
-            across += 1
         else:
             vanished.append(url)
     return Changes(
@@ -92,20 +84,6 @@ def _between(search: Search, start: str, end: str) -> Changes:
         resemblance_quantiles=quantiles([_resemblance(search, before[u], after[u]) for u in revised]),
         lifetime_quantiles=quantiles([_lifetime(search, url, before[url]) for url in vanished]),
     )
-
-
-def _went_elsewhere(search: Search, version: Version, start: str) -> bool:
-    """Whether a page of another host that resembles the version appeared after it."""
-    sketch = search.sketch(version)
-    if sketch is None:
-        return False
-    for hit in similar(search.index, Document(version.url, sketch), search.profile, LOOKED_AT):
-        if host_of(hit.url) == search.host or hit.resemblance < SAME:
-            continue
-        known = search.index.versions(hit.url)
-        if known and known[0].fetched_at > version.fetched_at and start not in map(sweep_of, known):
-            return True
-    return False
 
 
 def _resemblance(search: Search, before: Version, after: Version) -> float:

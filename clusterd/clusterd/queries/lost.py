@@ -14,7 +14,10 @@ page that has twins.
 Where the later sweep holds no match, the sweeps between are asked one after another, and a page found in one of them is
 followed on (chains of moves: a page that was renamed and then rewritten resembles what it was in between).
 
-Cost: one reading of the later sweep's sketches, then `Nearest.matches` for each lost page.
+What the host itself does not have may be on another (servers get renamed, users change providers): a page there that
+resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later sweep, where the two hosts share sweeps.
+
+Cost: one reading of the later sweep's sketches, `Nearest.matches` for each lost page, `similar` for what that misses.
 """
 
 from __future__ import annotations
@@ -23,19 +26,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterd_crawler.errors import NotFound
+from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.contract import Index, Version
+from clusterd.clusters.contract import Hit, Index, Version
+from clusterd.queries.alike import similar
+from clusterd.queries.documents import Document, known_url
 from clusterd.queries.likeness import likeness
 from clusterd.queries.nearest import Match, Nearest, Page
-from clusterd.queries.timeline import Timeline, timeline
+from clusterd.queries.timeline import Timeline, sweep_of, timeline
 
 #: Resemblance at which a page that was there before counts as another copy of the lost one.
 TWIN: Final = 0.9
 #: How much more a page that was there before must resemble the lost one now, to have taken its content over.
 GAIN: Final = 0.2
+#: Resemblance from which a page that appeared on another host counts as the one that moved (paper: r = .5).
+SAME: Final = 0.5
+#: Pages of other hosts that are looked at for one lost page.
+LOOKED_AT: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +79,37 @@ def find_lost(
     A given URL that is unknown raises `NotFound`; one that is not lost yields nothing.
     """
     if urls is None:
-        for name in [host] if host else index.hosts():
-            search = Search(index, profile, name)
-            if search.covers(from_sweep, to_sweep, strict=host is not None or len(index.hosts()) == 1):
-                yield from search.all(from_sweep, to_sweep)
+        yield from _all(index, profile, from_sweep, to_sweep, host)
         return
     searches: dict[str, Search] = {}
-    for url in urls:
-        name = host_of(url)
+    for url in (known_url(given, index) or given for given in urls):
+        name = host_of(url) if "://" in url else ""
         if name not in searches:
             searches[name] = Search(index, profile, name)
         search = searches[name]
-        search.covers(from_sweep, to_sweep, strict=True)
+        if search.sweeps.sweeps:
+            search.covers(from_sweep, to_sweep, strict=True)
         found = search.one(url, from_sweep, to_sweep)
         if found is not None:
             yield found
+
+
+def _all(
+    index: Index, profile: Profile, from_sweep: str | None, to_sweep: str | None, host: str | None
+) -> Iterator[Found]:
+    """Yield what became of all lost pages of a host, or of the hosts that have these sweeps."""
+    hosts = index.hosts()
+    if host is not None and host not in hosts:
+        raise NotFound(f"the store has no pages of the host {host}")
+    covered = False
+    for name in hosts if host is None else [host]:
+        search = Search(index, profile, name)
+        if search.covers(from_sweep, to_sweep, strict=host is not None or len(hosts) == 1):
+            covered = True
+            yield from search.all(from_sweep, to_sweep)
+    if hosts and not covered:
+        asked = " and ".join(repr(sweep) for sweep in (from_sweep, to_sweep) if sweep is not None)
+        raise WrongInput(f"no host has been seen in the sweep {asked}; clusterd changes lists the sweeps of each")
 
 
 @dataclass
@@ -97,16 +122,25 @@ class Search:
     sweeps: Timeline = field(init=False)
     _sets: dict[str, Nearest] = field(default_factory=dict)
     _texts: dict[int, StreamSketch] = field(default_factory=dict)
+    #: Text of a lost page → what resembles it on other hosts.
+    _others: dict[int, list[Hit]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sweeps = timeline(self.host, self.index.pages(self.host))
 
     def covers(self, from_sweep: str | None, to_sweep: str | None, strict: bool) -> bool:
-        """Whether the host has these sweeps; `strict`: raise `WrongInput` where it has not."""
+        """Whether the host has these sweeps, in this order; `strict`: raise `WrongInput` where it has not."""
         if strict:
             self.sweeps.check(from_sweep)
             self.sweeps.check(to_sweep)
-        return all(sweep is None or sweep in self.sweeps.sweeps for sweep in (from_sweep, to_sweep))
+        known = self.sweeps.sweeps
+        if not all(sweep is None or sweep in known for sweep in (from_sweep, to_sweep)):
+            return False
+        if from_sweep and to_sweep and known.index(from_sweep) >= known.index(to_sweep):
+            if not strict:
+                return False
+            raise WrongInput(f"the sweep {from_sweep!r} of {self.host} is no earlier one than {to_sweep!r}")
+        return True
 
     def all(self, from_sweep: str | None = None, to_sweep: str | None = None) -> Iterator[Found]:
         """Yield what became of every page that the later sweep no longer has."""
@@ -141,7 +175,28 @@ class Search:
         found = self._direct(page, start, target)
         if found is None and len(self.sweeps.between(start, target)) > 1:
             found = self._chain(page, start, target)
+        found = found or self._elsewhere(page, self.sweeps.pages[start][url], start, target)
         return found or Found(url, None, 0.0, 0.0, 0.0, 0.0, start, target)
+
+    def _elsewhere(self, page: Page, last: Version, start: str, target: str) -> Found | None:
+        """Return the page of another host that the lost one became."""
+        if last.text not in self._others:
+            hits = similar(self.index, Document(page.url, page.sketch), self.profile, LOOKED_AT)
+            self._others[last.text] = [h for h in hits if h.resemblance >= SAME and host_of(h.url) != self.host]
+        fit = [hit for hit in self._others[last.text] if self._came_after(hit, last, start, target)]
+        if not fit:
+            return None
+        best, margin = fit[0], fit[0].resemblance - (fit[1].resemblance if len(fit) > 1 else 0.0)
+        measures = best.resemblance, best.match_in_query, best.query_in_match
+        return Found(page.url, best.url, *measures, margin, start, target)
+
+    def _came_after(self, hit: Hit, last: Version, start: str, target: str) -> bool:
+        """Whether a page was first seen after a version, and by the later sweep where its host has sweeps of ours."""
+        known = self.index.versions(hit.url)
+        labels = set(map(sweep_of, known))
+        if start in labels or (target not in labels and not labels.isdisjoint(self.sweeps.sweeps)):
+            return False
+        return bool(known) and known[0].fetched_at > last.fetched_at
 
     def _direct(self, page: Page, start: str, target: str) -> Found | None:
         matches = self._nearest(target).matches(page, 2, lambda match: self._fits(page, match, start))

@@ -1,0 +1,75 @@
+"""Lost & found beyond one host, and what is asked of it wrongly."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.sketch import TEXT
+
+from clusterd import queries
+from tests.clusterd.made_up_site import DAY, Site, words
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+class TestLostOnAnotherHost:
+    @pytest.fixture
+    def moved(self, site: Site) -> Site:
+        for sweep in (1, 2, 3):
+            host = "old" if sweep == 1 else "new"
+            site.add("https://old.example/home", words("home"), f"{sweep}", at=sweep * DAY)
+            site.add(f"https://{host}.example/p", words("moved"), f"{sweep}", at=sweep * DAY)
+        return site
+
+    def test_a_server_that_was_renamed(self, moved: Site) -> None:
+        found = moved.lost()["https://old.example/p"]
+        assert (found.match, found.resemblance, found.margin) == ("https://new.example/p", 1.0, 1.0)
+        assert (found.from_sweep, found.to_sweep) == ("1", "3")
+        first, second = queries.changes(moved.index, TEXT, "old.example")
+        assert (first.moved_across, first.vanished, second.moved) == (1, 0, 0)
+
+    def test_a_copy_that_was_there_before_is_no_new_place(self, moved: Site) -> None:
+        moved.add("https://copy.example/p", words("moved"), "0", at=DAY // 2)
+        moved.add("https://old.example/q", words("left"), "1", at=DAY)
+        moved.add("https://copy.example/q", words("left"), "1", at=DAY)
+        assert moved.lost()["https://old.example/p"].match == "https://new.example/p"
+        assert moved.lost()["https://old.example/q"].match is None
+
+    def test_a_page_that_came_up_after_the_sweep_asked_for(self, moved: Site) -> None:
+        moved.add("https://old.example/late", words("late"), "1", at=DAY)
+        moved.add("https://new.example/late", words("late"), "3", at=3 * DAY)
+        assert moved.lost("https://old.example/late", to_sweep="2")["https://old.example/late"].match is None
+        assert moved.lost("https://old.example/late")["https://old.example/late"].match == "https://new.example/late"
+
+
+class TestLostAskedForWrongly:
+    @pytest.fixture
+    def two(self, site: Site) -> Site:
+        for host in ("a", "b"):
+            site.add(f"https://{host}.example/gone", words(host), "1", at=1)
+            site.add(f"https://{host}.example/new", words(host), "2", at=2)
+        return site
+
+    def test_another_spelling_of_a_url(self, two: Site) -> None:
+        assert set(two.lost("HTTPS://A.Example:443/gone")) == {"https://a.example/gone"}
+
+    @pytest.mark.parametrize(
+        ("asked", "error", "says"),
+        [
+            ({"from_sweep": "never"}, WrongInput, "no host has been seen in the sweep 'never'"),
+            ({"host": "c.example"}, NotFound, "no pages of the host c.example"),
+            ({"host": "a.example", "from_sweep": "2", "to_sweep": "1"}, WrongInput, "no earlier one"),
+        ],
+    )
+    def test_all_pages_of_what_is_not_there(
+        self, two: Site, asked: dict[str, str], error: type[Exception], says: str
+    ) -> None:
+        with pytest.raises(error, match=says):
+            two.lost(**asked)
+
+    def test_what_is_no_url(self, two: Site) -> None:
+        with pytest.raises(NotFound, match="any host has seen nonsense"):
+            two.lost("nonsense")

@@ -6,6 +6,7 @@
 
 static int same_name(slice_t a, slice_t b) {
     if (a.length != b.length) return 0;
+    if (a.length - 1 < 8) return lower_short(a.at, a.length) == lower_short(b.at, b.length);
     for (size_t i = 0; i < a.length; i++)
         if (lower(a.at[i]) != lower(b.at[i])) return 0;
     return 1;

@@ -224,7 +224,7 @@ static void walk_markup(walk_t *w, const uint8_t *p) {
     w->heading = NO_HEADING;
     w->title = (span_t){(size_t)-1, (size_t)-1, 0};
     while (p < w->end && !(w->flags & NO_MEMORY)) {
-        const uint8_t *tag = memchr(p, '<', (size_t)(w->end - p));
+        const uint8_t *tag = *p == '<' ? p : memchr(p, '<', (size_t)(w->end - p));
         if (!tag) tag = w->end;
         show_text(w, p, tag);
         p = tag < w->end ? read_markup(w, tag) : tag;

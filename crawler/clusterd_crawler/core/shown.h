@@ -25,21 +25,12 @@ static size_t copy_special(walk_t *w, const uint8_t *p, size_t length) {
     return letters;
 }
 
-/* Copy shown text; returns its letters. */
-static size_t copy_text(walk_t *w, const uint8_t *p, size_t length) {
+/* Copy shown text, of which bytes up to `limit` may be read; returns its letters. */
+static size_t copy_text(walk_t *w, const uint8_t *p, size_t length, const uint8_t *limit) {
+    int has_marks;
     if (!make_room(w, length + LANES)) return 0;
-    size_t letters = 0;
-    uint8_t unused[LANES];
-    for (size_t at = 0; at < length; at += LANES) {
-        size_t left = length - at;
-        lanes_t lanes = left < LANES ? read_last_lanes(p + at, left, unused) : read_lanes(p + at, unused);
-        if (lanes.special) {
-            for (size_t i = at; i < at + LANES && i < length; i++)
-                if (p[i] < 3) return copy_special(w, p, length);
-        }
-        letters += lanes.letters;
-    }
-    memcpy(w->out + w->length, p, length);
+    size_t letters = copy_lanes(p, length, limit, w->out + w->length, &has_marks);
+    if (has_marks) return copy_special(w, p, length);
     w->length += length;
     return letters;
 }
@@ -49,10 +40,13 @@ static size_t copy_unescaped(walk_t *w, const uint8_t *p, size_t length) {
     if (w->flags & NO_MEMORY) return 0; /* the walk ends here; an exception may be set */
     take_back(w->thread);
     PyObject *text = PyObject_CallFunction(w->unescape, "y#", (const char *)p, (Py_ssize_t)length);
-    if (text && PyBytes_Check(text))
-        letters = copy_text(w, (const uint8_t *)PyBytes_AS_STRING(text), (size_t)PyBytes_GET_SIZE(text));
-    else
+    if (text && PyBytes_Check(text)) {
+        const uint8_t *plain = (const uint8_t *)PyBytes_AS_STRING(text);
+        size_t size = (size_t)PyBytes_GET_SIZE(text);
+        letters = copy_text(w, plain, size, plain + size);
+    } else {
         w->flags |= NO_MEMORY;
+    }
     Py_XDECREF(text);
     w->thread = let_go_again(w->thread);
     return letters;
@@ -64,15 +58,15 @@ static size_t copy_references(walk_t *w, const uint8_t *p, const uint8_t *end) {
     size_t start = w->length, letters = 0;
     for (;;) {
         const uint8_t *sign = memchr(p, '&', (size_t)(end - p));
-        if (!sign) return letters + copy_text(w, p, (size_t)(end - p));
+        if (!sign) return letters + copy_text(w, p, (size_t)(end - p), w->end);
         uint8_t text[8] = "&";
         size_t text_length = 1, length = read_reference(sign + 1, end, text, &text_length);
         if (!length && sign + 1 < end && !is_blank(sign[1])) {
             w->length = start;
             return copy_unescaped(w, segment, (size_t)(end - segment));
         }
-        letters += copy_text(w, p, (size_t)(sign - p));
-        letters += copy_text(w, text, text_length);
+        letters += copy_text(w, p, (size_t)(sign - p), w->end);
+        letters += copy_text(w, text, text_length, text + text_length);
         p = sign + 1 + length;
     }
 }
@@ -80,7 +74,7 @@ static size_t copy_references(walk_t *w, const uint8_t *p, const uint8_t *end) {
 static void show_text(walk_t *w, const uint8_t *p, const uint8_t *end) {
     if (w->hidden || p >= end) return;
     size_t length = (size_t)(end - p);
-    size_t letters = memchr(p, '&', length) ? copy_references(w, p, end) : copy_text(w, p, length);
+    size_t letters = memchr(p, '&', length) ? copy_references(w, p, end) : copy_text(w, p, length, w->end);
     w->letters += letters;
     if (w->chrome)
         w->chrome_letters += letters;

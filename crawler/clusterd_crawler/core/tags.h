@@ -35,7 +35,13 @@ typedef struct {
     slice_t values[ATTRIBUTES];
 } tag_t;
 
-static inline int is_blank(uint8_t c) { return c == ' ' || (c >= 9 && c <= 13 && c != 11); }
+/* What ends a tag's name and, with "=", an attribute's: blanks, "/", ">". */
+enum { BLANK = 1, NAME_END = 2, ATTRIBUTE_END = 4 };
+static const uint8_t byte_kinds[256] = {
+    ['\t'] = 7, ['\n'] = 7, ['\f'] = 7, ['\r'] = 7, [' '] = 7, ['/'] = 6, ['>'] = 6, ['='] = 4,
+};
+
+static inline int is_blank(uint8_t c) { return byte_kinds[c] & BLANK; }
 static inline int is_letter(uint8_t c) { return (uint8_t)((c | 32) - 'a') < 26; }
 static inline int is_digit(uint8_t c) { return (uint8_t)(c - '0') < 10; }
 
@@ -60,7 +66,7 @@ static const uint8_t *read_attributes(const uint8_t *p, const uint8_t *end, tag_
         if (p == end) return NULL;
         if (*p == '>') return p + 1;
         const uint8_t *name = p++;
-        while (p < end && !is_blank(*p) && *p != '/' && *p != '>' && *p != '=') p++;
+        while (p < end && !(byte_kinds[*p] & ATTRIBUTE_END)) p++;
         size_t name_length = (size_t)(p - name);
         slice_t value = {p, 0};
         const uint8_t *after = p;
@@ -90,7 +96,7 @@ static const uint8_t *read_attributes(const uint8_t *p, const uint8_t *end, tag_
 /* Read the tag whose name begins at p; returns what follows it, or NULL where the markup ends first. */
 static const uint8_t *read_tag(const uint8_t *p, const uint8_t *end, tag_t *tag) {
     const uint8_t *name = p;
-    while (p < end && !is_blank(*p) && *p != '/' && *p != '>') p++;
+    while (p < end && !(byte_kinds[*p] & NAME_END)) p++;
     tag->name = (slice_t){name, (size_t)(p - name)};
     const word_t *word = find_word(&tag_words, name, tag->name.length);
     tag->bits = word ? word->value : 0;

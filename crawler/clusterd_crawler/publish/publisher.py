@@ -96,7 +96,7 @@ class Publisher:
                 self._changed.notify()
 
     def offer_together(self, entries: Iterable[Entry], more: bool = False) -> None:
-        """Take messages that have waited for each other: sent at once, or soon, with ``more`` that follow. Never waits."""
+        """Take messages that have waited for each other: sent at once, or with ``more`` that follow. Never waits."""
         with self._changed:
             for entry in entries:
                 self._take_in(entry)

@@ -17,7 +17,7 @@ from clusterd.clusters.identity import sketch_key
 from clusterd_consumer.resemblance import estimate, exact
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.page import sketch_plain
-from clusterd_crawler.sketch import TEXT, Profile, StreamSketch
+from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -157,3 +157,35 @@ def test_a_collection_that_changed_between_two_readings_is_refused() -> None:
     texts.documents.reverse()
     with pytest.raises(WrongInput, match="is another at the second reading"):
         list(pairs(sketches, 0.9, again=texts.again))
+
+
+def _crowd(count: int, words: int = 60) -> list[Sketch]:
+    """Pages of equal words but for one in the middle, as many strangers, and a passage of the former."""
+    common = [f"w{n}" for n in range(words)]
+    texts = {f"http://a/{n}": [*common[:30], f"own{n}", *common[30:]] for n in range(count)}
+    texts |= {f"http://b/{n}": [f"b{n}x{word}" for word in range(60)] for n in range(count)}
+    texts["http://c/part"] = common[30:50]
+    return [sketch_plain(url, " ".join(text), fetched_at=0) for url, text in texts.items()]
+
+
+@pytest.mark.parametrize(("threshold", "containment", "count"), [(0.5, False, 780), (0.7, False, 0), (0.9, True, 40)])
+def test_pairs_that_share_common_shingles_only_are_found(threshold: float, containment: bool, count: int) -> None:
+    crawl = _crowd(40)
+    every = {(pair.a, pair.b, pair.estimate) for pair in pairs(crawl, threshold, containment, common=None)}
+    assert len(every) == count
+    found = [(pair.a, pair.b, pair.estimate) for pair in pairs(crawl, threshold, containment, common=10)]
+    assert (set(found), len(found)) == (every, count)
+
+
+def test_it_is_said_where_a_crowd_is_too_large(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clusterd.batch.crowds.MOST", 100)
+    assert list(pairs(_crowd(40), 0.5, common=10)) == []
+    assert "pairs of 41 documents that share nothing but shingles of more than 10 documents are left out" in caplog.text
+
+
+def test_a_giant_cluster_of_common_shingles_holds_together() -> None:
+    sizes = [found.size for found in cluster(_crowd(40), common=10)["related"]]
+    assert sizes == [40, *[1] * 41]
+    assert max(found.size for found in cluster(_crowd(40), common=10, latest=0)["related"]) < 40  # as in the paper

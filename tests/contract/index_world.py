@@ -53,7 +53,7 @@ def expected(
     scheme: Scheme = DEFAULT,
 ) -> Partition:
     """Return what the batch says."""
-    found = cluster(sketches, policies, common=common, scheme=scheme)
+    found = cluster(sketches, policies, common=common, scheme=scheme, latest=0)
     return {policy: {frozenset(one.members) for one in clusters} for policy, clusters in found.items()}
 
 

@@ -2,13 +2,15 @@
 
 1. Sketch every document; eliminate identical ones (`collection`).
 2. Sort ⟨shingle, ID⟩. 3. Sort ⟨ID, ID, count⟩ (`phases`). The posted values of a sketch are its shingles here, as in
-   the stream, so that both propose the same pairs; ``common`` bounds a list, None bounds none.
+   the stream, so that both propose the same pairs; ``common`` bounds a list, None bounds none. One that is bounded
+   proposes each document to the next few (``latest``) in the order of their URLs, so that 1,500 pages that differ in a
+   word each are one cluster still; 0: to none, as in the paper.
 4. For every pair that shares a shingle, decide by its two sketches, and join under every policy that accepts it.
 
-The guarantee: every cluster of this with ``common`` at the stream's bound lies within one of the settled stream, which
-lies within one of this with None; all three are equal where no list passed its bound. (In the stream a list may also
-pass it by pages that changed since and were not dismissed yet, and stays common then: the batch, which sees the latest
-versions alone, may find pairs that such a list proposes to its latest pages only.)
+The guarantee: every cluster of this with ``common`` at the stream's bound and ``latest`` 0 lies within one of the
+settled stream, which lies within one of this with None; all three are equal where no list passed its bound. (In the
+stream a list may also pass it by pages that changed since and were not dismissed yet, and stays common then: the batch,
+which sees the latest versions alone, may find pairs that such a list proposes to its latest pages only.)
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from clusterd_consumer.postings.verdict import judge_many
 from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.batch.collection import Collection
-from clusterd.batch.phases import COMMON, common_counts
+from clusterd.batch.phases import COMMON, LATEST, Block, common_counts
 from clusterd.batch.sorting import RUN
 from clusterd.batch.union import Union
 from clusterd.clusters.acceptance import mask
@@ -38,22 +40,22 @@ def cluster(
     scheme: Scheme = DEFAULT,
     folder: Path | None = None,
     run: int = RUN,
+    latest: int = LATEST,
 ) -> dict[str, list[Cluster]]:
     """Return the clusters of the current versions under each policy, alone standing pages too, largest first."""
     with Collection(scheme, folder) as collection:
         collection.add(sketches)
         collection.number()
         graded = [policy for policy in policies if not policy.identical]
-        unions = iter(_join(collection, graded, common, folder, run))
+        blocks = common_counts(collection.keys(), common, folder, run, latest=latest)
+        unions = iter(_join(collection, graded, blocks))
         return {policy.name: _clusters(collection, policy, unions) for policy in policies}
 
 
-def _join(
-    collection: Collection, policies: Sequence[Policy], common: int | None, folder: Path | None, run: int
-) -> list[Union]:
+def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[Block]) -> list[Union]:
     """Phases two to four: return a union-find over contents for each policy."""
     unions = [Union(len(collection)) for _ in policies]
-    for firsts, seconds, _ in common_counts(collection.keys(), common, folder, run):
+    for firsts, seconds, _ in blocks:
         pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
         for first, group in groupby(pairs, key=lambda pair: pair[0]):
             others = [second for _, second in group if collection.profile(first) == collection.profile(second)]

@@ -4,8 +4,8 @@ Unlike the stream it looks up all values and reads whole sketches (`resemblance`
 Identical sketches are grouped first. What the sketches say is
 
 - the answer, where the texts are not at hand: right to some .015 at 400 values;
-- a sieve, where the collection can be read again: a pair passes that `DEVIATIONS` standard deviations could lift to the
-  threshold, and the whole shingle sets of its documents decide. The ratios are exact then.
+- a sieve, where the collection can be read again: a pair passes that five standard deviations (`sieve`) could lift to
+  the threshold, and the whole shingle sets of its documents decide. The ratios are exact then.
 """
 
 from __future__ import annotations
@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from pathlib import Path
-from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from clusterd_consumer.postings.posted import every_key
 from clusterd_consumer.postings.scheme import DEFAULT
 from clusterd_consumer.postings.stored import ordered
@@ -26,14 +24,11 @@ from clusterd_consumer.resemblance import EQUAL, Estimate, Reading, estimate, re
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, Sketch, StreamSketch
 
+from clusterd.batch.crowds import Crowd
 from clusterd.batch.phases import COMMON, Keys, common_counts
 from clusterd.batch.shingle_sets import ShingleSets
+from clusterd.batch.sieve import reaches
 from clusterd.clusters.identity import sketch_key
-
-Counts = npt.NDArray[np.int64]
-
-#: How far below the threshold a sketch may lie for its pair to be counted: beyond, one pair in three million is lost.
-DEVIATIONS: Final = 5.0
 
 #: Sketches the documents at these places once more, keeping every shingle (`whole_profile`).
 Again = Callable[[Collection[int]], Iterable[tuple[int, StreamSketch]]]
@@ -68,9 +63,9 @@ def pairs(
     """
     groups = _Groups(sketches)
     if again is None:
-        found = _estimated(groups, groups.sharing(common, folder, least=0))
+        found = _estimated(groups, groups.sharing(common, folder, threshold, containment, least=0))
     else:
-        sharing = groups.sharing(common, folder, least=0 if containment else threshold)
+        sharing = groups.sharing(common, folder, threshold, containment, least=0 if containment else threshold)
         passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
         found = _counted(groups, passed, again, folder)
     yield from (pair for pair in found if _measure(pair.estimate, containment) >= threshold)
@@ -93,23 +88,28 @@ class _Groups:
             self.texts.append(sketch.main.text)
         self.members = list(groups.values())
 
-    def sharing(self, common: int | None, folder: Path | None, least: float) -> Iterator[tuple[int, int]]:
-        """Yield the groups that share a value, and so many that their resemblance may be at least this.
+    def sharing(
+        self, common: int | None, folder: Path | None, threshold: float, containment: bool, least: float
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the groups that share a value, and so many that their resemblance may be at least ``least``.
 
         All the values that two sketches share are seen in their reading, and one of the two is seen whole in it. Those
-        that are too common to be looked up are taken to be shared.
+        that are too common to be looked up are taken to be shared; of groups that may share nothing else, see `Crowd`.
         """
         sizes = np.array([len(sketch.values) // 8 for sketch in self.sketches])
         ignored: Counter[int] = Counter()
         blocks = common_counts(map(_all_keys, self.sketches, self.profiles), common, folder, ignored=ignored)
-        for firsts, seconds, counts in blocks:
-            unknown = np.zeros(len(sizes), np.int64)
-            unknown[list(ignored)] = list(ignored.values())
+        begun = next(blocks, None)  # from now on it is known what was ignored
+        crowd = Crowd(self.sketches, self.profiles, ignored, threshold, containment, common or 0)
+        unknown = np.zeros(len(sizes), np.int64)
+        unknown[list(ignored)] = list(ignored.values())
+        for firsts, seconds, counts in chain([begun] if begun else [], blocks):
             most = counts.astype(np.int64) + np.minimum(unknown[firsts], unknown[seconds])
-            near = _reaches(most, np.minimum(sizes[firsts], sizes[seconds]), least)
-            for first, second in zip(firsts[near].tolist(), seconds[near].tolist(), strict=True):
-                if self.profiles[first].code == self.profiles[second].code:
-                    yield first, second
+            near = reaches(most, np.minimum(sizes[firsts], sizes[seconds]), least)
+            for pair in zip(firsts[near].tolist(), seconds[near].tolist(), strict=True):
+                if self.profiles[pair[0]].code == self.profiles[pair[1]].code and pair not in crowd:
+                    yield pair
+        yield from crowd.pairs()
 
     def reading(self, first: int, second: int) -> Reading:
         """Return what the sketches of two groups show of their union."""
@@ -167,18 +167,7 @@ def _counted(groups: _Groups, passed: Collection[tuple[int, int]], again: Again,
 def _may_reach(seen: Reading, threshold: float, containment: bool) -> bool:
     """Return whether the truth may reach the threshold, given the sample that was seen."""
     rest = np.array((seen.only_a, seen.only_b) if containment else (seen.only_a + seen.only_b,))
-    return bool(_reaches(np.full(len(rest), seen.common), seen.common + rest, threshold).any())
-
-
-def _reaches(common: Counts, seen: Counts, threshold: float) -> npt.NDArray[np.bool_]:
-    """Return whether so many common values of those that were seen let the truth reach the threshold.
-
-    What is wanted of them grows with their number, once it is more than none.
-    """
-    reached: npt.NDArray[np.bool_] = (
-        common + DEVIATIONS * np.sqrt(seen * threshold * (1 - threshold)) + 1 >= threshold * seen
-    )
-    return reached
+    return bool(reaches(np.full(len(rest), seen.common), seen.common + rest, threshold).any())
 
 
 def _all_keys(sketch: StreamSketch, profile: Profile) -> Keys:

@@ -1,7 +1,8 @@
 """Phases two and three of the batch (Broder et al. 1997, section 4.1), on any shingle keys of 32 bits.
 
 2. ⟨shingle, ID⟩, sorted by shingle. 3. ⟨ID, ID, count of common shingles⟩, sorted by the first ID. A shingle of more
-than ``common`` documents is ignored (section 5.1): without that, phase three is quadratic in the longest list.
+than ``common`` documents is ignored (section 5.1): without that, phase three is quadratic in the longest list. With
+``latest`` it still proposes to each document so many of those after it, so that a giant cluster holds together.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from clusterd.batch.sorting import RUN, Sorter
 
 #: Documents that share a shingle at most, for it to count (paper, section 5.1).
 COMMON: Final = 1000
+#: How many of the documents after it a common shingle proposes to each, where a giant cluster is to hold together.
+LATEST: Final = 4
 
 Keys = npt.NDArray[np.uint32]
+#: First documents, second documents, counts.
+Block = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]
 
 
 def common_counts(
@@ -28,7 +33,8 @@ def common_counts(
     folder: Path | None = None,
     run: int = RUN,
     ignored: Counter[int] | None = None,
-) -> Iterator[tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]]:
+    latest: int = 0,
+) -> Iterator[Block]:
     """Yield (first, second, count) in blocks, for the documents numbered as their shingles come; first < second.
 
     ``ignored`` counts the shingles of each document that were ignored, before the first block is yielded.
@@ -41,7 +47,10 @@ def common_counts(
         if common is None or len(documents) <= common:
             for place in range(len(documents) - 1):
                 pairs.add((documents[place] << np.uint64(32)) + documents[place + 1 :])
-        elif ignored is not None:
+            continue
+        for step in range(1, latest + 1):
+            pairs.add((documents[:-step] << np.uint64(32)) + documents[step:])
+        if ignored is not None:
             ignored.update(documents.tolist())
     for keys, counts in pairs.blocks():
         yield (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), counts

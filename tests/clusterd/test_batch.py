@@ -189,3 +189,23 @@ def test_a_giant_cluster_of_common_shingles_holds_together() -> None:
     sizes = [found.size for found in cluster(_crowd(40), common=10)["related"]]
     assert sizes == [40, *[1] * 41]
     assert max(found.size for found in cluster(_crowd(40), common=10, latest=0)["related"]) < 40  # as in the paper
+
+
+def test_short_passages_are_found_in_long_documents() -> None:
+    source = random.Random(11)
+    books = [[f"w{source.randrange(10**6)}" for _ in range(12_000)] for _ in range(5)]
+    texts = [" ".join(book) for book in books]
+    wanted = set()
+    for number, book in enumerate(books):
+        for size in (10, 12, 15, 20, 40, 80, 200, 600):
+            at = source.randrange(11_000)
+            wanted.add((number, len(texts)))
+            texts.append(" ".join(book[at : at + size]))
+    sketches = [sketch_plain(f"http://a/{n}", text, fetched_at=0) for n, text in enumerate(texts)]
+
+    def again(places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
+        yield from ((n, sketch_plain("", texts[n], profile=whole_profile(TEXT), fetched_at=0).main) for n in places)
+
+    found = {(pair.a, pair.b): pair.estimate for pair in pairs(sketches, 0.9, True, again=again)}
+    assert wanted <= found.keys()
+    assert {found[pair].b_in_a for pair in wanted} == {1.0}

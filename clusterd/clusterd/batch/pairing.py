@@ -5,7 +5,8 @@ Identical sketches are grouped first. What the sketches say is
 
 - the answer, where the texts are not at hand: right to some .015 at 400 values;
 - a sieve, where the collection can be read again: a pair passes that five standard deviations (`sieve`) could lift to
-  the threshold, and the whole shingle sets of its documents decide. The ratios are exact then.
+  the threshold, and the whole shingle sets of its documents decide. The ratios are exact then. For containment each
+  document is also asked for the values of all the others' sketches, so that a passage is found in the longest book.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 from clusterd_consumer.postings.posted import every_key
 from clusterd_consumer.postings.scheme import DEFAULT
 from clusterd_consumer.postings.stored import ordered
-from clusterd_consumer.resemblance import EQUAL, Estimate, Reading, estimate, read
+from clusterd_consumer.resemblance import EQUAL, Estimate, Reading, Values, estimate, read
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, Sketch, StreamSketch
 
@@ -65,6 +66,8 @@ def pairs(
     if again is None:
         found = _estimated(groups, groups.sharing(common, folder, threshold, containment, least=0))
     else:
+        if containment:
+            groups.look_beyond(again)
         sharing = groups.sharing(common, folder, threshold, containment, least=0 if containment else threshold)
         passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
         found = _counted(groups, passed, again, folder)
@@ -87,6 +90,22 @@ class _Groups:
             members.append(place)
             self.texts.append(sketch.main.text)
         self.members = list(groups.values())
+        #: Values that a group's documents hold beyond its sketch.
+        self._beyond: dict[int, Values] = {}
+
+    def look_beyond(self, again: Again) -> None:
+        """Note which values of all the sketches a document holds that its own left out.
+
+        A passage of 20 words in a book has no value in common with the book's sketch, and all of its own with the book.
+        """
+        sampled = np.unique(np.concatenate([np.empty(0, np.uint64), *map(_values, self.sketches)]))
+        group_of = {place: number for (number, _), place in self.unread(range(len(self.members))).items()}
+        for place, sketch in again(sorted(group_of)) if group_of else ():
+            held = _values(sketch)
+            at = np.minimum(np.searchsorted(sampled, held), len(sampled) - 1)
+            number = group_of[place]
+            known = self._beyond.get(number, _values(self.sketches[number]))
+            self._beyond[number] = np.union1d(known, held[sampled[at] == held])
 
     def sharing(
         self, common: int | None, folder: Path | None, threshold: float, containment: bool, least: float
@@ -98,7 +117,7 @@ class _Groups:
         """
         sizes = np.array([len(sketch.values) // 8 for sketch in self.sketches])
         ignored: Counter[int] = Counter()
-        blocks = common_counts(map(_all_keys, self.sketches, self.profiles), common, folder, ignored=ignored)
+        blocks = common_counts(map(self._keys, range(len(sizes))), common, folder, ignored=ignored)
         begun = next(blocks, None)  # from now on it is known what was ignored
         crowd = Crowd(self.sketches, self.profiles, ignored, threshold, containment, common or 0)
         unknown = np.zeros(len(sizes), np.int64)
@@ -110,6 +129,11 @@ class _Groups:
                 if self.profiles[pair[0]].code == self.profiles[pair[1]].code and pair not in crowd:
                     yield pair
         yield from crowd.pairs()
+
+    def _keys(self, number: int) -> Keys:
+        profile, beyond = self.profiles[number], self._beyond.get(number)
+        values = ordered(self.sketches[number], profile) if beyond is None else beyond
+        return every_key(values, profile, DEFAULT).astype(np.uint32)
 
     def reading(self, first: int, second: int) -> Reading:
         """Return what the sketches of two groups show of their union."""
@@ -170,8 +194,8 @@ def _may_reach(seen: Reading, threshold: float, containment: bool) -> bool:
     return bool(reaches(np.full(len(rest), seen.common), seen.common + rest, threshold).any())
 
 
-def _all_keys(sketch: StreamSketch, profile: Profile) -> Keys:
-    return every_key(ordered(sketch, profile), profile, DEFAULT).astype(np.uint32)
+def _values(sketch: StreamSketch) -> Values:
+    return np.frombuffer(sketch.values, "<u8").astype(np.uint64)
 
 
 def _measure(found: Estimate, containment: bool) -> float:

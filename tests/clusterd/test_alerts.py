@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -30,8 +29,8 @@ JOINED = Outcome(
     clusters={"near": ("c1", 2), "identical": ("c2", 2)},
     changes=(Change("near", "joined", "c1", 2), Change("identical", "joined", "c2", 2)),
 )
-REPEATED = replace(JOINED, new=False, changes=())
-ALONE = replace(JOINED, clusters={}, changes=(), match=None, resemblance=0.0)
+REPEATED = JOINED._replace(new=False, changes=())
+ALONE = JOINED._replace(clusters={}, changes=(), match=None, resemblance=0.0)
 
 
 @pytest.fixture

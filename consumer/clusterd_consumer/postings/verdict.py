@@ -18,8 +18,7 @@ Cost: a merge, 4 µs for 400 values compiled (`_verify.c`), 60 µs in NumPy; bot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +34,7 @@ Counts = tuple[int, int, int, bool, bool, int, int]
 EVIDENCE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """How alike two documents are, by their stored sketches."""
 
     resemblance: float

@@ -141,11 +141,9 @@ def pair_accuracy() -> list[Row]:
         told = np.array([estimate(sketches[i], sketches[j], profile).resemblance for i, j in alike])
         for threshold in (0.5, 0.9):
             for which, chosen in (("", ~equal | equal), (", equal texts left out", ~equal)):
-                real, found = (truth >= threshold) & chosen, (told >= threshold) & chosen
-                both = int((real & found).sum())
-                subject = f"{profile.name}, r ≥ {threshold}, {len(documents)} documents, {int(real.sum())} pairs{which}"
-                rows.append(_row("pairs: recall", subject, both / real.sum(), "of pairs"))
-                rows.append(_row("pairs: precision", subject, both / found.sum(), "of pairs"))
+                real, found = (set(np.flatnonzero((r >= threshold) & chosen).tolist()) for r in (truth, told))
+                subject = f"{profile.name}, r ≥ {threshold}, {len(documents)} documents, {len(real)} pairs{which}"
+                rows += _told("pairs", subject, real, found)
         error = float(np.sqrt(np.mean((told - truth)[~equal] ** 2)))
         rows.append(_row("pairs: error of the estimate", f"{profile.name}, equal texts left out", error, "rms"))
     for profile in (TEXT, COMPACT):
@@ -165,9 +163,17 @@ def _by_command(documents: list[str], truth: dict[tuple[int, int], float], profi
         real = {pair for pair, r in truth.items() if r >= threshold}
         found = {(pair.a, pair.b) for pair in pairs(sketches, threshold, again=again)}
         subject = f"{profile.name}, r ≥ {threshold}, {len(real)} pairs, texts read again"
-        rows.append(_row("pairs: recall", subject, len(real & found) / len(real), "of pairs"))
-        rows.append(_row("pairs: precision", subject, len(real & found) / len(found), "of pairs"))
+        rows += _told("pairs", subject, real, found)
     return rows
+
+
+def _told(work: str, subject: str, real: set[Any], found: set[Any]) -> list[Row]:
+    """How many of the real pairs were found, and how many of those found are real."""
+    right = len(real & found)
+    return [
+        _row(f"{work}: recall", subject, right / max(1, len(real)), "of pairs"),
+        _row(f"{work}: precision", subject, right / max(1, len(found)), "of pairs"),
+    ]
 
 
 # --- sets with known truth
@@ -199,10 +205,6 @@ def manual() -> list[Row]:
 def _match(sketches: list[Sketch], query: int, candidate: int) -> tuple[float, float]:
     a, b = sketches[query], sketches[candidate]
     return estimate(a.main, b.main, TEXT).resemblance, estimate(a.whole, b.whole, TEXT).resemblance
-
-
-def _score(found: Estimate) -> tuple[float, float]:
-    return found.resemblance, found.a_in_b + found.b_in_a
 
 
 def boost() -> list[Row]:
@@ -277,8 +279,7 @@ def wrapped() -> list[Row]:
         chapters = [chapter for chapter in chapters if len(chapter) > 2000][:40]
         if not chapters:
             continue
-        joined = "".join(chapters) if lang != "ko" else " ".join(chapters)
-        book = _wrapped(joined)
+        book = _wrapped((" " if lang == "ko" else "").join(chapters))
         book_set, book_sketch = full(book), sketched(book, TEXT)
         exact = [exact_of(full(chapter), book_set).a_in_b for chapter in chapters]
         told = [estimate(sketched(chapter, TEXT), book_sketch, TEXT).a_in_b for chapter in chapters]
@@ -316,8 +317,7 @@ def _all_pairs(work: str, documents: list[str], profile: Profile, thresholds: It
         found = {pair for pair, r in told.items() if r >= threshold}
         worst = max((abs(real[pair] - told[pair]) for pair in true ^ found), default=0.0)
         subject = f"r ≥ {threshold}, {len(true)} pairs; farthest from the truth of those told wrongly: {worst:.3f}"
-        rows.append(_row(f"{work}: recall", subject, len(true & found) / max(1, len(true)), "of pairs"))
-        rows.append(_row(f"{work}: precision", subject, len(true & found) / max(1, len(found)), "of pairs"))
+        rows += _told(work, subject, true, found)
     return rows
 
 
@@ -350,26 +350,20 @@ def tldr() -> list[Row]:
     """Pages of one sweep found again in the next, by best match among the pages that the next sweep has."""
     truth = [row for row in rows_of("sweeps_tldr_short", "truth") if row["kind"] != "same_url" and row["to_path"]]
     pages: dict[tuple[str, str], StreamSketch] = {}
-    by_sweep: dict[str, list[str]] = defaultdict(list)
+    postings: dict[str, dict[int, list[str]]] = defaultdict(partial(defaultdict, list))
     wanted = {row["from_sweep"] for row in truth} | {row["to_sweep"] for row in truth}
     for row in rows_of("sweeps_tldr_short", "pages"):
         if row["sweep"] in wanted:
-            pages[row["sweep"], row["path"]] = sketched(row["text"], SHORT)
-            by_sweep[row["sweep"]].append(row["path"])
-    postings: dict[str, dict[int, list[str]]] = {}
-    for sweep, paths in by_sweep.items():
-        held = postings[sweep] = defaultdict(list)
-        for path in paths:
-            for value in np.frombuffer(pages[sweep, path].values, "<u8").tolist():
-                held[value].append(path)
+            sketch = pages[row["sweep"], row["path"]] = sketched(row["text"], SHORT)
+            for value in _values(sketch):
+                postings[row["sweep"]][value].append(row["path"])
     right, unlike = 0, 0
     for row in truth:
         query = pages[row["from_sweep"], row["from_path"]]
         held = postings[row["to_sweep"]]
-        candidates = {
-            p for v in np.frombuffer(query.values, "<u8").tolist() for p in held.get(v, ()) if len(held[v]) < 200
-        }
-        scored = {p: _score(estimate(query, pages[row["to_sweep"], p], SHORT)) for p in candidates}
+        candidates = {p for v in _values(query) for p in held.get(v, ()) if len(held[v]) < 200}
+        found = {p: estimate(query, pages[row["to_sweep"], p], SHORT) for p in candidates}
+        scored = {p: (one.resemblance, one.a_in_b + one.b_in_a) for p, one in found.items()}
         best = max(scored, key=lambda p: scored[p], default=None)
         same_words = (
             best is not None and pages[row["to_sweep"], best].text == pages[row["to_sweep"], row["to_path"]].text
@@ -378,6 +372,10 @@ def tldr() -> list[Row]:
         unlike += scored.get(row["to_path"], (0.0, 0.0))[0] < 0.1
     subject = f"{len(truth)} moved pages; {unlike} of them resemble their new self by less than .1"
     return [_row("tldr: moved pages found by best match", subject, right / len(truth), "of pages")]
+
+
+def _values(sketch: StreamSketch) -> list[int]:
+    return np.frombuffer(sketch.values, "<u8").tolist()
 
 
 def _row(work: str, subject: str, value: float, unit: str) -> Row:

@@ -5,6 +5,7 @@
  *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
  *     kind: 0 canonical, 1 shortlink, 2 og, 3 base, 4 anchor
+ * at_hand(text: bytes) -> bool             whether no table is to be made for what UTF-8 text folds to (core/fold.h)
  * pack(values: bytes) -> bytes              the values of a sketch as they travel (message.py)
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
  * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
@@ -81,6 +82,27 @@ static enum outcome tokenize_text(PyObject *text, int marked, int is_folded, tok
     if (outcome != TOKENIZED) give_scratch(*scratch);
     Py_XDECREF(owned);
     return outcome;
+}
+
+static PyObject *at_hand(PyObject *self, PyObject *text) {
+    (void)self;
+    if (!PyBytes_Check(text)) {
+        PyErr_SetString(PyExc_ValueError, "at_hand takes bytes");
+        return NULL;
+    }
+    const uint8_t *p = (const uint8_t *)PyBytes_AS_STRING(text), *end = p + PyBytes_GET_SIZE(text);
+    while (p < end) {
+        if (*p < 0x80) {
+            while (end - p >= 8 && !(load64(p) & 0x8080808080808080ULL)) p += 8;
+            while (p < end && *p < 0x80) p++;
+            continue;
+        }
+        uint32_t code;
+        size_t bytes = decode(p, end, &code);
+        if (!bytes || (code < TABLED && !blocks[code / BLOCK])) Py_RETURN_FALSE;
+        p += bytes;
+    }
+    Py_RETURN_TRUE;
 }
 
 typedef struct {
@@ -253,6 +275,7 @@ static PyMethodDef methods[] = {
     {"set_markup", set_markup, METH_VARARGS, "Take the tables of the walk."},
     {"walk", walk, METH_VARARGS, "Walk markup: its marked text, flags, and what it declares."},
     {"sketch", sketch, METH_VARARGS, "Sketch a text."},
+    {"at_hand", at_hand, METH_O, "Whether no table is to be made for a text."},
     {"pack", pack, METH_O, "Pack the values of a sketch for the wire."},
     {"set_fold", set_fold, METH_O, "Take the function that folds a block of code points."},
     {NULL, NULL, 0, NULL},

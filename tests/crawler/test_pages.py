@@ -82,7 +82,7 @@ def test_pages_of_a_moment_are_sent_together() -> None:
     assert play(act).sent == [urls(0, 1, 2)]
 
 
-@pytest.mark.parametrize(("count", "size"), [(PAGES, 500), (6, AT_ONCE - 1000)], ids=["pages", "bytes"])
+@pytest.mark.parametrize(("count", "size"), [(PAGES, 500), (3, AT_ONCE - 1000)], ids=["pages", "bytes"])
 def test_many_pages_wait_no_longer(count: int, size: int) -> None:
     async def act(scene: Scene) -> None:
         for number in range(count):

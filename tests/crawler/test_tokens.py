@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import unicodedata
 
 import mmh3
@@ -124,6 +126,21 @@ def test_core_refuses_no_bytes() -> None:
     rng = np.random.default_rng(5)
     for size in range(200):
         compiled.CORE.sketch(rng.bytes(size), True, True, 10, 0, 400, 1600)
+
+
+@pytest.mark.core
+def test_tables_are_at_hand_once_a_text_has_had_them_made() -> None:
+    script = """
+from clusterd_crawler import compiled
+from clusterd_crawler.sketch import TEXT, sketch_text
+for text in ("caf\\u00e9", "\\u6f22\\u5b57", "\\U0001f600"):
+    before = compiled.CORE.at_hand(text.encode())
+    sketch_text(text, TEXT)
+    assert (before, compiled.CORE.at_hand(text.encode() + b" and so on")) == (False, True), text
+assert compiled.CORE.at_hand(b"") and compiled.CORE.at_hand(b"plain words" * 9)
+assert not compiled.CORE.at_hand(b"cut off: \\xe6\\xbc") and not compiled.CORE.at_hand("\\u0416".encode())
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def test_code_points_are_folded_alone_only_where_their_neighbours_do_not_matter() -> None:

@@ -24,7 +24,7 @@ from clusterd_crawler.errors import ClusterdError
 GATHER_SECONDS: Final = 0.1
 #: Most pages that are gathered, and bytes of those that are sketched in the loop's thread (3 ms) and in the worker's.
 PAGES: Final = 16
-SMALL_BYTES: Final = 256 * 1024
+SMALL_BYTES: Final = 192 * 1024
 LARGE_BYTES: Final = 4 * 1024 * 1024
 
 

@@ -33,12 +33,9 @@ logger = logging.getLogger(__name__)
 URL_BYTES: Final = 8192
 
 
-#: Bytes of a page up to which it is sketched at once: below .7 ms.
-AT_ONCE: Final = 64 * 1024
-
-#: Leading bytes of UTF-8 beyond the alphabets of Europe: the first page of another script has tables made (`tokens`),
-#: which takes .5 ms for each 256 characters, of which Chinese has 82. (Legacy charsets may hold them too.)
-WIDE: Final = bytes([0xE0, 0xE1, *range(0xE3, 0xF5)])
+#: Bytes of a page up to which it is sketched at once: .7 ms. To work on it in another thread native code would keep the
+#: interpreter's lock all the same (``core/lock.h``).
+AT_ONCE: Final = 128 * 1024
 
 #: Bytes of a page beyond which the short profile, which keeps every shingle, sketches only the beginning: a shingle
 #: takes at least 2 bytes of text and 5 of each of two streams, so that a message stays below 0.8 MB.
@@ -103,7 +100,8 @@ class Reporter:
 
     def _sketched_now(self, page: Page, entries: list[Entry]) -> Outcome | None:
         body = page.response.body
-        if len(body) > AT_ONCE or not compiled.CORE or not is_narrow(body):
+        # tables for another script take .5 ms for each 256 characters, of which Chinese has 82
+        if len(body) > AT_ONCE or not compiled.CORE or not compiled.CORE.at_hand(body):
             return None
         try:
             return self._sketched(page, entries, parse=False)
@@ -151,8 +149,3 @@ class Reporter:
             self.publisher.offer(message.url.encode(), encode(message))
         except (ClusterdError, UnicodeEncodeError) as error:
             logger.debug("Not reported: %s", error)
-
-
-def is_narrow(body: bytes) -> bool:
-    """Whether the bytes are of alphabets whose tables are made in no time (`WIDE`), if they are UTF-8."""
-    return body.isascii() or len(body) == len(body.translate(None, WIDE))

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -116,8 +117,9 @@ class Nearest:
         #: The weights of each page's values.
         self._weighed = np.split(self._weights(everything), np.cumsum(sizes)[:-1]) if len(pages) else []
         self._namesakes: dict[str, list[int]] = {}
-        for number, page in enumerate(pages):
-            self._namesakes.setdefault(page_name(page.url), []).append(number)
+        self._names = [page_name(page.url) for page in pages]
+        for number, name in enumerate(self._names):
+            self._namesakes.setdefault(name, []).append(number)
 
     def matches(self, query: Page, limit: int = 2, fits: Callable[[Match], bool] = lambda match: True) -> list[Match]:
         """Return the nearest pages that fit, best first; none where nothing is near."""
@@ -155,7 +157,12 @@ class Nearest:
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         carried = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
         shared = carried - self._octaves @ self._by_chance(own, weights).astype(np.float32)
-        best = np.argsort(-shared, kind="stable")[:READ]
+        if len(shared) > READ:
+            least = np.partition(shared, len(shared) - READ)[len(shared) - READ]
+            best = np.flatnonzero(shared >= least)
+        else:
+            best = np.arange(len(shared))
+        best = best[np.argsort(-shared[best], kind="stable")][:READ]
         chosen = dict.fromkeys(int(owner) for owner in best if shared[owner] > 0)
         chosen.update(dict.fromkeys(self._namesakes.get(page_name(query.url), [])[:READ]))
         return list(chosen)
@@ -167,13 +174,16 @@ class Nearest:
     def _read(self, query: Page, own: Values, weights: Weights, owner: int) -> Match:
         page, other = self.pages[owner], self._sketches[owner]
         end = min(last(query.sketch, self._profile), last(page.sketch, self._profile))
-        own, other = own[: np.searchsorted(own, end, "right")], other[: np.searchsorted(other, end, "right")]
-        weights = weights[: len(own)]
-        chance = float(self._by_chance(own, weights) @ np.bincount(octave(other), minlength=OCTAVES))
-        both = max(0.0, float(weights[_holds(other, own)].sum()) - chance)
-        union = float(weights.sum() + self._weighed[owner][: len(other)].sum()) - both
+        mine, theirs = int(np.searchsorted(own, end, "right")), int(np.searchsorted(other, end, "right"))
+        octaves = self._octaves[owner]
+        if theirs < len(other):
+            octaves = np.bincount(octave(other[:theirs]), minlength=OCTAVES)
+        chance = float(self._by_chance(own[:mine], weights[:mine]) @ octaves)
+        both = max(0.0, float(weights[:mine][_holds(other[:theirs], own[:mine])].sum()) - chance)
+        union = float(weights[:mine].sum() + self._weighed[owner][:theirs].sum()) - both
         text = both / union if union else 0.0
-        return Match(page, text, both, address_bonus(page.url, query.url), chance**0.5)
+        is_namesake = self._names[owner] == page_name(query.url)
+        return Match(page, text, both, address_bonus(page.url, query.url) if is_namesake else 0.0, chance**0.5)
 
 
 def _holds(ascending: Values, wanted: Values) -> npt.NDArray[np.bool_]:
@@ -201,6 +211,7 @@ def last(sketch: StreamSketch, profile: Profile) -> int:
     return int.from_bytes(sketch.values[-8:], "little")
 
 
+@lru_cache(maxsize=4)  # of one query it is asked for each candidate
 def page_name(url: str) -> str:
     """Return the last part of a URL's path, with its query; with the folder before it where it says only "index"."""
     parts = urlsplit(url)

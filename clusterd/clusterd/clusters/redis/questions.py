@@ -156,12 +156,13 @@ class Questions:
     def sketch(self, url: str, fetched_at: int | None) -> StreamSketch | None:
         """Return the stored sketch of a version."""
         reply = self._home.run(VERSIONS, "hash", url_key(url))
-        fetches = sorted(map(_fetch, VERSION.iter_unpack(reply[1])), key=lambda f: (f.at, f.text), reverse=True)
-        for fetch in fetches:
-            if fetched_at is None or fetch.at == fetched_at:
-                stored = self._lists.sketches([fetch.number])[fetch.number] or bytes(4)
-                return restored(stored, PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
-        return None
+        at = None if fetched_at is None else fetched_at.to_bytes(6, "big")
+        fitting = [words for words in VERSION.iter_unpack(reply[1]) if at is None or words[1] == at]
+        if not fitting:
+            return None
+        fetch = _fetch(max(fitting, key=lambda words: words[1:3]))  # time and text, whose bytes are in their order
+        stored = self._lists.sketches([fetch.number])[fetch.number] or bytes(4)
+        return restored(stored, PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
 
 
 @dataclass(frozen=True, slots=True)

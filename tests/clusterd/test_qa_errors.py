@@ -176,3 +176,12 @@ def swept(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         command = [sys.executable, "-m", "clusterd", "ingest", "p.jsonl", "--sweep", label]
         subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
     return environment
+
+
+def test_standard_input_keeps_its_name_in_what_is_said(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "clusterd", "pairs", "-", "--threshold", "1"]
+    done = subprocess.run(command, input=b"no json\n", capture_output=True, cwd=tmp_path, timeout=60, check=False)
+    rejected, failed = done.stderr.decode().splitlines()
+    assert rejected.startswith("rejected: -:1: not JSON")
+    assert failed.startswith("clusterd: -: has no document")
+    assert done.returncode == 2

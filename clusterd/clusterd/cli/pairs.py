@@ -48,7 +48,7 @@ def pairs(
     with kept(file) as path:
         read = Rows(invocation, profile, jobs)
         again = partial(read.again, path)
-        every = batch.pairs(read.sketches(path), threshold, containment, again=again)
+        every = batch.pairs(read.sketches(path, file), threshold, containment, again=again)
         found = sorted(every, key=lambda pair: -measure(pair, containment))
     records = (
         {
@@ -116,16 +116,18 @@ class Rows:
         self.names: list[str | int] = []
         self._records = array("q")
 
-    def sketches(self, file: str) -> Iterator[Sketch]:
-        """Yield the sketches of a file's documents; `WrongInput` where it has none."""
+    def sketches(self, file: str, called: str | None = None) -> Iterator[Sketch]:
+        """Yield the sketches of the documents of a file (``called`` so to the user); `WrongInput` where it has none."""
         from clusterd.ingest.reading import read
 
+        called, tell = called or file, self._run.rejecting
+        self._run.rejecting = lambda broken: tell(replace(broken, where=broken.where.replace(file, called, 1)))
         for number, page, sketch in self._run.named(read(file)):
             self.names.append(page.url if page.id is None else page.id)
             self._records.append(number)
             yield sketch
         if not self._run.sketched:
-            raise WrongInput(f"{file}: has no document; a row has id or url, and one of html, html_b64, text")
+            raise WrongInput(f"{called}: has no document; a row has id or url, and one of html, html_b64, text")
 
     def again(self, file: str, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
         """Sketch the documents at these places, ascending, once more, keeping every shingle."""

@@ -178,10 +178,16 @@ def swept(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return environment
 
 
-def test_standard_input_keeps_its_name_in_what_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("no json", ["clusterd: -: is of no known kind"]),
+        ("{no json", ["rejected: -:1: not JSON", "clusterd: -: has no document"]),
+    ],
+)
+def test_standard_input_keeps_its_name_in_what_is_said(tmp_path: Path, given: str, says: list[str]) -> None:
     command = [sys.executable, "-m", "clusterd", "pairs", "-", "--threshold", "1"]
-    done = subprocess.run(command, input=b"no json\n", capture_output=True, cwd=tmp_path, timeout=60, check=False)
-    rejected, failed = done.stderr.decode().splitlines()
-    assert rejected.startswith("rejected: -:1: not JSON")
-    assert failed.startswith("clusterd: -: has no document")
+    done = subprocess.run(command, input=given, text=True, capture_output=True, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 2
+    for line, beginning in zip(done.stderr.splitlines(), says, strict=True):
+        assert line.startswith(beginning)

@@ -122,10 +122,13 @@ class Rows:
 
         called, tell = called or file, self._run.rejecting
         self._run.rejecting = lambda broken: tell(replace(broken, where=broken.where.replace(file, called, 1)))
-        for number, page, sketch in self._run.named(read(file)):
-            self.names.append(page.url if page.id is None else page.id)
-            self._records.append(number)
-            yield sketch
+        try:
+            for number, page, sketch in self._run.named(read(file)):
+                self.names.append(page.url if page.id is None else page.id)
+                self._records.append(number)
+                yield sketch
+        except WrongInput as error:
+            raise WrongInput(str(error).replace(file, called, 1)) from None
         if not self._run.sketched:
             raise WrongInput(f"{called}: has no document; a row has id or url, and one of html, html_b64, text")
 

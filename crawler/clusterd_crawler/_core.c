@@ -4,7 +4,6 @@
  *     bytes are UTF-8. whole, main: (values: bytes, shingles, tokens, text identity); main is None where it equals whole.
  *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
- *     kind: 0 canonical, 1 shortlink, 2 og, 3 base, 4 anchor
  * at_hand(text: bytes) -> bool             whether no table is to be made for what UTF-8 text folds to (core/fold.h)
  * pack(values: bytes) -> bytes              the values of a sketch as they travel (message.py)
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
@@ -227,11 +226,14 @@ static PyObject *set_markup(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *declared_kinds[ANCHOR + 1]; /* by CANONICAL … ANCHOR */
+
 static PyObject *declared_list(const walk_t *w) {
     PyObject *list = PyList_New(w->declared_count);
     for (int i = 0; list && i < w->declared_count; i++) {
         const declared_t *d = &w->declared[i];
-        PyObject *item = Py_BuildValue("(iy#)", d->kind, (const char *)d->value.at, (Py_ssize_t)d->value.length);
+        PyObject *item =
+            Py_BuildValue("(Oy#)", declared_kinds[d->kind], (const char *)d->value.at, (Py_ssize_t)d->value.length);
         if (!item) Py_CLEAR(list);
         else PyList_SET_ITEM(list, i, item);
     }
@@ -285,4 +287,9 @@ static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT, "_core", "The compiled core of clusterd_crawler.", -1, methods, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__core(void) { return PyModule_Create(&module); }
+PyMODINIT_FUNC PyInit__core(void) {
+    static const char *const kinds[ANCHOR + 1] = {"canonical", "shortlink", "og", "base", "anchor"};
+    for (int kind = 0; kind <= ANCHOR; kind++)
+        if (!(declared_kinds[kind] = PyUnicode_InternFromString(kinds[kind]))) return NULL;
+    return PyModule_Create(&module);
+}

@@ -8,8 +8,10 @@ from typing import Final, Literal
 
 from clusterd_crawler import chrome
 
-#: Ids and names of anchors that end in a digit, kept of one page.
+#: Ids and names that end in a digit of one page, and how many of their endings are kept, each once: pages number their
+#: anchors alike.
 MAX_ANCHORS: Final = 256
+MAX_ANCHORS_KEPT: Final = 64
 #: Longest declared value that is kept, in bytes.
 MAX_DECLARED_BYTES: Final = 2048
 
@@ -26,7 +28,9 @@ class Declarations:
 
     declared: list[Declared] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
+    #: How many have been met, and the endings that are kept.
     anchors: int = 0
+    endings: set[bytes] = field(default_factory=set)
 
     def take(self, name: bytes, bits: int, attributes: dict[bytes, bytes]) -> None:
         """Take what the attributes of one element declare."""
@@ -46,10 +50,13 @@ class Declarations:
             self._keep("og", attributes.get(b"content", b""))
 
     def _anchor(self, value: bytes) -> None:
-        if value and value[-1:].isdigit() and self.anchors < MAX_ANCHORS:
-            digits = _ENDING_DIGITS.search(value)
-            if digits:
-                self.anchors += 1
+        if not value[-1:].isdigit() or self.anchors == MAX_ANCHORS or len(self.endings) == MAX_ANCHORS_KEPT:
+            return
+        digits = _ENDING_DIGITS.search(value)
+        if digits:
+            self.anchors += 1
+            if digits[0] not in self.endings:
+                self.endings.add(digits[0])
                 self.declared.append(("anchor", digits[0]))
 
     def _keep(self, kind: str, value: bytes) -> None:

@@ -8,7 +8,7 @@ Hashes are the first 64 bits of MurmurHash3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final, cast
@@ -17,12 +17,12 @@ from urllib.parse import urljoin
 import mmh3
 
 from clusterd_crawler import markup, urls
-from clusterd_crawler.declared import Declared, UrlKind
+from clusterd_crawler.declared import MAX_ANCHORS_KEPT, Declared, UrlKind
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import Name
 
 #: Most anchors of one page that are kept.
-MAX_ANCHORS: Final = 64
+MAX_ANCHORS: Final = MAX_ANCHORS_KEPT
 
 
 def name_hash(url: str) -> int:
@@ -36,17 +36,13 @@ def anchor_hash(digits: str) -> int:
     return _hash(digits)
 
 
-def declared_names(page_url: str, declared: Iterable[Declared]) -> tuple[Name, ...]:
+def declared_names(page_url: str, declared: Sequence[Declared]) -> tuple[Name, ...]:
     """Return the names among what a page declares (`text.marked_text`)."""
-    declared = list(declared)
     base = next((_joined(page_url, value) for kind, value in declared if kind == "base"), None) or page_url
     names: dict[Name, None] = {}
-    anchors: set[bytes] = set()
     for kind, value in declared:
         if kind == "anchor":
-            if len(anchors) < MAX_ANCHORS and value not in anchors:
-                anchors.add(value)
-                names[_anchor(value)] = None
+            names[_anchor(value)] = None
         elif kind != "base" and (target := _joined(base, value)):
             with suppress(WrongInput):
                 names[Name(cast(UrlKind, kind), name_hash(target))] = None

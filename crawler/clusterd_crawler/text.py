@@ -27,8 +27,6 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.recoding import check_utf8, recoded, repaired
 from clusterd_crawler.well_nested import well_nested
 
-_KINDS: Final = ("canonical", "shortlink", "og", "base", "anchor")
-
 #: Beginnings of files that are not text, whatever their content type says.
 _SIGNATURES: Final = (
     b"\x89PNG\r\n", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x7fELF",
@@ -125,9 +123,8 @@ def marked_text(html: str | bytes, *, parse: bool = True) -> tuple[bytes, list[D
 def _walk(data: bytes, *, nested: bool) -> tuple[bytes, int, list[Declared]]:
     if compiled.CORE is None:
         return markup.walk(data, nested)
-    marked, flags, declared = compiled.CORE.walk(data, nested, markup.unescape)
-    # pages number their anchors alike: of those that end in the same digits the first is enough
-    return marked, flags, [(_KINDS[kind], value) for kind, value in dict.fromkeys(declared)]
+    walked: tuple[bytes, int, list[Declared]] = compiled.CORE.walk(data, nested, markup.unescape)
+    return walked
 
 
 def plain(marked: bytes) -> str:

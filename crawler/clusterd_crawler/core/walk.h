@@ -17,6 +17,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
 #define MAX_ATTRIBUTES 1000
 #define MAX_OPTIONS 10000
 #define MAX_ANCHORS 256
+#define MAX_ANCHORS_KEPT 64
 #define MAX_ANCHOR_DIGITS 20
 #define MAX_MAINS 8
 #define MAX_DECLARED_BYTES 2048
@@ -77,8 +78,9 @@ typedef struct {
     spans_t cut, dense;
     span_t mains[MAX_MAINS];
     int main_count;
-    declared_t declared[MAX_ANCHORS + ANCHOR];
-    int declared_count, anchors;
+    declared_t declared[MAX_ANCHORS_KEPT + ANCHOR];
+    int declared_count, anchors, anchors_kept;
+    uint64_t anchor_sums; /* one bit for each remainder of what the digits kept so far sum up to */
     uint32_t kinds;
 } walk_t;
 

@@ -24,7 +24,7 @@ typedef struct {
 } words_t;
 
 /* Looked up in lower case: `text` may be in either. */
-static inline uint8_t lower(uint8_t c) { return (uint8_t)(c - 'A' < 26u ? c + 32 : c); }
+static inline uint8_t lower(uint8_t c) { return (uint8_t)((uint8_t)(c - 'A') < 26 ? c + 32 : c); }
 
 /* Eight bytes in lower case. */
 static inline uint64_t lower8(uint64_t v) {

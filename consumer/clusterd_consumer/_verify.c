@@ -330,7 +330,9 @@ static double share(int64_t part, int64_t whole) { return whole ? (double)part /
 static double at_most_one(double v) { return v < 1.0 ? v : 1.0; }
 
 /* As `ratios` and `likeliest` of resemblance.py. */
-static Ratios ratios(int64_t x, int64_t p, int64_t q) { return (Ratios){share(x, x + p + q), share(x, x + p), share(x, x + q)}; }
+static Ratios ratios(int64_t x, int64_t p, int64_t q) {
+    return (Ratios){share(x, x + p + q), share(x, x + p), share(x, x + q)};
+}
 
 static Ratios likeliest(int64_t x, int64_t p, int64_t q, int64_t shingles_a, int64_t shingles_b) {
     if (!x) return (Ratios){0, 0, 0};
@@ -450,7 +452,8 @@ static PyObject *keys(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
-    {"pack", pack, METH_VARARGS, "pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]"},
+    {"pack", pack, METH_VARARGS,
+     "pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]"},
     {"judge", judge, METH_VARARGS, "judge(query, candidates, bits) -> [(resemblance, a_in_b, b_in_a)]"},
     {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
     {NULL, NULL, 0, NULL},

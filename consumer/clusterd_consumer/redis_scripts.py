@@ -207,6 +207,7 @@ class Calls:
                 line.send(b"".join([requests[place].data for place in places]))
             replies: list[Any] = [None] * len(requests)
             for _, line, places in taken:
+                line.wait(sum([requests[place].replies for place in places]))
                 for place in places:
                     replies[place] = line.read(requests[place].replies, requests[place].parse)
         except BaseException as error:
@@ -226,7 +227,11 @@ class Calls:
         lines = self._lines_to(self._client)
         line = lines.take()
         try:
-            line.send(b"".join([request.data for request in requests]) if len(requests) > 1 else requests[0].data)
+            if len(requests) > 1:
+                line.send(b"".join([request.data for request in requests]))
+                line.wait(sum([request.replies for request in requests]))
+            else:
+                line.send(requests[0].data)
             replies = [line.read(request.replies, request.parse) for request in requests]
         except BaseException:
             line.close()

@@ -28,28 +28,25 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
-from clusterd_consumer.postings.posted import prepare_all
-from clusterd_consumer.postings.redis_lists import Posting, RedisLists
-from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.postings.redis_lists import RedisLists
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme
+from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls, packed_numbers
 from clusterd_crawler.errors import Unreachable, WrongInput
-from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
+from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Split, Version
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import ADD_POLICY, FORGET, LINK, REGISTER, Home
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.pending import Pending
+from clusterd.clusters.redis.posting import postings_of, verdicts_on
 from clusterd.clusters.redis.questions import Questions, slot_of
 from clusterd.clusters.redis.registered import (
     CURRENT,
     LATEST,
-    MADE,
     PLACE,
-    POST,
-    STORE,
     Registered,
     best_of,
     note,
@@ -200,40 +197,14 @@ class RedisIndex:
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
-        places: dict[int, int] = {}
-        for place, known in enumerate(registered):
-            if known.flags & (POST | STORE):
-                places.setdefault(known.content, place)
-        if not places:
+        postings = postings_of(sketches, registered, self._scheme)
+        if not postings:
             return {}
-        postings = self._postings(sketches, registered, list(places.values()))
-        proposed, stored_of = self._lists.propose(postings)
-        verdicts: dict[int, dict[int, Verdict]] = {}
-        for posting, place, numbers in zip(postings, places.values(), proposed, strict=True):
-            candidates = [n for n in numbers if n != posting.number and stored_of[n]]
-            if not candidates:  # as of most pages
-                verdicts[place] = {}
-                continue
-            bits = mantissa(PROFILES[sketches[place].profile])
-            judged = judge_many(posting.stored, [stored_of[n] for n in candidates], bits)
-            verdicts[place] = dict(zip(candidates, judged, strict=True))
-        return verdicts
-
-    def _postings(
-        self, sketches: Sequence[Sketch], registered: Sequence[Registered], places: Sequence[int]
-    ) -> list[Posting]:
-        """Return how the sketches at some places are posted."""
-        made: dict[int, tuple[bytes, bytes]] = {}
-        for profile in {sketches[place].profile for place in places}:
-            of = [place for place in places if sketches[place].profile == profile]
-            streams = [sketches[place].main for place in of]
-            made.update(zip(of, prepare_all(streams, PROFILES[profile], self._scheme), strict=True))
-        postings = []
-        for place in places:
-            known, (stored, keys) = registered[place], made[place]
-            flags = known.flags
-            postings.append(Posting(known.content, stored, keys if flags & POST else b"", flags & MADE != 0))
-        return postings
+        proposed, stored_of = self._lists.propose(list(postings.values()))
+        return {
+            place: verdicts_on(posting, sketches[place].profile, numbers, stored_of)
+            for (place, posting), numbers in zip(postings.items(), proposed, strict=True)
+        }
 
     def _show_whole(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> None:
         """Post the whole pages of current versions, where that stream is kept."""

@@ -1,0 +1,42 @@
+"""What of a registered batch is posted, its sketches prepared together; and the verdicts on what that proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from clusterd_consumer.postings.posted import prepare_all
+from clusterd_consumer.postings.redis_lists import Posting
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_crawler.sketch import PROFILES, Sketch
+
+from clusterd.clusters.redis.registered import MADE, POST, STORE, Registered
+
+
+def postings_of(sketches: Sequence[Sketch], registered: Sequence[Registered], scheme: Scheme) -> dict[int, Posting]:
+    """Return what is to be posted, or only stored, by the places of the sketches: each content once."""
+    places: dict[int, int] = {}
+    for place, known in enumerate(registered):
+        if known.flags & (POST | STORE):
+            places.setdefault(known.content, place)
+    made: dict[int, tuple[bytes, bytes]] = {}
+    for profile in {sketches[place].profile for place in places.values()}:
+        of = [place for place in places.values() if sketches[place].profile == profile]
+        streams = [sketches[place].main for place in of]
+        made.update(zip(of, prepare_all(streams, PROFILES[profile], scheme), strict=True))
+    postings = {}
+    for content, place in places.items():
+        flags, (stored, keys) = registered[place].flags, made[place]
+        postings[place] = Posting(content, stored, keys if flags & POST else b"", flags & MADE != 0)
+    return postings
+
+
+def verdicts_on(
+    posting: Posting, profile: int, proposed: Sequence[int], stored_of: Mapping[int, bytes]
+) -> dict[int, Verdict]:
+    """Return the verdict on each content that a posting was proposed and whose sketch is there."""
+    if not proposed:  # as most are
+        return {}
+    candidates = [number for number in proposed if number != posting.number and stored_of[number]]
+    judged = judge_many(posting.stored, [stored_of[number] for number in candidates], mantissa(PROFILES[profile]))
+    return dict(zip(candidates, judged, strict=True))

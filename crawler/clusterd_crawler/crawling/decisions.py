@@ -90,26 +90,29 @@ class Decisions:
             with suppress(WrongInput):
                 url = canonical(url)
             self._note_failure(url, at)
-        page = _Noted(url, at, tuple(names), good, content)
+        names = tuple(names)
         if (self._decides or self._watches) and self._lock.acquire(blocking=False):
             try:
-                self._noted.append(page if self._decides else self._watched(page))
+                watched = not self._decides
+                if watched and good and content:
+                    self._watch(url, content)
+                self._noted.append(_Noted(url, at, names, good, content, watched))
                 if self._decides:
                     self._note()
             finally:
                 self._lock.release()
         else:
-            self._noted.append(page)
+            self._noted.append(_Noted(url, at, names, good, content))
 
-    def _watched(self, page: _Noted) -> _Noted:
+    def _watch(self, url: str, content: int) -> None:
         """Tell the guard against traps of a page whose key nobody needs yet."""
-        with suppress(WrongInput):
-            if page.good and page.content:
-                url = canonical(page.url)
-                contents = self._contents.setdefault(registrable(host_of(url)), set())
-                self._known.traps.fetched(url, new=page.content not in contents)
-                contents.add(page.content)
-        return page._replace(watched=True)
+        try:
+            url = canonical(url)
+        except WrongInput:
+            return
+        contents = self._contents.setdefault(registrable(host_of(url)), set())
+        self._known.traps.fetched(url, new=content not in contents)
+        contents.add(content)
 
     def _note_failure(self, url: str, at: int) -> None:
         self._failed[url] = max(at, self._failed.pop(url, at))

@@ -1,0 +1,61 @@
+"""Crawler traps: families of pages that bring nothing new are noticed, slowed or cut, and opened again."""
+
+from __future__ import annotations
+
+from clusterd_crawler.settings import Settings
+from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.traps import REPEATED, RUN, WAITING, TrapGuard, family_of
+from clusterd_crawler.urls import parse
+
+
+def test_a_family_that_brings_nothing_new_is_noticed_reported_slowed_or_cut() -> None:
+    left = {}
+    for mode in ("off", "report", "sample", "cut"):
+        known = KnownPages.from_settings(Settings(trap_guard=mode, explore=0))
+        for number in range(RUN + 1):
+            known.fetched(f"http://h.com/cal/{number}?d=1", number, content=5)
+        skips = [known.decide(f"http://h.com/cal/{number}?d=1", 999) for number in range(5000, 6000)]
+        left[mode] = sum(skip is not None for skip in skips)
+        noticed = known.traps.noticed()
+        assert [trap.family for trap in noticed] == ([] if mode == "off" else ["h.com/cal/N?d"])
+        assert known.traps.noticed() == []
+    assert left["off"] == left["report"] == 0
+    assert 900 < left["sample"] < 990
+    assert left["cut"] == 1000
+
+
+def test_what_another_crawl_fetched_makes_no_trap() -> None:
+    known = KnownPages.from_settings(Settings(trap_guard="cut", explore=0))
+    for number in range(2 * RUN):
+        known.fetched(f"http://h.com/cal/{number}?d=1", number, content=number, earlier=True)
+    for number in range(RUN + 1):
+        known.fetched(f"http://h.com/cal/{number}?d=2", number, content=number)
+    assert known.traps.noticed() == []
+
+
+def test_something_new_opens_a_trap_again() -> None:
+    guard = TrapGuard("cut")
+    for number in range(RUN):
+        guard.fetched(f"http://h.com/cal/{number}", new=False)
+    assert guard.leaves("http://h.com/cal/9999") is not None
+    guard.fetched("http://h.com/cal/1", new=True)
+    assert guard.leaves("http://h.com/cal/9999") is None
+
+
+def test_traps_that_nobody_asks_for_are_bounded() -> None:
+    guard = TrapGuard("report")
+    letters = [first + second + third for first in "abcdefghijkl" for second in "mnopqrstuvwx" for third in "abcdefgh"]
+    assert len(letters) > WAITING
+    for name in letters:
+        guard.fetched(f"http://h.com/{name}" + "/a" * (REPEATED + 1), new=True)
+    assert len(guard.noticed()) == WAITING
+    guard.fetched("http://h.com/later" + "/a" * (REPEATED + 1), new=True)
+    assert [trap.family for trap in guard.noticed()] == ["h.com/later" + "/a" * (REPEATED + 1)]
+
+
+def test_paths_that_grow_in_circles_are_traps() -> None:
+    guard = TrapGuard("cut")
+    assert guard.leaves("http://h.com" + "/a/b" * (REPEATED + 1)) is not None
+    assert guard.leaves("http://h.com/a/b/c/d/a") is None
+    assert guard.leaves("http://h.com/" + "/".join(f"p{n}" for n in range(40))) is not None
+    assert family_of(parse("http://h.com/2024/05?b=1&a=2")) == "h.com/N/N?a&b"

@@ -128,8 +128,10 @@ def own_callbacks(switched_on: bool) -> Iterator[Callable[[], dict[str, float]]]
         return
     from clusterd_crawler.crawling.crawl import Crawl
     from clusterd_crawler.crawling.event_loop import EventLoop
+    from clusterd_crawler.crawling.pages import Pages
 
-    kept: list[tuple[type, str, Any]] = []
+    kept: list[tuple[type, str, Any]] = [(Pages, "flush", Pages.flush)]
+    Pages.flush = own.timed(Pages.flush)  # type: ignore[method-assign]
     for name in ("consider", "admit", "fetched", "left_downloader", "ended", "failed", "instead", "idle", "_count"):
         kept.append((Crawl, name, getattr(Crawl, name)))
         setattr(Crawl, name, own.timed(getattr(Crawl, name)))

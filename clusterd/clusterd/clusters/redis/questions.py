@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,6 @@ from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, StreamSketch
-from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.acceptance import loosest
 from clusterd.clusters.changes import gathered
@@ -48,14 +48,18 @@ class Questions:
         pages = np.argsort(names, kind="stable")
         bounds = np.flatnonzero(np.diff(names[pages])) + 1
         groups = [group for group in np.split(pages, bounds) if len(group) >= min_size and names[group[0]]]
-        groups.sort(key=len, reverse=True)
-        for size in sorted({len(group) for group in groups}, reverse=True):
-            same = [group for group in groups if len(group) == size]
-            found = (gathered(f"{policy}-{names[one[0]]}", policy, self._urls(one + 1)) for one in same)
-            yield from sorted(
-                (one for one in found if host is None or any(host_of(url) == host for url in one.members)),
-                key=lambda cluster: cluster.representative,
+        if host is not None:
+            own_pages = self._pages_of(host).astype(np.int64)
+            own = set(names[own_pages[own_pages <= last] - 1].tolist())
+            groups = [group for group in groups if int(names[group[0]]) in own]
+        for size, alike in groupby(sorted(groups, key=len, reverse=True), key=len):
+            same = list(alike)
+            urls = self._urls(np.concatenate(same) + 1)
+            found = (
+                gathered(f"{policy}-{names[one[0]]}", policy, urls[place * size : (place + 1) * size])
+                for place, one in enumerate(same)
             )
+            yield from sorted(found, key=lambda cluster: cluster.representative)
 
     def _urls(self, pages: np.typing.NDArray[np.int64]) -> list[str]:
         found: list[str] = []
@@ -128,11 +132,14 @@ class Questions:
         if host is None:
             numbers = np.arange(1, self._home.counters().urls + 1, dtype=np.uint32)
         else:
-            numbers = np.frombuffer(self._home.command("GET", f"h:{host}") or b"", "<u4")
+            numbers = self._pages_of(host)
         for start in range(0, len(numbers), CHUNK):
             reply = self._home.run(VERSIONS, "id", numbers[start : start + CHUNK].astype("<u4").tobytes())
             for url, packed in zip(reply[::2], reply[1::2], strict=True):
                 yield from self._versions(url.decode(), packed)
+
+    def _pages_of(self, host: str) -> np.typing.NDArray[np.uint32]:
+        return np.frombuffer(self._home.command("GET", f"h:{host}") or b"", "<u4")
 
     def _versions(self, url: str, packed: bytes) -> list[Version]:
         fetches = list(map(_fetch, VERSION.iter_unpack(packed)))

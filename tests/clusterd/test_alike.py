@@ -6,12 +6,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from clusterd.clusters.contract import Index
+from clusterd.clusters.contract import Index, Policy
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.queries import documents
 from clusterd_crawler.page import sketch_plain
-from clusterd_crawler.sketch import TEXT, Profile
+from clusterd_crawler.sketch import SHORT, TEXT, Profile
 
 from clusterd import queries
 
@@ -71,6 +71,16 @@ def test_a_page_of_another_profile_that_a_key_proposes_by_chance_is_no_answer(in
     fill(index, {"https://a.example/": " ".join(words("d3183w", 60))})
     asked = " ".join(f"q{n}" for n in range(43800, 43807))
     assert queries.similar(index, documents.of_text(asked, TEXT), TEXT) == []
+
+
+def test_pages_of_two_profiles_that_share_a_key_by_chance_are_both_taken(index: Index) -> None:
+    fill(index, {"https://a.example/": " ".join(words("d3183w", 60))})
+    fill(index, {"https://b.example/": " ".join(f"q{n}" for n in range(43800, 43807))}, SHORT)
+    index.add_policy(Policy("loose", resemblance=0.1))
+    while index.settle():
+        pass
+    for policy in ("related", "loose"):
+        assert [found.size for found in index.clusters(policy, min_size=1)] == [1, 1]
 
 
 def test_a_walk_goes_no_further_than_its_bound(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

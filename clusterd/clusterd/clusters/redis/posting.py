@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from clusterd_consumer.postings.posted import prepare_all
 from clusterd_consumer.postings.redis_lists import Posting
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.postings.verdict import Verdict, judge, judge_many
 from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.clusters.redis.registered import MADE, POST, STORE, Registered
@@ -37,6 +38,21 @@ def verdicts_on(
     """Return the verdict on each content that a posting was proposed and whose sketch is there."""
     if not proposed:  # as most are
         return {}
-    candidates = [number for number in proposed if number != posting.number and stored_of[number]]
-    judged = judge_many(posting.stored, [stored_of[number] for number in candidates], mantissa(PROFILES[profile]))
-    return dict(zip(candidates, judged, strict=True))
+    candidates = {number: stored_of[number] for number in proposed if number != posting.number and stored_of[number]}
+    return judged(posting.stored, profile, candidates)
+
+
+def judged(stored: bytes, profile: int, candidates: Mapping[int, bytes]) -> dict[int, Verdict]:
+    """Return the verdict on each candidate's stored sketch.
+
+    Keys have 32 bits: now and then one proposes a page of another profile, whose sketch cannot be read as one of this.
+    """
+    bits = mantissa(PROFILES[profile])
+    try:
+        return dict(zip(candidates, judge_many(stored, list(candidates.values()), bits), strict=True))
+    except (ValueError, IndexError):
+        readable: dict[int, Verdict] = {}
+        for number, candidate in candidates.items():
+            with suppress(ValueError, IndexError):
+                readable[number] = judge(stored, candidate, bits)
+        return readable

@@ -20,14 +20,13 @@ from typing import Final
 import numpy as np
 from clusterd_consumer.postings.posted import keys_of
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
-from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import judge_many
+from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_scripts import packed_numbers
-from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.contract import SPLITS, Policy, Split
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, WHOLE, Home, counted
+from clusterd.clusters.redis.posting import judged
 from clusterd.clusters.splitting import Search
 
 #: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
@@ -169,10 +168,9 @@ class Settler:
         arguments: list[object] = [len(graded), start + BUILT]
         proposed, candidates = self._lists.propose(postings) if postings else ([], {})
         for posting, numbers in zip(postings, proposed, strict=True):
-            near = [number for number in numbers if candidates.get(number)]
-            bits = mantissa(PROFILES[profiles[posting.number]])
-            judged = judge_many(stored[posting.number], [candidates[number] for number in near], bits)
-            arguments += (posting.number, packed_edges(graded, dict(zip(near, judged, strict=True))))
+            near = {number: candidates[number] for number in numbers if candidates.get(number)}
+            verdicts = judged(stored[posting.number], profiles[posting.number], near)
+            arguments += (posting.number, packed_edges(graded, verdicts))
         self._home.run(RELINK, *arguments)
         return True
 

@@ -174,12 +174,23 @@ static PyObject *plan(PyObject *self, PyObject *args) {
     return made;
 }
 
+/* The next entry from a place on whose key has these upper bytes, `size` where there is none. Their last byte is looked
+ * for: of the first ones the keys of a bucket share bits. */
+static size_t tagged(const uint8_t *bytes, size_t size, size_t from, uint32_t tag) {
+    const uint8_t *end = bytes + size, *at = bytes + from + 2;
+    for (; at < end && (at = memchr(at, (int)(tag >> 16), (size_t)(end - at))); at++) {
+        size_t entry = (size_t)(at - bytes) - 2;
+        if (entry % ENTRY == 0 && (read_u4(bytes + entry) & 0xFFFFFFu) == tag) return entry;
+    }
+    return size;
+}
+
 /* What a bucket says of one step: 0 where it is as it should be; its candidates are added to `found`. */
 static int read_bucket(const uint8_t *bytes, size_t size, const Step *step, size_t bound, int looking, Text *found) {
     size_t entries = 0, own = 0, before = found->size;
     uint32_t tag = step->key >> 8;
-    for (size_t at = 0; at + ENTRY <= size; at += ENTRY) {
-        if ((read_u4(bytes + at) & 0xFFFFFFu) != tag) continue;
+    size -= size % ENTRY;
+    for (size_t at = tagged(bytes, size, 0, tag); at < size; at = tagged(bytes, size, at + ENTRY, tag)) {
         uint32_t id = read_u4(bytes + at + 3);
         if (!id) continue; /* withdrawn */
         entries++;

@@ -9,6 +9,10 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* Python has the signal ignored */
+#endif
+
 /* Behind a reply, or behind the head of one that is a list; NULL where not all of it is there. `good`: it is a reply. */
 static const uint8_t *behind(const uint8_t *at, const uint8_t *end, int64_t *within, int *good) {
     const uint8_t *line = memchr(at, '\n', (size_t)(end - at));

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from clusterd.clusters.redis import index as redis_index
+from clusterd.clusters.redis import posting
 from clusterd.clusters.redis.index import BACKLOG, RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect
@@ -38,13 +38,13 @@ class Judged:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self.all = 0
-        judge_many = redis_index.judge_many
+        judge_many = posting.judge_many
 
         def counted(query: bytes, candidates: list[bytes], bits: int) -> Any:
             self.most, self.all = max(self.most, len(candidates)), self.all + len(candidates)
             return judge_many(query, candidates, bits)
 
-        monkeypatch.setattr(redis_index, "judge_many", counted)
+        monkeypatch.setattr(posting, "judge_many", counted)
 
 
 def clock(at: int) -> Sketch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Final
 
 import numpy as np
@@ -99,19 +99,25 @@ class Questions:
     def _hits(self, found: Mapping[int, Verdict], named: str, limit: int) -> list[Hit]:
         """Return the pages that show the first of these contents, which are in order, best first."""
         in_order = list(found.items())
-        hits: list[Hit] = []
+        shown: list[tuple[Verdict, str | None, bytes]] = []
+        pages = 0
         for start in range(0, len(in_order), CHUNK):
             chunk = in_order[start : start + CHUNK]
-            shown = self._home.run(SHOWN, packed_numbers([n for n, _ in chunk]), max(limit, EQUALS))
-            for (_, verdict), standing, pages in zip(chunk, shown[::2], shown[1::2], strict=True):
+            reply = self._home.run(SHOWN, packed_numbers([n for n, _ in chunk]), max(limit, EQUALS))
+            for (_, verdict), standing, packed in zip(chunk, reply[::2], reply[1::2], strict=True):
+                if pages >= limit and verdict.resemblance < shown[-1][0].resemblance:
+                    break
                 size, name = struct.unpack("<II", standing) if standing else (0, 0)
-                cluster = f"{named}-{name}" if size > 1 else None
-                measures = verdict.resemblance, verdict.a_in_b, verdict.b_in_a
-                hits += [
-                    Hit(url, *measures, cluster) for url in self._urls(np.frombuffer(pages, "<u4").astype(np.int64))
-                ]
-            if len(hits) >= limit:
+                shown.append((verdict, f"{named}-{name}" if size > 1 else None, packed))
+                pages += len(packed) // 4
+            if pages >= limit:
                 break
+        urls = iter(self._urls(np.frombuffer(b"".join(packed for _, _, packed in shown), "<u4").astype(np.int64)))
+        hits = [
+            Hit(url, v.resemblance, v.a_in_b, v.b_in_a, cluster)
+            for v, cluster, packed in shown
+            for url in islice(urls, len(packed) // 4)
+        ]
         return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
 
     def similar_whole(self, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:

@@ -49,6 +49,8 @@ def clusterd(*words: str, folder: Path, **environment: str) -> subprocess.Comple
         (("pairs", "file", "--threshold", "nan"), 2, "nan is not in the range 0<x<=1"),
         (("rules", "replay", "file", "--explore", "nan"), 2, "nan is not in the range 0<=x<=1"),
         (("compare", "-", "-"), 2, "standard input is one document"),
+        (("batch", "cluster", "file", "--policy", "added"), 2, "contained (CLUSTERD_POLICIES; not the store's)"),
+        (("find-lost", "https://a.example/", "--host", "a.example"), 2, "--host goes with --all"),
         (("compare", "x" * 256, "text:a"), 2, "File name too long; give a URL of the store"),
         (("changes", "--plot", "absent/plot.svg"), 2, "there is no folder absent"),
         (("rules", "replay", "absent.tsv"), 2, "absent.tsv: cannot be read: No such file or directory"),

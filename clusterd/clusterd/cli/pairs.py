@@ -82,7 +82,8 @@ def batch_cluster(
 
     known = {one.name: one for one in invocation.config.policies}
     if policy not in known:
-        raise WrongInput(f"there is no policy {policy}; the policies are {', '.join(known)}")
+        named = ", ".join(known)
+        raise WrongInput(f"there is no policy {policy}; the policies are {named} (CLUSTERD_POLICIES; not the store's)")
     read = Rows(invocation, profile, jobs)
     found = algorithms.cluster(read.sketches(file), [known[policy]])[policy]
     records = (cluster_record(cluster) for cluster in found if cluster.size >= min_size)

@@ -174,13 +174,19 @@ static PyObject *plan(PyObject *self, PyObject *args) {
     return made;
 }
 
+static int has_tag(const uint8_t *entry, uint32_t tag) { return (read_u4(entry) & 0xFFFFFFu) == tag; }
+
 /* The next entry from a place on whose key has these upper bytes, `size` where there is none. Their last byte is looked
- * for: of the first ones the keys of a bucket share bits. */
+ * for: in the first ones the keys of a bucket are alike. (Zeros are everywhere, in the numbers of documents.) */
 static size_t tagged(const uint8_t *bytes, size_t size, size_t from, uint32_t tag) {
+    if (!(tag >> 16)) {
+        while (from < size && !has_tag(bytes + from, tag)) from += ENTRY;
+        return from;
+    }
     const uint8_t *end = bytes + size, *at = bytes + from + 2;
     for (; at < end && (at = memchr(at, (int)(tag >> 16), (size_t)(end - at))); at++) {
         size_t entry = (size_t)(at - bytes) - 2;
-        if (entry % ENTRY == 0 && (read_u4(bytes + entry) & 0xFFFFFFu) == tag) return entry;
+        if (entry % ENTRY == 0 && has_tag(bytes + entry, tag)) return entry;
     }
     return size;
 }

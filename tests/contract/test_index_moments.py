@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES
-from clusterd.clusters.redis import questions as redis_questions
+from clusterd.clusters.redis import members
 from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
@@ -144,7 +144,7 @@ def test_a_cluster_that_changes_while_its_members_are_asked_for(
     redis_url: str, prefix: str, leaves: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A chain is walked three members at a time; a link leaves meanwhile, or the very URL that was asked for."""
-    monkeypatch.setattr(redis_questions, "CHUNK", 3)
+    monkeypatch.setattr(members, "CHUNK", 3)
     urls = [f"http://h.example/{n:02}" for n in range(10)]
     crawl = [page(url, 1, range(25 * n, 25 * n + 100)) for n, url in enumerate(urls)]
     other = RedisIndex(redis_url, prefix)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clusterd.batch import cluster, pairs, whole_profile
+from clusterd.batch import cluster, crowds, pairs, whole_profile
 from clusterd.batch.phases import common_counts
 from clusterd.batch.sorting import BLOCK, Sorter
 from clusterd.batch.union import Union
@@ -181,8 +181,22 @@ def test_it_is_said_where_a_crowd_is_too_large(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("clusterd.batch.crowds.MOST", 100)
+    monkeypatch.setattr("clusterd.batch.crowds.COUNTED", 1000)
     assert list(pairs(_crowd(40), 0.5, common=10)) == []
     assert "pairs of 41 documents that share nothing but shingles of more than 10 documents are left out" in caplog.text
+
+
+def test_pages_of_one_template_are_not_compared_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of their shingles are common: too few for a pair that shares nothing else."""
+    asked: list[int] = []
+    judge = crowds.judge_many
+    monkeypatch.setattr(crowds, "judge_many", lambda a, b, bits: (asked.append(len(b)), judge(a, b, bits))[1])
+    template = " ".join(f"t{n}" for n in range(60))
+    texts = [f"{template} {' '.join(f'own{page}x{n}' for n in range(60))}" for page in range(50)]
+    assert (
+        list(pairs([sketch_plain(f"http://a/{n}", t, fetched_at=0) for n, t in enumerate(texts)], 0.5, common=10)) == []
+    )
+    assert sum(asked) == 0
 
 
 def test_a_giant_cluster_of_common_shingles_holds_together() -> None:

@@ -30,7 +30,13 @@ MOST: Final = 50_000_000
 #: How far below the threshold a stored sketch may say a resemblance lies that reaches it (5 deviations of 250 values).
 DOUBT: Final = 0.16
 
+#: Pairs that are counted, at most, to know how many of them are to be compared: some seconds' work.
+COUNTED: Final = 4_000_000_000
+#: What floating point may take from a product that is a whole number.
+ROUNDING: Final = 1e-6
+
 Which = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
 
 
 class Crowd:
@@ -50,14 +56,16 @@ class Crowd:
         self._threshold = threshold
         self._containment = containment
         self._kept: dict[int, bytes] = {}
-        sizes = np.array([len(sketch.values) // 8 for sketch in sketches], np.int64)
-        common = np.zeros(len(sketches), np.int64)
-        common[list(ignored)] = list(ignored.values())
+        #: Values of each sketch, those of them that are common, and whether it holds every shingle.
+        self._sizes = np.array([len(sketch.values) // 8 for sketch in sketches], np.int64)
+        self._common = np.zeros(len(sketches), np.int64)
+        self._common[list(ignored)] = list(ignored.values())
+        self._complete = np.array([sketch.complete for sketch in sketches], np.bool_)
         share = threshold if containment else threshold * threshold  # the other may be longer, and sampled so much less
         #: Documents that may have a partner by common shingles alone, and those that may be one.
-        self._made: Which = (common > 0) & reaches(common, sizes, share)
-        self._partners: Which = common > 0 if containment else self._made
-        if int(self._made.sum()) * int(self._partners.sum()) > 2 * MOST:
+        self._made: Which = (self._common > 0) & reaches(self._common, self._sizes, share)
+        self._partners: Which = self._common > 0 if containment else self._made
+        if self._is_too_large():
             log.warning(
                 "pairs of %d documents that share nothing but shingles of more than %d documents are left out",
                 self._made.sum(),
@@ -65,21 +73,38 @@ class Crowd:
             )
             self._made = self._partners = np.zeros(len(sketches), np.bool_)
 
-    def __contains__(self, pair: tuple[int, int]) -> bool:
-        """Whether a pair is one that `pairs` looks at."""
-        first, second = pair
-        made, partners = self._made, self._partners
-        return bool((made[first] and partners[second]) or (made[second] and partners[first]))
+    def holds(self, firsts: Numbers, seconds: Numbers) -> Which:
+        """Return which pairs are looked at here: those that may reach the threshold by common shingles alone."""
+        common = np.minimum(self._common[firsts], self._common[seconds])
+        a, b = self._sizes[firsts], self._sizes[seconds]
+        made, also = self._made[firsts], self._made[seconds]
+        if self._containment:
+            exactly = common >= self._threshold * np.minimum(a, b)
+            about = (made | also) & (common > 0)
+        else:
+            exactly = common * (1 + self._threshold) >= self._threshold * (a + b) - ROUNDING
+            about = made & also
+        complete = self._complete[firsts] & self._complete[seconds]
+        return np.asarray(about & (exactly | ~complete))
 
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Yield those of its pairs that may reach the threshold."""
-        partners = np.flatnonzero(self._partners)
-        for first in np.flatnonzero(self._made).tolist():
+        for first, seconds in self._rows():
             code = self._profiles[first].code
-            later = partners[(partners > first) | ~self._made[partners]].tolist()
-            others = [second for second in later if second != first and self._profiles[second].code == code]
+            others = [second for second in seconds.tolist() if self._profiles[second].code == code]
             for second in others if self._containment else self._near(first, others):
                 yield min(first, second), max(first, second)
+
+    def _rows(self) -> Iterator[tuple[int, Numbers]]:
+        """Yield each document that is made of common shingles with those that it is to be compared with."""
+        partners = np.flatnonzero(self._partners)
+        for first in np.flatnonzero(self._made).tolist():
+            later = partners[(partners > first) | ~self._made[partners]]
+            yield first, later[self.holds(np.full(len(later), first), later)]
+
+    def _is_too_large(self) -> bool:
+        at_most = int(self._made.sum()) * int(self._partners.sum())
+        return at_most > 2 * MOST and (at_most > COUNTED or sum(len(row) for _, row in self._rows()) > MOST)
 
     def _near(self, first: int, others: Sequence[int]) -> Iterator[int]:
         """Yield those whose stored sketches are not far below the threshold."""

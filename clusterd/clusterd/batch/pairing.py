@@ -125,9 +125,10 @@ class _Groups:
         for firsts, seconds, counts in chain([begun] if begun else [], blocks):
             most = counts.astype(np.int64) + np.minimum(unknown[firsts], unknown[seconds])
             near = reaches(most, np.minimum(sizes[firsts], sizes[seconds]), least)
-            for pair in zip(firsts[near].tolist(), seconds[near].tolist(), strict=True):
-                if self.profiles[pair[0]].code == self.profiles[pair[1]].code and pair not in crowd:
-                    yield pair
+            near &= ~crowd.holds(firsts.astype(np.int64), seconds.astype(np.int64))
+            for first, second in zip(firsts[near].tolist(), seconds[near].tolist(), strict=True):
+                if self.profiles[first].code == self.profiles[second].code:
+                    yield first, second
         yield from crowd.pairs()
 
     def _keys(self, number: int) -> Keys:

@@ -8,6 +8,7 @@ round trip and .2 µs a reply. A line serves one caller at a time; there are as 
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import struct
@@ -31,6 +32,9 @@ KEPT: Final = 1 << 20
 REST: Final = 1.0
 
 
+RUN_ID: Final = re.compile(rb"run_id:(\w+)")
+
+
 class Refused(ResponseError):
     """An error that a server answered, with its code."""
 
@@ -42,6 +46,8 @@ class Line:
         kwargs = {**pool.connection_kwargs, "protocol": 2}  # replies as lists, and nothing that was not asked for
         self._connection: Any = pool.connection_class(**kwargs)
         self._connection.connect()
+        #: Which process of a server answers: another one after a restart. "" where it does not say.
+        self.server = self._who_answers()
         self._socket: socket.socket = self._connection._sock
         #: The number under which the system knows the connection, where its bytes are the server's own.
         self._number = self._socket.fileno() if _wait_in_the_kernel(self._socket) else -1
@@ -52,6 +58,14 @@ class Line:
         self._start = self._end = 0
         self.process = os.getpid()
         self.used = time.monotonic()
+
+    def _who_answers(self) -> str:
+        self._connection.send_command("INFO", "server")
+        try:
+            found = RUN_ID.search(self._connection.read_response())
+        except ResponseError:  # this user may not ask
+            return ""
+        return found[1].decode() if found else ""
 
     def send(self, data: bytes) -> None:
         """Send packed commands, when every reply to those before was read."""
@@ -141,6 +155,8 @@ class Lines:
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
         self._free: list[Line] = []
+        #: Which process answered on the latest line.
+        self.server = ""
 
     def take(self) -> Line:
         """Return a line that nobody else uses."""
@@ -152,7 +168,9 @@ class Lines:
             if line.process == os.getpid() and (time.monotonic() - line.used < REST or not line.closed()):
                 return line
             line.close()
-        return Line(self._pool)
+        line = Line(self._pool)
+        self.server = line.server
+        return line
 
     def give(self, line: Line) -> None:
         """Take a line back, of which every reply was read."""

@@ -191,6 +191,15 @@ class Calls:
             known = {node: str(node.info("server")["run_id"]) for node in set(nodes)}
         return [known[node] for node in nodes]
 
+    def process(self) -> str:
+        """Return which process of the one server answers, as far as its lines tell; "" for a cluster."""
+        if self._cluster:
+            return ""
+        lines = self._lines_to(self._client)
+        with translated():
+            lines.give(lines.take())  # a line at rest is looked at: who was restarted has closed it
+        return lines.server
+
     def close(self) -> None:
         """Free the connections."""
         for lines in list(self._lines.values()):

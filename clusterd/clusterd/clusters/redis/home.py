@@ -27,7 +27,7 @@ SHARED: Final = ("counters", "tables", "records", "forest", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
-    *("tell", "repend", "mark"),
+    *("tell", "state", "repend", "mark"),
 )
 #: Places of counters in the order of `Counters`; where those of clusters begin.
 COUNTED: Final = (0, 1, 2, 5, 6, 13, 14)
@@ -39,7 +39,9 @@ USED: Final = struct.Struct("<II")
 #: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
 FLAGS: Final = {
     **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
-    **dict.fromkeys(("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget", "tell"), FREES),
+    **dict.fromkeys(
+        ("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget", "tell", "state"), FREES
+    ),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
 REGISTER: Final = Script(LIBRARY, "register")
@@ -60,6 +62,7 @@ FORGET: Final = Script(LIBRARY, "forget")
 ADD_POLICY: Final = Script(LIBRARY, "add_policy")
 LABEL: Final = Script(LIBRARY, "label")
 TELL: Final = Script(LIBRARY, "tell")
+STATE: Final = Script(LIBRARY, "state")
 REPEND: Final = Script(LIBRARY, "repend")
 MARK: Final = Script(LIBRARY, "mark")
 

@@ -102,7 +102,7 @@ class RedisIndex:
         kept = self._keeps_whole(whole)
         self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if kept else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
-        self._pending = Pending(self._home)
+        self._pending = Pending(self._calls, self._home)
         self._marks = Marks(self._calls, self._home, prefix, shards, self._pending) if shards > 1 else None
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
@@ -143,7 +143,7 @@ class RedisIndex:
         A large one goes part by part: while one is linked, the next is posted and verified, the one after registered.
         Each in order: of parts that are posted at once the later might not see the one before in a common list.
         """
-        back = self._pending.back
+        back = self._pending.look()
         if len(sketches) <= PART:
             known = self._register(sketches)
             outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, back)
@@ -238,6 +238,9 @@ class RedisIndex:
                 page = struct.pack("<4I", known.page, known.node, known.content, best)
                 arguments += (page, packed_edges(graded, verdicts[place]))
             reply = self._home.run(LINK, *arguments)
+            if reply[0] == -1:
+                self._pending.position()
+                raise Unreachable("the store was set back while a batch was under way, which is to be applied again")
             if reply[0] == len(graded):
                 for number, (place, (_, verdict)) in enumerate(linked.items()):
                     note(registered[place], verdict, *reply[1 + 3 * number : 4 + 3 * number])
@@ -305,6 +308,7 @@ class RedisIndex:
     def _catch_up(self) -> None:
         """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
         known = self._policies
+        self._pending.look_anew()
         self._home.forget_labels()
         names = {policy.name for policy in self._reload()}
         lost = [policy for policy in known if policy.name not in names]

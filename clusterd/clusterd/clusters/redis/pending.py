@@ -1,7 +1,9 @@
 """Contents that were posted and linked, until the home shard knows: it hears of them with the next call.
 
-What is told names how often the store had gone back (`marks`) when they were posted. Where it has since, they may
-have been lost after they were posted: then nothing of it counts, and the log brings them again.
+What is told names the state of the store in which they were posted: on a Redis Cluster how often it had gone back
+(`marks`), on one Redis the process of the server, since one that was restarted may have lost its last second. Where
+that is another by now, they may have been lost after they were posted, and their numbers given to others: then nothing
+of it counts. The log brings them again; what it does not bring stays pending: who meets it posts it once more.
 """
 
 from __future__ import annotations
@@ -10,29 +12,46 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from clusterd_consumer.redis_scripts import packed_numbers
+from clusterd_consumer.redis_scripts import Calls, packed_numbers
 
-from clusterd.clusters.redis.home import TELL, Home, pairs
+from clusterd.clusters.redis.home import STATE, TELL, Home, pairs
 
 
 class Pending:
     """What one index has to tell; for several threads."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, calls: Calls, home: Home) -> None:
+        self._calls = calls
         self._home = home
         self._lock = threading.Lock()
         self._done: list[int] = []
-        #: How often the store had gone back when this index last looked.
-        self.back = 0
+        self._process = ""
+        #: The state of the store when this index last looked.
+        self._back = 0
+        self.look()
         self.position()
         self._went_back = False
 
+    def look(self) -> int:
+        """Look whether another process of the server answers; return the state of the store."""
+        process = self._calls.process()
+        if process != self._process:
+            self._home.run(STATE, int(process[:8], 16))
+            self.position()
+            self._process = process
+        return self._back
+
+    def look_anew(self) -> None:
+        """Look again at a store that is not the one it was: set back, or emptied."""
+        self._process = ""
+        self.look()
+
     def position(self) -> dict[str, str]:
-        """Look how far the log was read, and whether the store went back."""
+        """Look how far the log was read, and in what state the store is."""
         found, back = self._home.ask([self._home.request("HGETALL", "q"), self._home.request("GET", "back")])
         with self._lock:
-            if int(back or 0) != self.back:
-                self.back, self._done, self._went_back = int(back or 0), [], True
+            if int(back or 0) != self._back:
+                self._back, self._done, self._went_back = int(back or 0), [], True
         return {partition.decode(): offset.decode() for partition, offset in pairs(found).items()}
 
     def went_back(self) -> bool:
@@ -42,16 +61,17 @@ class Pending:
         return went
 
     def done(self, contents: Sequence[int], back: int) -> None:
-        """Take contents that were posted when the store had gone back so often."""
+        """Take contents that were posted in a state of the store."""
         with self._lock:
-            if back == self.back:
+            if back == self._back:
                 self._done += contents
 
     @contextmanager
     def telling(self) -> Iterator[bytes]:
         """Give what is to be told ("" for nothing): again, where that fails."""
+        self.look()
         with self._lock:
-            done, self._done, back = self._done, [], self.back
+            done, self._done, back = self._done, [], self._back
         try:
             yield packed_numbers([back, *done]) if done else b""
         except BaseException:
@@ -59,9 +79,9 @@ class Pending:
             raise
 
     def tell(self, position: Sequence[str] = (), back: int = 0) -> None:
-        """Tell what there is to be told, and how far the log was read when the store had gone back so often."""
+        """Tell what there is to be told, and how far the log was read in a state of the store."""
         with self.telling() as posted:
-            told = posted or packed_numbers([self.back])
+            told = posted or packed_numbers([self._back])
             words = position if told.startswith(packed_numbers([back])) else ()
             if posted or words:
                 self._home.run(TELL, told, *words)

@@ -5,15 +5,17 @@
 --         posted: contents that are pending no more (settling.lua)
 --         for each page that was proposed any: packed URL id, node, content, best match (a content, or 0);
 --         its verified edges, 6 bytes each: content, bits of the policies that join the two
--- returns number of graded policies, alone where it is not the caller's (nothing was done then); else for each page
+-- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
+--         now; number of graded policies, alone where it is not the caller's (nothing was done then); else for each page
 --         three strings: a URL of its best match; its places (forest.lua), empty where it shows another text by now; for
 --         each graded policy a byte, 1 where two clusters of several pages became one
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
 define('link', function(ARGV)
-  if begin() ~= tonumber(ARGV[1]) then return {graded} end
   local first = 4 + 2 * tonumber(ARGV[2])
   local posted = ARGV[first - 1]
+  if not is_as(posted) then return {-1} end
+  if begin() ~= tonumber(ARGV[1]) then return {graded} end
 
   local merged = {}
   for i = first, #ARGV, 2 do
@@ -36,8 +38,7 @@ define('link', function(ARGV)
     reply[#reply + 1] = concat(both)
   end
   finish()
-  if unpend(posted) then
-    for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
-  end
+  unpend(posted)
+  for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
   return reply
 end)

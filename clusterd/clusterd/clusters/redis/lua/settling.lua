@@ -21,10 +21,14 @@ local function free(id)
   call('HDEL', BASE .. ':b', block)
 end
 
--- What was posted when the store had gone back so often (the first 4 bytes; BASE:back counts it) is pending no more: these
--- contents (4 bytes each). Returns whether the store has not gone back since; else nothing of it counts.
+-- Whether the store is still in the state (BASE:back) that the first 4 bytes name: else what they begin does not count.
+local function is_as(packed)
+  return u4(packed, 1) == tonumber(call('GET', BASE .. ':back') or 0)
+end
+
+-- What was posted in that state is pending no more: these contents (4 bytes each). Returns whether it counts.
 local function unpend(packed)
-  if u4(packed, 1) ~= tonumber(call('GET', BASE .. ':back') or 0) then return false end
+  if not is_as(packed) then return false end
   for start = 5, #packed, 4 * MOST do
     local part, ids = sub(packed, start, start + 4 * MOST - 1), {}
     local numbers = {unpack4('<' .. rep('I4', #part / 4), part)}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import pytest
+from clusterd_crawler.crawling import reporter
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.pages import GATHER_SECONDS, PAGES, Pages
 from clusterd_crawler.crawling.reporter import AT_ONCE, Page, Reporter, Seen
@@ -21,6 +22,12 @@ from scrapy.http import HtmlResponse
 PNG = b"\x89PNG\r\n"
 
 
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow this machine is, it sketches in the loop what another would."""
+    monkeypatch.setattr(reporter, "NOW_SECONDS", 60.0)
+
+
 class Scene:
     """What becomes of pages."""
 
@@ -29,9 +36,9 @@ class Scene:
         self._waiting: list[Entry] = []
         self.noted: list[str] = []
         self.refused: list[str] = []
-        reporter = Reporter(Settings(), "c")
-        reporter.publisher = self  # type: ignore[assignment]
-        self.pages = Pages(EventLoop(), reporter, self.note, self.refuse)
+        writer = Reporter(Settings(), "c")
+        writer.publisher = self  # type: ignore[assignment]
+        self.pages = Pages(EventLoop(), writer, self.note, self.refuse)
 
     def offer(self, key: bytes, value: bytes) -> None:
         self.offer_together([(key, value)])
@@ -101,6 +108,22 @@ def test_large_pages_go_with_the_others_and_the_end_waits_for_them() -> None:
     scene = play(act)
     assert scene.sent == [urls("a", "b", "large")]
     assert scene.noted == urls("a", "b", "large")
+
+
+def test_what_takes_too_long_goes_on_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(reporter, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(reporter, "NOW_SECONDS", 2.5)
+
+    async def act(scene: Scene) -> None:
+        for number in range(5):
+            scene.pages.gather(page(str(number)))
+        await asyncio.sleep(2 * GATHER_SECONDS)
+
+    scene = play(act)
+    assert scene.sent == [urls(0, 1, 2, 3, 4)]
+    assert scene.noted == urls(0, 1, 2, 3, 4)
+    assert next(clock) == 6
 
 
 def test_what_is_no_page_is_refused_alone() -> None:

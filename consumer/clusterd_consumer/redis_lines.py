@@ -32,7 +32,8 @@ KEPT: Final = 1 << 20
 REST: Final = 1.0
 
 
-RUN_ID: Final = re.compile(rb"run_id:(\w+)")
+#: In what `INFO server` answers.
+RUN_ID: Final = re.compile(rb"run_id:([0-9a-f]{8,})")
 
 
 class Refused(ResponseError):

@@ -6,8 +6,8 @@ has the layout, `lua/forest.lua` the linking, `lua/move.lua` and `splitting` the
 
 Capacity on a Redis Cluster. Of a document (`benchmarks.store`, a quarter of which are exact duplicates) this slot takes
 about 120 bytes and the URL's string (55): pages 44, texts and contents 43, tables 17, clusters and edges 11, host lists
-6; and of the servers' time about 25 µs. So the node that holds it serves some 90 million documents with 16 GB, and some
-35,000 documents a second. Sketches and postings, 350 bytes and 15 µs, are spread: adding nodes adds capacity for them,
+6; and of the servers' time about 18 µs. So the node that holds it serves some 90 million documents with 16 GB, and some
+50,000 documents a second. Sketches and postings, 350 bytes and 15 µs, are spread: adding nodes adds capacity for them,
 up to that. Beyond it, hosts are to be divided among indexes of their own prefixes.
 """
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from clusterd_consumer.postings.verdict import Verdict
 
 from clusterd.clusters.contract import Policy
+
+#: Most members of the loosest clusters of its hits that one question looks at.
+WALKED: Final = 10_000
 
 
 def accepts(policy: Policy, verdict: Verdict) -> bool:

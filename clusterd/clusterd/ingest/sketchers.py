@@ -14,7 +14,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from itertools import islice
 from multiprocessing import get_context
 from typing import Final, TypeVar
 
@@ -50,11 +49,6 @@ class Task:
     crawl: str = ""
     sweep: str = ""
 
-    @property
-    def size(self) -> int:
-        """The length of what is to be read."""
-        return len(self.body or self.text or "")
-
     def done(self) -> Sketch | str:
         """Return the sketch, or why there is none."""
         url, profile, at, crawl, sweep = self.url, self.profile, self.fetched_at, self.crawl, self.sweep
@@ -76,28 +70,25 @@ def sketch_all(asked: Iterable[Asked[Item]], jobs: int) -> Generator[Made[Item]]
     """Yield what becomes of each task, in order, made by up to so many processes."""
     rest = iter(asked)
     size = pages = 0
-    while jobs < 2 or (size < ALONE_BYTES and pages < ALONE_PAGES):
-        for item, task in islice(rest, 1):
-            size, pages = size + (0 if isinstance(task, str) else task.size), pages + 1
-            yield item, _done(task)
-            break
-        else:
-            return
-    yield from _together(_chunks(rest), jobs)
+    for item, task in rest:
+        size, pages = size + _size(task), pages + 1
+        yield item, _done(task)
+        if jobs > 1 and (size >= ALONE_BYTES or pages == ALONE_PAGES):
+            yield from _together(_chunks(rest), jobs)
 
 
 def _together(chunks: Iterator[Sequence[Asked[Item]]], jobs: int) -> Iterator[Made[Item]]:
-    with ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts) as pool:
-        under_way: deque[tuple[Sequence[Asked[Item]], Future[list[Sketch | str]] | None]] = deque()
-        try:
-            for chunk in chunks:
-                under_way.append((chunk, _handed(pool, [task for _, task in chunk])))
-                if len(under_way) > AHEAD * jobs:
-                    yield from _taken(*under_way.popleft())
-            while under_way:
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts)
+    under_way: deque[tuple[Sequence[Asked[Item]], Future[list[Sketch | str]] | None]] = deque()
+    try:
+        for chunk in chunks:
+            under_way.append((chunk, _handed(pool, [task for _, task in chunk])))
+            if len(under_way) > AHEAD * jobs:
                 yield from _taken(*under_way.popleft())
-        finally:
-            pool.shutdown(cancel_futures=True)
+        while under_way:
+            yield from _taken(*under_way.popleft())
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _chunks(rest: Iterator[Asked[Item]]) -> Iterator[list[Asked[Item]]]:
@@ -105,7 +96,7 @@ def _chunks(rest: Iterator[Asked[Item]]) -> Iterator[list[Asked[Item]]]:
     size = 0
     for one in rest:
         chunk.append(one)
-        size += 0 if isinstance(one[1], str) else one[1].size
+        size += _size(one[1])
         if len(chunk) == CHUNK or size >= CHUNK_BYTES:
             yield chunk
             chunk, size = [], 0
@@ -131,6 +122,11 @@ def _taken(chunk: Sequence[Asked[Item]], future: Future[list[Sketch | str]] | No
     if made is None:
         made = _all_done([task for _, task in chunk])
     yield from ((item, one) for (item, _), one in zip(chunk, made, strict=True))
+
+
+def _size(task: Task | str) -> int:
+    """Return the length of what is to be read."""
+    return 0 if isinstance(task, str) else len(task.body or task.text or "")
 
 
 def _done(task: Task | str) -> Sketch | str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Final
 
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import lookup_keys, prepare
@@ -12,11 +11,9 @@ from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
+from clusterd.clusters.acceptance import WALKED
 from clusterd.clusters.memory.contents import Content
 from clusterd.clusters.memory.forest import Forest
-
-#: Most contents of the clusters of its hits that one question looks at.
-WALKED: Final = 10_000
 
 
 def alike(

@@ -14,13 +14,12 @@ from typing import Final
 
 import numpy as np
 
+from clusterd.clusters.acceptance import WALKED
 from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.home import MEMBERS, VERSIONS, Home
 
 #: URLs, or contents, that one call looks at.
 CHUNK: Final = 1000
-#: Most pages of the clusters of its hits that one question looks at.
-WALKED: Final = 10_000
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
 VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
 

@@ -135,9 +135,8 @@ def cpu(client: redis.Redis) -> float:
 def used(client: redis.Redis) -> int:
     """Return what the data of a Redis take: all that it uses but its scripts and buffers."""
     stats: dict[str, Any] = client.memory_stats()
-    return int(stats["dataset.bytes"]) + sum(
-        int(part) for name, part in stats.items() if name.startswith("db.") for part in part.values()
-    )
+    tables = [part for name, part in stats.items() if name.startswith("db.") and isinstance(part, dict)]
+    return int(stats["dataset.bytes"]) + sum(int(size) for table in tables for size in table.values())
 
 
 def _memory(sketches: Sequence[Sketch], *, whole: bool = False) -> tuple[float, float]:

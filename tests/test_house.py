@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from dataclasses import fields
@@ -38,6 +39,15 @@ def test_top_level_holds_what_it_should() -> None:
     }  # fmt: skip
     found = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert {name for name in found if not name.startswith(".")} <= allowed
+
+
+def test_docstrings_are_text_that_every_python_compiles() -> None:
+    """Python 3.13.0 refuses a module whose docstring holds half of a surrogate pair."""
+    for path in tracked():
+        if path.suffix == ".py" and path.is_file():
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                    (ast.get_docstring(node, clean=False) or "").encode()
 
 
 def test_readme_lists_every_setting_with_its_default() -> None:

@@ -247,7 +247,7 @@ def registrable(host: str) -> str:
 
 
 def is_text(given: str) -> bool:
-    """Whether a string is text that UTF-8 can write: no half of a surrogate pair, as a file name in Latin-1 leaves.
+    r"""Whether a string is text that UTF-8 can write: no half of a surrogate pair, as a file name in Latin-1 leaves.
 
     >>> is_text("caf\u00e9"), is_text("caf\udce9")
     (True, False)

@@ -1,9 +1,9 @@
 """HTML bytes of any charset → marked text: what is shown, with marks around what is not main text.
 
-1. The charset is what the byte order mark, the HTTP header or the page says, in that order (w3lib); where none does,
-   ISO-2022-JP if the bytes hold its escapes, UTF-8 if they are valid UTF-8, else windows-1252. What a wrong charset
-   leaves undecodable is replaced, never refused. A page that says otherwise but is valid UTF-8 beyond ASCII, while its
-   own charset cannot decode it, is UTF-8.
+1. The charset is what the byte order mark, the HTTP header or the page says, in that order (`charsets`); where none
+   does, ISO-2022-JP if the bytes hold its escapes, UTF-8 if they are valid UTF-8, else windows-1252. What a wrong
+   charset leaves undecodable is replaced, never refused. A page that says otherwise but is valid UTF-8 beyond ASCII,
+   while its own charset cannot decode it, is UTF-8.
 2. lexbor (selectolax) parses it as a browser does, and `markup.walk` reads the well nested markup that lexbor writes.
    Where the walk of the page's own markup finds nothing that a parser would nest otherwise, that result is the same
    (tests compare the two; a stray end tag, which a parser drops, still ends a word, and chrome left open inside a list
@@ -19,9 +19,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom
+from w3lib.encoding import read_bom
 
 from clusterd_crawler import compiled, markup
+from clusterd_crawler.charsets import said_by_header, said_by_markup
 from clusterd_crawler.declared import Declared
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.recoding import check_utf8, recoded, repaired
@@ -72,7 +73,7 @@ def utf8(body: bytes, content_type: str | None) -> bytes:
     bom, bom_bytes = read_bom(body)
     if bom:
         return repaired(body[len(bom_bytes or b"") :], bom)
-    charset = http_content_type_encoding(content_type) or html_body_declared_encoding(body[:_LOOKED_AT])
+    charset = said_by_header(content_type) or said_by_markup(body[:_LOOKED_AT])
     if charset is None and b"\x1b" in body and b"\x1b$" in body:  # one byte is looked for much faster than two
         charset = "iso2022_jp"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):

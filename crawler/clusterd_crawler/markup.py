@@ -46,6 +46,7 @@ _ATTRIBUTE: Final = re.compile(
 )
 _TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
 _COMMENT_END: Final = re.compile(rb"--!?>")
+_IN_SCRIPT: Final = re.compile(rb"<!--|-->|<(/?)script(?=[\t\n\f\r />])", re.IGNORECASE)
 #: All but the bytes that are counted as letters: ASCII letters and digits, and everything beyond ASCII.
 _NO_LETTERS: Final = bytes(i for i in range(128) if not chr(i).isalnum())
 _BLANKED: Final = bytes.maketrans(CHROME_BEGINS + CHROME_ENDS, b"  ")
@@ -186,7 +187,7 @@ class Walk:
         if self.foreign and bits and not bits & chrome.LINK:
             self._irregular()  # a parser leaves the foreign element, or reads this one otherwise
         if bits & (chrome.RAW | chrome.ESCAPABLE):
-            return self._unparsed(name, bits, end)
+            return self._unparsed(name, bits, attributes, end)
         if bits & chrome.VOID:
             return end
         self._check_nesting(name, bits)
@@ -201,13 +202,12 @@ class Walk:
         self._push(name, bits, attributes)
         return end
 
-    def _unparsed(self, name: bytes, bits: int, at: int) -> int:
+    def _unparsed(self, name: bytes, bits: int, attributes: dict[bytes, bytes], at: int) -> int:
         """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
-        match = re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE).search(self.data, at)
-        end = match.start() if match else len(self.data)
+        end = _end_of_raw(self.data, name, at)
         if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
             self.formatting.unknown(self.data.count(b"<", at, end))
-        if bits & chrome.ESCAPABLE:
+        if bits & chrome.ESCAPABLE and not _is_hidden(bits, attributes):
             start, letters = len(self.out), self.letters
             self._text(at, end)
             if (
@@ -356,6 +356,29 @@ class Walk:
 def unescape(segment: bytes) -> bytes:
     """Replace character references in UTF-8 text."""
     return html.unescape(segment.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+
+
+def _end_of_raw(data: bytes, name: bytes, at: int) -> int:
+    """Return where the end tag of a raw or escapable element begins, whose content begins at ``at``.
+
+    The end tag of a script within ``<!-- <script>`` of a script is not its own (the HTML standard's "script data double
+    escaped state"): pages write scripts by scripts.
+    """
+    if name != b"script":
+        match = re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE).search(data, at)
+        return match.start() if match else len(data)
+    escaped = inner = False
+    while match := _IN_SCRIPT.search(data, at):
+        at = match.end()
+        if match[0] == b"<!--":
+            escaped, at = True, match.start() + 2  # <!--> is begun and ended
+        elif match[0] == b"-->":
+            escaped = inner = False
+        elif match[1] and not inner:
+            return match.start()
+        else:
+            inner = escaped and not match[1]
+    return len(data)
 
 
 def _is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:

@@ -31,6 +31,10 @@ from tests.crawler.pages import STORY, URL, shown, sketched
         ("<div hidden>no</div><div style='color:red; DISPLAY : none'>no</div><span hidden>no</span>yes", "yes"),
         ("<dialog>no</dialog><dialog open>yes</dialog>", "yes"),
         ("<textarea>a <b> c</textarea>", "a <b> c"),
+        ("<textarea hidden>no</textarea><textarea style='display:none'><p>no</textarea>yes", "yes"),
+        ("<script><!-- w('<script src=a></script>'); no\n//--></script>yes", "yes"),
+        ("<script><!-- <script></script> --> no <script></SCRIPT >yes<script><!--> <script></script>yes", "yes yes"),
+        ("<script><!-- <scripts></script>yes<script><!-- <script><script></script>no</script>yes", "yes yes"),
         (
             "&lt;b&gt; &amp;amp; caf&eacute; &#233;&#xe9; &nosuch; &copy &notit; &#0; &#128;",
             "<b> &amp; café éé &nosuch; © ¬it; \ufffd €",

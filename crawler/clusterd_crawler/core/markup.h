@@ -83,22 +83,53 @@ static void end_element(walk_t *w, const tag_t *tag) {
     }
 }
 
+/* Whether a tag of that name may begin at p, behind its "<" or "</". */
+static int begins_tag(const walk_t *w, const uint8_t *p, slice_t name) {
+    if ((size_t)(w->end - p) <= name.length || !same_name((slice_t){p, name.length}, name)) return 0;
+    uint8_t c = p[name.length];
+    return is_blank(c) || c == '/' || c == '>';
+}
+
+/* Where the end tag of a script begins; one within "<!-- <script>" ends another. */
+static const uint8_t *find_script_end(const walk_t *w, const uint8_t *p, slice_t name) {
+    int escaped = 0, inner = 0;
+    for (; p < w->end; p++) {
+        if (!escaped && !(p = memchr(p, '<', (size_t)(w->end - p)))) return w->end;
+        size_t left = (size_t)(w->end - p);
+        if (*p == '-' && left >= 3 && p[1] == '-' && p[2] == '>') escaped = inner = 0;
+        if (*p != '<') continue;
+        int ending = left > 1 && p[1] == '/';
+        if (left >= 4 && !memcmp(p, "<!--", 4)) {
+            escaped = 1;
+            p++; /* <!--> is begun and ended */
+        } else if (begins_tag(w, p + 1 + ending, name)) {
+            if (ending && !inner) return p;
+            inner = escaped && !ending;
+        }
+    }
+    return w->end;
+}
+
 /* Where the end tag of a raw or escapable element begins. */
 static const uint8_t *find_end_tag(const walk_t *w, const uint8_t *p, slice_t name) {
+    if (slice_is(name, "script")) return find_script_end(w, p, name);
     while ((p = memchr(p, '<', (size_t)(w->end - p)))) {
-        if ((size_t)(w->end - p) > name.length + 2 && p[1] == '/' && same_name((slice_t){p + 2, name.length}, name)) {
-            uint8_t c = p[2 + name.length];
-            if (is_blank(c) || c == '/' || c == '>') return p;
-        }
+        if (w->end - p > 1 && p[1] == '/' && begins_tag(w, p + 2, name)) return p;
         p++;
     }
     return w->end;
 }
 
+static int is_hidden(const tag_t *tag) {
+    if (tag->bits & HIDDEN || has(tag, A_HIDDEN) || (tag->bits & DIALOG && !has(tag, A_OPEN))) return 1;
+    if (!has(tag, A_STYLE)) return 0;
+    return style_has(tag->values[A_STYLE], "display:none") || style_has(tag->values[A_STYLE], "visibility:hidden");
+}
+
 static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *p) {
     const uint8_t *stop = find_end_tag(w, p, tag->name);
     note_unparsed(w, p, stop); /* a parser may read it as markup */
-    if (!(tag->bits & ESCAPABLE)) return stop;
+    if (!(tag->bits & ESCAPABLE) || is_hidden(tag)) return stop;
     size_t start = w->length, letters = w->letters;
     show_text(w, p, stop);
     if (tag->bits & TITLE && w->title.end == (size_t)-1 && !w->hidden && !w->chrome && !w->in_main) {
@@ -125,12 +156,6 @@ static void check_nesting(walk_t *w, const tag_t *tag) {
             (t->bits & TERM && bits & TERM))
             irregular(w);
     }
-}
-
-static int is_hidden(const tag_t *tag) {
-    if (tag->bits & HIDDEN || has(tag, A_HIDDEN) || (tag->bits & DIALOG && !has(tag, A_OPEN))) return 1;
-    if (!has(tag, A_STYLE)) return 0;
-    return style_has(tag->values[A_STYLE], "display:none") || style_has(tag->values[A_STYLE], "visibility:hidden");
 }
 
 static int is_chrome(const walk_t *w, const tag_t *tag, slice_t role) {

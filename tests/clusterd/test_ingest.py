@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -89,11 +90,34 @@ class TestJsonLines:
         assert broken.where == f"{file}:2"
         assert says in broken.reason
 
+    @pytest.mark.parametrize("first", [b"no JSON <p>", b"[1]", b"null", b"<html>"])
+    def test_a_broken_first_line_does_not_make_a_file_another_kind(self, tmp_path: Path, first: bytes) -> None:
+        file = write(tmp_path / "p.jsonl", first + b"\n" + rows({"url": "http://a/1", "html": "<p>one</p>"}))
+        assert [page.url for page in pages_of(file)] == ["http://a/1"]
+        assert [broken.where for broken in broken_of(file)] == [f"{file}:1"]
+
+    def test_a_json_array_is_refused_with_the_way_out(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "p.json", json.dumps([{"url": "http://a/1", "html": "<p>one</p>"}]).encode())
+        with pytest.raises(WrongInput, match="one JSON array; JSON lines have one object a line"):
+            kind_of(str(file))
+
+    @pytest.mark.parametrize(
+        ("behind", "why"), [(b"garbage", "cannot be read"), (bytes(600), ""), (b"\x1f", "cut short")]
+    )
+    def test_every_line_before_the_end_of_a_gzip_arrives(self, tmp_path: Path, behind: bytes, why: str) -> None:
+        data = gzip.compress(rows(*({"url": f"http://a/{n}", "html": uuid.uuid4().hex} for n in range(3_000))))
+        file = write(tmp_path / "p.jsonl.gz", data + behind)
+        assert len(pages_of(file)) == 3_000
+        assert [why in broken.reason for broken in broken_of(file)] == ([True] if why else [])
+        cut = data[: len(data) // 2]
+        whole_lines = zlib.decompressobj(31).decompress(cut).count(b"\n")
+        assert len(pages_of(write(tmp_path / "cut.gz", cut))) == whole_lines
+
     def test_a_gzip_cut_short_gives_what_came_before(self, tmp_path: Path) -> None:
         lines = rows(*({"url": f"http://a/{n}", "text": str(n) * 50} for n in range(2000)))
         file = write(tmp_path / "p.jsonl.gz", gzip.compress(lines)[:-2000])
         assert len(pages_of(file)) > 100
-        assert "the rest of the file cannot be read" in broken_of(file)[-1].reason
+        assert "the file is cut short" in broken_of(file)[-1].reason
 
 
 def record(kind: str, url: str, block: bytes, media: str = "application/http; msgtype=response") -> bytes:

@@ -1,7 +1,8 @@
 """Compressed files as they are stored: Zstandard frames or gzip members, one after the other.
 
-It is noticed when a file ends inside one (the libraries' readers pass it over, or lose what came before it). A gzipped
-file may be one member as a whole, as ``gzip`` makes it, or have one for each record, as crawlers do.
+It is noticed when a file ends inside one, or has something else behind the last (the libraries' readers pass it over,
+or lose what came before it). A gzipped file may be one member as a whole, as ``gzip`` makes it, or have one for each
+record, as crawlers do; zeros behind it are passed over, as ``gzip`` does.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def zstandard_frame() -> Frame:
     return zstandard.ZstdDecompressor().decompressobj()
 
 
-def cut_short(stream: IO[bytes]) -> bool:
-    """Whether what a stream was unpacked from ended inside a frame; known at its end."""
-    return bool(getattr(getattr(stream, "raw", None), "cut_short", False))
+def trouble(stream: IO[bytes]) -> str:
+    """Return why a stream ended before what it was unpacked from did, or that this is not whole; known at its end."""
+    return str(getattr(getattr(stream, "raw", None), "trouble", ""))
 
 
 class Frames(io.RawIOBase):
@@ -60,8 +61,8 @@ class Frames(io.RawIOBase):
         self._frame: Frame | None = None
         self._rest = b""
         self._unpacked = memoryview(b"")
-        #: Whether the stream ended inside a frame. No error: a buffer around us would throw away what came before it.
-        self.cut_short = False
+        #: See `trouble`. No error: a buffer around us would throw away what came before it.
+        self.trouble = ""
 
     def readable(self) -> bool:
         """See `io.RawIOBase`."""
@@ -69,12 +70,14 @@ class Frames(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """See `io.RawIOBase`."""
-        while not self._unpacked:
-            packed = self._rest or self._stream.read(PORTION)
+        while not self._unpacked and not self.trouble:
+            packed, self._rest = self._rest or self._stream.read(PORTION), b""
             if not packed:
-                self.cut_short = self._frame is not None
+                self.trouble = CUT_SHORT if self._frame is not None else ""
                 return 0
-            self._unpack(packed)
+            packed = packed if self._frame is not None else packed.lstrip(b"\0")
+            if packed:
+                self._unpack(packed)
         size = min(len(buffer), len(self._unpacked))
         buffer[:size] = self._unpacked[:size]
         self._unpacked = self._unpacked[size:]
@@ -82,6 +85,12 @@ class Frames(io.RawIOBase):
 
     def _unpack(self, packed: bytes) -> None:
         frame = self._frame or self._begin()
-        self._unpacked = memoryview(frame.decompress(packed))
+        try:
+            self._unpacked = memoryview(frame.decompress(packed))
+        except (zlib.error, zstandard.ZstdError) as error:
+            if self._frame is not None:
+                raise
+            self.trouble = f"the rest of the file cannot be read: {error}"
+            return
         self._rest = frame.unused_data if frame.eof else b""
         self._frame = None if frame.eof else frame

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import zstandard
 
-from clusterd.ingest.frames import CUT_SHORT, cut_short
+from clusterd.ingest.frames import trouble
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
 
 
@@ -42,8 +42,8 @@ def rows(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any] | B
                 yield number, _object(line, f"{name}:{number}")
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         yield number + 1, Broken(f"{name}:{number + 1}", f"the rest of the file cannot be read: {error}")
-    if cut_short(stream):
-        yield number + 1, Broken(f"{name}:{number + 1}", CUT_SHORT)
+    if why := trouble(stream):
+        yield number + 1, Broken(f"{name}:{number + 1}", why)
 
 
 def _object(line: bytes, where: str) -> dict[str, Any] | Broken:

@@ -1,13 +1,14 @@
-"""Which reader a path needs: decided by what the file holds, not by its name.
+"""Which reader a path needs: decided by what the file holds; its name counts where its first line does not tell.
 
-A folder is read page by page; inside it, WARC files and JSON lines are read too. ``-`` is standard input.
+A folder is read page by page: its HTML files. ``-`` is standard input.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
+import re
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ import zstandard
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.folder import read_file, read_folder
-from clusterd.ingest.frames import Frames
+from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.warc import ZSTD, ZSTD_DICTIONARY, read_warc
@@ -27,6 +28,9 @@ Kind = Literal["folder", "warc", "jsonl", "html"]
 
 #: Bytes of a file that are looked at to tell its kind.
 LOOKED_AT: Final = 65536
+#: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
+LINES: Final = frozenset((".jsonl", ".ndjson"))
+_ARRAY: Final = re.compile(rb"\[\s*\{")
 KINDS: Final = "WARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
 
 Item = RawPage | Broken
@@ -47,14 +51,15 @@ def kind_of(path: str) -> Kind:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongInput(f"{path}: {reason}; ingest takes {KINDS}") from None
-    if head.startswith(b"WARC/"):
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"WARC/") or (not start and ".warc" in file.suffixes):
         return "warc"
-    if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+    if start.startswith(b"{") or not LINES.isdisjoint(file.suffixes):
         return "jsonl"
+    if _ARRAY.match(start):
+        raise WrongInput(f"{path}: is one JSON array; JSON lines have one object a line (jq -c '.[]' makes them)")
     if is_html(head):
         return "html"
-    if not head.strip() and any(suffix in {".jsonl", ".ndjson", ".warc"} for suffix in file.suffixes):
-        return "warc" if ".warc" in file.suffixes else "jsonl"
     raise WrongInput(f"{path}: is of no known kind; ingest takes {KINDS}")
 
 
@@ -86,10 +91,10 @@ def opened(path: str, progress: Progress | None = None) -> Iterator[IO[bytes]]:
         raise WrongInput(f"{path}: {error.strerror}") from None
 
 
-def _decompressed(stream: io.BufferedReader) -> IO[bytes]:
+def _decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     head = stream.peek(4)[:4]
     if head.startswith(GZIP):
-        return io.BufferedReader(gzip.GzipFile(fileobj=stream))
+        return io.BufferedReader(Frames(stream, gzip_member))
     if head == ZSTD:
         return io.BufferedReader(Frames(stream))
     return stream
@@ -99,12 +104,15 @@ def _head(stream: io.BufferedReader) -> bytes:
     """Return the first bytes of what a file holds, without its compression."""
     start = stream.read(4)
     stream.seek(0)
+    if start == ZSTD_DICTIONARY:
+        return b"WARC/"  # only WARC files carry their dictionary in front
+    content, head = _decompressed(stream), b""
     try:
-        if start == ZSTD_DICTIONARY:
-            return b"WARC/"  # only WARC files carry their dictionary in front
-        return _decompressed(stream).read(LOOKED_AT)
-    except (OSError, EOFError, zstandard.ZstdError):
-        return b""
+        while len(head) < LOOKED_AT and (more := content.read1()):
+            head += more
+    except (zlib.error, zstandard.ZstdError):  # the reader will say so
+        pass
+    return head
 
 
 class _Watched(io.RawIOBase):

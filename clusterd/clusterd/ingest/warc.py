@@ -19,7 +19,7 @@ from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
-from clusterd.ingest.frames import CUT_SHORT, Frames, cut_short, gzip_member, zstandard_frame
+from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
 from clusterd.queries.documents import GZIP
 
@@ -45,8 +45,8 @@ def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
         try:
             record = next(archive, None)
             if record is None:
-                if cut_short(plain):
-                    yield Broken(where, CUT_SHORT)
+                if why := trouble(plain):
+                    yield Broken(where, why)
                 return
             page = _page(record, archive.loader, where)
             _to_the_end(record)

@@ -96,6 +96,19 @@ def test_a_request_queued_before_its_rule_ends_in_its_errback(
     assert done.skipped == [[f"{site.url}/page/1?sid=a", "r1", done.skipped[0][2], f"{site.url}/page/1"]]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_request_that_is_not_even_queued_ends_in_its_errback(
+    mode: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Once, however often it is linked: as with requests that the duplicate filter drops."""
+    publish_rules(redis_url, prefix, rules(site))
+    skipped = "/page/1?sid=a"
+    done = crawl(tmp_path, at(site, ["/page/1", {"pause": 1.5}, skipped, skipped]), settings | MODES[mode])
+    assert done.paths() == ["/page/1"]
+    assert done.skipped == [[site.url + skipped, "r1", done.skipped[0][2], f"{site.url}/page/1"]]
+    assert done.stats["scheduler/enqueued"] == done.stat("skipped") == 1
+
+
 def test_what_must_be_sent_is_sent(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clusterd_crawler.crawling.crawl import START_SECONDS
 
 from tests.crawler.crawling import Crawling, crawl, wait_for
 from tests.crawler.site import Site, running
@@ -57,9 +60,41 @@ def test_a_crawl_that_is_killed_leaves_no_daemon_behind(site: Site, tmp_path: Pa
     wait_for(lambda: is_free(tmp_path / ".clusterd" / "redis.server.lock"), seconds=40)
 
 
+def test_what_is_found_at_the_end_of_a_short_crawl_is_told(site: Site, tmp_path: Path) -> None:
+    """The crawl is over before the daemon has answered about its last pages; its first ones are waited for."""
+    done = crawl(tmp_path, [f"{site.url}/near/{n}" for n in range(3)], {})
+    assert done.stat("near_duplicates") == len([heard for heard in done.heard if "near" in heard]) == 2
+    assert "near_duplicate" in [flag for page in done.seen for flag in page["flags"]]
+
+
+def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None:
+    running = Crawling(tmp_path, [f"{site.url}/near/0", {"pause": 4}, f"{site.url}/near/1"], {})
+    wait_for(lambda: site.hits["/near/0"], seconds=40)
+    (daemon,) = [
+        int(folder.name)
+        for folder in Path("/proc").glob("[0-9]*")
+        if str(tmp_path / ".clusterd").encode() in (words := command(folder)) and b"embedded_daemon" in words
+    ]
+    os.kill(daemon, signal.SIGKILL)
+    done = running.result()
+    assert "The daemon has ended with -9" in done.log
+    assert done.stat("near_duplicates") == 1
+    assert is_free(tmp_path / ".clusterd" / "redis.server.lock")
+
+
+def command(process: Path) -> bytes:
+    """Return the command line of a process of ``/proc``; nothing of one that has ended."""
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def test_a_data_folder_that_cannot_be_made_leaves_the_crawl_alone(site: Site, tmp_path: Path) -> None:
     (tmp_path / ".clusterd").write_text("a file in the way")
     done = Crawling(tmp_path, [f"{site.url}/page/1"], {}).result()
     assert done.code == 0
-    assert len(done.seen) == 1
-    assert "FileExistsError" in done.log
+    assert len(done.seen) == done.stat("dropped") == 1
+    assert "name a folder that can be written in CLUSTERD_DATA" in done.log
+    assert "Traceback" not in done.log
+    assert done.seconds < START_SECONDS

@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +30,7 @@ from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.pages import Pages
+from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped
 from clusterd_crawler.crawling.rewriting import META, Rewriting
@@ -44,7 +44,7 @@ from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.skipped import SkippedDuplicate
+from clusterd_crawler.skipped import SkippedDuplicate, end_unscheduled
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.traps import GUARDED
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Skipped and explored URLs that are remembered, so that each counts once.
-REMEMBERED: Final = 200_000
 #: Seconds for the first contact with the embedded store before the spider starts, so that its rules are in use.
 START_SECONDS: Final = 30.0
 #: Seconds for reading what is known of earlier and other crawls before the spider starts, where it is to be used.
 KNOWN_SECONDS: Final = 5.0
 #: Seconds that the publisher gets at the end: where the log answers, and where it does not.
 CLOSE_SECONDS: Final = (15.0, 1.0)
+#: Seconds that the daemon's verdicts on the last pages get at the end, where the log answers.
+HEAR_SECONDS: Final = 0.5
 #: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
 #: withdrawn while what it kept out can still be fetched.
 EXPLORED_SECONDS: Final = 3.0
@@ -97,8 +97,9 @@ class Crawl:
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self._met: set[str] = set()
-        self._skipped: OrderedDict[str, str] = OrderedDict()
-        self._explored: OrderedDict[str, Skip] = OrderedDict()
+        #: Skipped and explored URLs, so that each counts once.
+        self._skipped: Remembered[str] = Remembered()
+        self._explored: Remembered[Skip] = Remembered()
         self._explored_last = float("-inf")
         self._sketches = 0
         self._counted = Counts()
@@ -112,7 +113,7 @@ class Crawl:
         spool, limit = self._connections.spool, self._settings.spool_bytes
         if self._connections.embedded:
             self._daemon = EmbeddedDaemon(self._connections.data, self._settings.redis_prefix)
-            await run_in_thread(self._daemon.start)
+            self._verdicts.prompt = await run_in_thread(self._daemon.start)
         self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit), self._settings.queue)
         self._reporter.publisher = self._publisher
         self._subscriber = Subscriber(
@@ -123,7 +124,7 @@ class Crawl:
             OthersPages(self._wanted),
             self._decisions.learn_of,
         )
-        if self._daemon is not None:
+        if self._verdicts.prompt:
             await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
         if self._wanted.any and self._settings.skip:
             await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
@@ -144,6 +145,8 @@ class Crawl:
             await run_in_thread(self._publisher.close, seconds)
         if self._daemon is not None and not await run_in_thread(self._daemon.drain):
             logger.warning("The daemon has not worked off this crawl yet; the next one goes on with it")
+        if self._publisher is not None and self._publisher.reachable:
+            await self._verdicts.answered(HEAR_SECONDS)
         if self._subscriber is not None:
             await run_in_thread(self._subscriber.close, 5.0)
         if self._daemon is not None:
@@ -177,9 +180,12 @@ class Crawl:
         if skip.explore:
             self._explore(url, skip)
             return
+        skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
         if url not in self._skipped:
             self._note_skip(url, skip, KeptOut(skip.rule, request, filtered))
-        raise SkippedDuplicate(skip.rule, skip.key, skip.known_url)
+            if not filtered:
+                end_unscheduled(self._crawler, request, skipped)
+        raise skipped
 
     def _decide(self, url: str) -> Skip | None:
         rule = self._rewriting.has_come(url) if self._rewriting is not None else None
@@ -238,12 +244,12 @@ class Crawl:
     def _explore(self, url: str, skip: Skip) -> None:
         if url not in self._explored:
             self._stats.inc_value("clusterd/explored")
-            _remember(self._explored, url, skip)
+            self._explored.remember(url, skip)
         self._explored_last = time.monotonic()
 
     def _note_skip(self, url: str, skip: Skip, kept: KeptOut) -> None:
         """Leave the traces of a skip: stats, log, report to the daemon, signal, and the request itself."""
-        _remember(self._skipped, url, skip.rule)
+        self._skipped.remember(url, skip.rule)
         self._stats.inc_value("clusterd/skipped")
         self._stats.inc_value(f"clusterd/skipped/{skip.rule}")
         logger.debug("Skipped %s: same content as %s by rule %s", url, skip.known_url, skip.rule)
@@ -390,9 +396,3 @@ class Crawl:
 def now() -> int:
     """Return the time in Unix milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def _remember(memory: OrderedDict[str, Any], url: str, value: Any) -> None:
-    memory[url] = value
-    if len(memory) > REMEMBERED:
-        memory.popitem(last=False)

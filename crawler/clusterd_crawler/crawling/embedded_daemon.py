@@ -2,8 +2,8 @@
 
 ``python -m clusterd run --data DIR`` starts the embedded store on DIR/redis.sock and works on the crawl's messages. It
 is a process of its own session, so that Ctrl-C stops the crawl first and the daemon after its backlog; it holds one end
-of a pipe, so that it stops in order when the crawl dies in whatever way. Crawls that run at once in one project have a
-daemon each, which share the store and the work.
+of a pipe, so that it stops in order when the crawl dies in whatever way. A daemon that dies is replaced, a few times.
+Crawls that run at once in one project have a daemon each, which share the store and the work.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for the store to answer: usually half a second, more where it reads back much data.
 START_SECONDS: Final = 60.0
+#: Seconds for the daemon to be at work after that, so that the crawl's first pages are answered.
+WORK_SECONDS: Final = 5.0
+#: Daemons that are started in place of one that died, and seconds before each.
+REPLACEMENTS: Final = 3
+REPLACE_PAUSE: Final = 1.0
 #: Seconds that the daemon gets at the end for its backlog, and after that for stopping.
 BACKLOG_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 30.0
@@ -70,30 +75,39 @@ class EmbeddedDaemon:
         self._stream = topics.stream(prefix, topics.SKETCHES)
         self._prefix = prefix
         self._process: subprocess.Popen[bytes] | None = None
+        #: Held while a process is started or asked to stop.
+        self._starting = threading.Lock()
+        self._stopping = False
+        self._replacements = REPLACEMENTS
 
-    def start(self) -> None:
-        """Start the daemon; return when its store answers, or log why it does not."""
-        self._data.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", __name__, "run", "--data", str(self._data)]
-        with (self._data / "daemon.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env=_environment(self._prefix),
+    def start(self) -> bool:
+        """Start the daemon; return when it works. False where its store cannot be had, which is logged."""
+        try:
+            self._spawn()
+        except OSError as error:
+            logger.error(
+                "The store cannot be kept in %s: %s; name a folder that can be written in CLUSTERD_DATA. The crawl "
+                "goes on without clusterd",
+                self._data,
+                error.strerror or error,
             )
-        if not _wait(self._answers, START_SECONDS, unless=self._has_ended) and not self._answers():
-            logger.error("The daemon does not start; see %s. Messages go to the spool", self._data / "daemon.log")
+            return False
+        threading.Thread(target=self._watch, name="clusterd-daemon-watch", daemon=True).start()
+        if not _wait(self._answers, START_SECONDS, unless=self._is_lost) and not self._answers():
+            logger.error("The daemon does not start; see %s. Messages go to the spool", self._log)
+            return False
+        _wait(self._works, WORK_SECONDS, unless=self._is_lost)
+        return True
 
     def drain(self, seconds: float = BACKLOG_SECONDS) -> bool:
         """Wait until the daemon has worked off the stream; False where it has not in time."""
-        return _wait(lambda: self._backlog() == 0, seconds, unless=self._has_ended)
+        return self._process is None or _wait(lambda: self._backlog() == 0, seconds, unless=self._is_lost)
 
     def stop(self) -> None:
         """Ask the daemon to stop, and wait until its data is on disk. One that is not ours is left alone."""
-        if self._process is None or self._has_ended():
+        with self._starting:
+            self._stopping = True
+        if self._process is None or self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGTERM)
         try:
@@ -105,11 +119,56 @@ class EmbeddedDaemon:
         if self._process.stdin is not None:
             self._process.stdin.close()
 
-    def _has_ended(self) -> bool:
-        return self._process is None or self._process.poll() is not None
+    @property
+    def _log(self) -> Path:
+        return self._data / "daemon.log"
+
+    def _spawn(self) -> None:
+        self._data.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", __name__, "run", "--data", str(self._data)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=_environment(self._prefix),
+            )
+
+    def _watch(self) -> None:
+        """Replace the daemon where it dies before it is asked to stop."""
+        while self._process is not None:
+            status = self._process.wait()
+            if self._stopping or self._is_lost():
+                return
+            logger.error("The daemon has ended with %d; see %s. Another is started", status, self._log)
+            time.sleep(REPLACE_PAUSE)
+            with self._starting:
+                if self._stopping:
+                    return
+                self._replacements -= 1
+                try:
+                    self._spawn()
+                except OSError as error:
+                    logger.error("The daemon cannot be started again: %s", error)
+                    self._replacements = 0
+                    return
+
+    def _is_lost(self) -> bool:
+        """Whether the daemon has ended and no other will be started in its place."""
+        return self._process is None or (self._process.poll() is not None and not self._replacements)
 
     def _answers(self) -> bool:
         return bool(self._ask(lambda client: client.ping()))
+
+    def _works(self) -> bool:
+        """Whether a daemon says that it is alive (`clusterd.health`)."""
+        return bool(self._ask(self._alive))
+
+    def _alive(self, client: Any) -> bool:
+        names = client.smembers(f"{self._prefix}daemons")
+        return any(client.exists(f"{self._prefix}daemon:{name.decode()}") for name in names)
 
     def _backlog(self) -> int | None:
         """Return the messages that are unread or unfinished; None where the store does not say."""

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import call_later, sleep
 from twisted.internet.defer import Deferred
 
 from clusterd_crawler.crawling.event_loop import Promise, awaited, keep
@@ -25,6 +25,8 @@ from clusterd_crawler.message import Verdict
 MISSES: Final = 3
 #: Pages whose verdict is remembered as outstanding; of more the oldest are forgotten.
 OUTSTANDING: Final = 10_000
+#: Seconds between two looks whether all pages are answered.
+LOOK_SECONDS: Final = 0.05
 
 #: Policies whose verdict makes a page a near-duplicate.
 NEAR_POLICIES: Final = frozenset({"identical", "near"})
@@ -82,6 +84,12 @@ class Verdicts:
     def outstanding(self, since: float) -> int:
         """Return how many pages asked about at or after a time are unanswered."""
         return sum(asked.since >= since for asked in self._asked.values())
+
+    async def answered(self, seconds: float) -> None:
+        """Wait until no page is outstanding, at most so many seconds."""
+        until = self._clock() + seconds
+        while self._asked and self._clock() < until:
+            await sleep(LOOK_SECONDS)
 
     def wait(self, page: Page) -> Awaitable[Verdict | None] | None:
         """Return what brings the page's verdict, or None when it does not come in time; None where nobody waits now."""

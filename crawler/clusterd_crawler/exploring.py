@@ -69,7 +69,12 @@ def _is_spelling(rule: Rule) -> bool:
 
 
 def _goes_from_any_page(rule: Rule) -> bool:
-    """Whether a rule drops parameters alone, at `SEVERAL` values, from any path or with any value of another one."""
+    """Whether a rule drops parameters alone, at `SEVERAL` values, from any path or with any value of another one.
+
+    A path component that may have any value is one too.
+    """
+    if _takes_any_component(rule):
+        return True
     if not all(edit.key.name for edit in rule.transformation):
         return False
     seen = {name for condition in rule.context if condition.test == "only" for name in condition.values}
@@ -79,3 +84,13 @@ def _goes_from_any_page(rule: Rule) -> bool:
         return False
     path = any(condition.key == Key() and condition.test in {"is", "in"} for condition in rule.context)
     return not path or bool(seen - dropped - asked.keys())
+
+
+def _takes_any_component(rule: Rule) -> bool:
+    """Whether a rule is of one path component whatever it says: a session, a title that the number before it means."""
+    if len(rule.transformation) != 1 or not any(condition.test == "depth" for condition in rule.context):
+        return False
+    (edit,) = rule.transformation
+    goes = edit.op == "delete" or (edit.op == "set" and edit.value == "*")
+    said = any(condition.key == edit.key and condition.test in {"is", "in"} for condition in rule.context)
+    return goes and edit.key.start > 2 and not said

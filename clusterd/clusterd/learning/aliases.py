@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
+from clusterd.learning.components import Components
 from clusterd.learning.edits import PathEdit
 from clusterd.learning.evidence import Rows, Snapshot
 
@@ -36,16 +37,18 @@ Prefix = tuple[str, ...]
 
 
 def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
-    """Return the prefix replacements that are worth judging, those of most contents first."""
+    """Return the edits of components, then of prefixes, that are worth judging, those of most contents first."""
+    components = Components()
     counts: Counter[tuple[Prefix, Prefix]] = Counter()
     below: dict[tuple[Prefix, Prefix], Counter[str]] = defaultdict(Counter)
     for rows in clusters:
         # The last first: when ``c`` has become ``b``, ``b`` with all that became it can still become ``a``.
-        pairs = dict.fromkeys(reversed(list(_pairs(snapshot, rows[:COMPARED]))))
+        pairs = dict.fromkeys(reversed(list(_pairs(snapshot, rows[:COMPARED], components))))
+        components.next_content()
         counts.update({(gone, kept): 1 for gone, kept, _ in pairs})
         for gone, kept, folder in pairs:
             below[gone, kept][folder] += 1
-    found: list[PathEdit] = []
+    found = components.edits()
     for (gone, kept), count in counts.most_common(ALIASES):
         if count < PROPOSED:
             break
@@ -58,7 +61,7 @@ def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
     return found
 
 
-def _pairs(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Prefix, Prefix, str]]:
+def _pairs(snapshot: Snapshot, rows: Rows, components: Components) -> Iterator[tuple[Prefix, Prefix, str]]:
     """Yield (prefix that goes, prefix that stays, folder below both or "") of pages of one content and one query."""
     path = snapshot.path[rows]
     if (path == path[0]).all():
@@ -70,6 +73,7 @@ def _pairs(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Prefix, Prefix, str
         paths = sorted((str(items[number]).split("/") for number in numbers), key=len)
         for at, parts in enumerate(paths[1:], 1):
             for other in {0, at - 1}:
+                components.note(paths[other], parts)
                 yield from _prefixes(paths[other], parts)
 
 

@@ -1,0 +1,118 @@
+"""Path components that may have any value: the session in ``/(S(x1))/a.aspx``, the title in ``/questions/12/title``.
+
+Koppula et al. 2010, section 3.2: a key whose value pages of one content differ in is irrelevant. Pages of one content
+and one query that differ in one component propose that its value does not matter; such a page and one that lacks the
+component propose that it goes, which brings these under one key too. Either is judged for the paths of one depth. That
+the component takes many values is what tells it from a folder with two names (`aliases`) and from a word of its own
+(``/print``), which need not have any value. Where values that mean the same begin alike (``(S(``, ``sid-``), the edit
+is meant for values that begin so (deep tokens, section 3.1.2): other paths of that depth have folders there.
+
+Cost: proposing is linear in the pages compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import Final
+
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.edits import PathEdit
+
+#: Fewest contents that propose an edit, and fewest values that the component takes in them.
+PROPOSED: Final = 8
+VALUES: Final = 8
+#: Most edits judged at a time.
+EDITS: Final = 4
+#: Lower bound asked of an edit, as of a family: 105 clean trials. Any value goes, and in an order that is not random a
+#: word that means something (``/12/page-2`` among titles) may come late.
+COMPONENT_BOUND: Final = 0.974
+#: The last place of which a context knows the component by itself (`attributes`).
+KNOWN: Final = 4
+
+#: Whether the component goes, how many components the path has, and which of them it is (from 0).
+Place = tuple[bool, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyComponent(PathEdit):
+    """A component of any value that does not matter."""
+
+
+class Components:
+    """What pages of one content say of single components; fed content by content."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Place] = Counter()
+        self._values: dict[Place, set[str]] = defaultdict(set)
+        self._begun: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+        self._seen: set[Place] = set()
+
+    def note(self, short: list[str], long: list[str]) -> None:
+        """Take two paths of one content and one query; of two lengths the shorter one first."""
+        surplus = len(long) - len(short)
+        if surplus > 1:
+            return
+        at = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+        if short[at + 1 - surplus :] != long[at + 1 :] or not long[at] or (not surplus and not short[at]):
+            return
+        place = (surplus > 0, len(long), at)
+        self._seen.add(place)
+        if len(self._values[place]) < VALUES:
+            self._values[place].update((long[at],) if surplus else (long[at], short[at]))
+        if not surplus:
+            self._begun[len(long), at][_beginning(short[at], long[at])] += 1
+
+    def next_content(self) -> None:
+        """Count what was noted of one content."""
+        self._counts.update(self._seen)
+        self._seen.clear()
+
+    def edits(self) -> list[PathEdit]:
+        """Return the edits that are worth judging, those of most contents first; that a component goes before others.
+
+        Where a component goes, its value does not matter either, and a page without it is one with the others.
+        """
+        worth = [
+            (not place[0], -count, place)
+            for place, count in self._counts.items()
+            if count >= PROPOSED and len(self._values[place]) >= VALUES
+        ]
+        return [_edit(*place, self._common(place)) for _, _, place in sorted(worth)[:EDITS]]
+
+    def _common(self, place: Place) -> str:
+        """Return what the values begin with, where most pairs of them have it in common."""
+        begun = self._begun[place[1:]].most_common(1)
+        return begun[0][0] if begun and 2 * begun[0][1] > self._begun[place[1:]].total() else ""
+
+
+def _beginning(first: str, second: str) -> str:
+    """Return what two values begin with in common, up to a delimiter.
+
+    >>> _beginning("(S(a1)", "(S(a2)"), _beginning("red-shoe", "red"), _beginning("a*b", "a*c")
+    ('(S(', '', '')
+    """
+    ends = 0
+    for at, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a != b:
+            break
+        if not a.isalnum():
+            ends = at + 1
+    return "" if "*" in first[:ends] else first[:ends]
+
+
+def _edit(goes: bool, depth: int, at: int, begins: str) -> PathEdit:
+    def change(parts: list[str]) -> list[str] | None:
+        if len(parts) != depth or not parts[at] or not parts[at].startswith(begins):
+            return None
+        return [*parts[:at], *([] if goes else ["*"]), *parts[at + 1 :]]
+
+    key = Key(start=3 + at)
+    edit = Edit(key, "delete") if goes else Edit(key, "set", "*")
+    needs = [Condition(Key(), "depth", (str(depth),))]
+    if begins:
+        needs.append(Condition(key, "like", (f"{begins}*",)))
+    # The first two components and the last are known by themselves; of a longer path one more is.
+    beyond = next((3 + place for place in range(KNOWN - 2, depth - 1) if place != at), 0)
+    return AnyComponent((edit,), change, tuple(needs), beyond=beyond)

@@ -1,0 +1,88 @@
+"""Path components that may have any value: what is learned of sessions and titles, and what forbids it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
+from clusterd_crawler.exploring import Exploring
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+
+HOST = "example.com"
+
+
+def learned(paths: Iterable[tuple[str, int]]) -> RuleSet:
+    """Return the rules that a learner makes of (path, content), learning once at the end."""
+    learner = Learner(HOST)
+    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
+    return learner.learn(1) or RuleSet(HOST, 0, ())
+
+
+def same(rules: RuleSet, first: str, second: str) -> bool:
+    """Say whether two paths have one key."""
+    return key_under(rules, f"http://{HOST}/{first}")[0] == key_under(rules, f"http://{HOST}/{second}")[0]
+
+
+def titles(pages: int) -> list[tuple[str, int]]:
+    """Return pages each of which is linked under two titles."""
+    return [(f"item/{page}/{word}-{page % 7}", page) for page in range(pages) for word in (f"a{page}", f"b{page}")]
+
+
+def test_a_title_that_takes_any_value_does_not_matter() -> None:
+    rules = learned(titles(150) + [(f"shop/{page}/x", 1000 + page) for page in range(50)])
+
+    assert same(rules, "item/900/new", "item/900/newer")
+    assert not same(rules, "item/900/new", "item/901/new")
+    assert not same(rules, "shop/900/new", "shop/900/newer")
+    assert not same(rules, "item/900/new/more", "item/900/newer/more")
+
+
+def test_a_title_that_may_be_left_out_goes() -> None:
+    rules = learned(titles(150) + [(f"item/{page}", page) for page in range(150)])
+
+    assert same(rules, "item/900/new", "item/900")
+
+
+def test_a_session_goes_whatever_its_value_and_folders_of_that_depth_stay() -> None:
+    pages = [(f"(S({page}q{visit}))/docs/page{page}.aspx", page) for page in range(150) for visit in range(2)]
+    pages += [(f"docs/page{page}.aspx", page) for page in range(150)]
+    pages += [(f"news{n}/docs/page{page}.aspx", 1000 + 10 * n + page) for n in range(40) for page in range(6)]
+
+    rules = learned(pages)
+
+    assert same(rules, "(S(new))/docs/page900.aspx", "docs/page900.aspx")
+    assert not same(rules, "news41/docs/page1.aspx", "docs/page1.aspx")
+    assert not same(rules, "news1/docs/page900.aspx", "news2/docs/page900.aspx")
+
+
+@pytest.mark.parametrize("share", [50, 20])
+def test_a_component_that_is_mostly_a_title_stays(share: int) -> None:
+    pages = titles(300) + [(f"item/{page}/reviews", 1000 + page) for page in range(0, 300, share)]
+
+    assert not same(learned(pages), "item/900/new", "item/900/newer")
+
+
+def test_few_pages_say_nothing_of_any_value() -> None:
+    assert not same(learned(titles(50)), "item/900/new", "item/900/newer")
+
+
+def test_an_empty_list_under_many_names_says_nothing() -> None:
+    pages = [(f"user/{user}/{word}{user}", user if word == "a" else 9999) for user in range(300) for word in "abc"]
+
+    assert not same(learned(pages), "user/900/b", "user/900/c")
+
+
+def test_what_takes_any_value_is_explored_more_while_its_trials_are_few() -> None:
+    rules = learned(titles(150))
+    exploring = Exploring(0.005)
+    exploring.load((), rules.rules)
+    plain = Exploring(0.005)
+
+    def explored(one: Exploring) -> int:
+        urls = [f"http://{HOST}/item/{page}/other" for page in range(4000)]
+        return sum(one.explores(url, rules.rules[0].id, url, 0) for url in urls)
+
+    assert explored(exploring) > 2 * explored(plain)

@@ -183,7 +183,7 @@ def swept(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("no json", ["clusterd: -: is of no known kind"]),
+        ("no json", ["rejected: -:1: not JSON", "clusterd: -: has no document"]),
         ("{no json", ["rejected: -:1: not JSON", "clusterd: -: has no document"]),
     ],
 )

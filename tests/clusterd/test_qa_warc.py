@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import random
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,11 +69,56 @@ def test_zstandard_lines_that_are_cut_short_say_so(tmp_path: Path) -> None:
     assert "cut short" in reasons[-1]
 
 
-def test_a_page_that_was_sent_with_zstandard_is_unpacked(tmp_path: Path) -> None:
-    head, _, body = answer("page").partition(b"\r\n\r\n")
-    sent = head + b"\r\nContent-Encoding: zstd\r\n\r\n" + zstandard.compress(body)
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+CODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "Deflate": raw_deflate,
+    "zstd": zstandard.compress,
+    "br": lambda data: pytest.importorskip("brotli").compress(data),
+    "gzip, br": lambda data: pytest.importorskip("brotli").compress(gzip.compress(data)),
+    "identity": bytes,
+    "utf-8": bytes,
+}
+
+
+def sent(body: bytes, *lines: str) -> bytes:
+    """An HTTP answer of these header lines, as a record."""
+    head = "\r\n".join(("HTTP/1.1 200 OK", *lines)).encode()
+    return record("http://w.example/", head + b"\r\n\r\n" + body)
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_page_is_unpacked_whatever_it_was_packed_with(tmp_path: Path, coding: str, chunked: bool) -> None:
+    page = b"<html><body>" + b"page of words " * 900
     file = tmp_path / "a.warc"
-    file.write_bytes(record("http://w.example/", sent))
-    (page,) = read(str(file))
-    assert isinstance(page, RawPage)
-    assert page.body == body
+    said = ["Content-Type: text/html", f"Content-Encoding: {coding}"] + ["Transfer-Encoding: chunked"] * chunked
+    for body in (CODINGS[coding](page), page):  # the second: many an archive keeps the header and unpacks the body
+        in_chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunked else body
+        file.write_bytes(sent(in_chunks, *said) + WHOLE[1])
+        (taken_page, other) = read(str(file))
+        assert isinstance(taken_page, RawPage)
+        assert taken_page.body == page
+        assert isinstance(other, RawPage)
+
+
+def test_a_damaged_body_costs_no_other_page(tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(random.Random(5).randbytes(30_000).hex().encode()))
+    packed[20_000:20_040] = bytes(40)
+    file = tmp_path / "a.warc"
+    file.write_bytes(sent(bytes(packed), "Content-Type: text/html", "Content-Encoding: gzip") + WHOLE[1])
+    urls, reasons = taken(file)
+    assert urls == ["http://w.example/1"]
+    assert reasons[0].startswith("its content is no whole gzip")
+
+
+def test_a_content_type_that_was_sent_twice_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(sent(b"<p>x", "Content-Type: text/html, text/html; charset=utf-8"))
+    assert taken(file) == (["http://w.example/"], [])

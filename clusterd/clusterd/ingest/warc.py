@@ -8,6 +8,7 @@ redirects, errors, images and the like are passed over. Payloads are taken witho
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -15,10 +16,12 @@ from typing import IO, Any, Final
 
 import zstandard
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+from warcio.bufferedreaders import ChunkedDataReader  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
+from clusterd.ingest.coding import decoded
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
 from clusterd.queries.documents import GZIP
@@ -28,6 +31,8 @@ ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Media types that hold a page.
 PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
+#: What follows a media type: parameters, or the same header once more (joined by a comma).
+_MEDIA_ENDS: Final = re.compile("[;,]")
 
 
 class EndsEarly(BrokenRecord):
@@ -77,7 +82,7 @@ def _page(record: Any, loader: Any, where: str) -> RawPage | None:
         said = record.http_headers.get_statuscode()
         status = int(said) if said and said.isdigit() else 0
         media = record.http_headers.get_header("Content-Type") or "text/html"
-    if status != 200 or media.partition(";")[0].strip().lower() not in PAGES:
+    if status != 200 or _MEDIA_ENDS.split(media, 1)[0].strip().lower() not in PAGES:
         return None
     date = record.rec_headers.get_header("WARC-Date")
     return RawPage(
@@ -91,12 +96,13 @@ def _page(record: Any, loader: Any, where: str) -> RawPage | None:
 
 
 def _content(record: Any) -> bytes:
-    """Return the payload without its content encoding; warcio knows gzip, deflate and br, not zstd (RFC 8878)."""
-    body: bytes = record.content_stream().read()
-    coding = record.http_headers.get_header("Content-Encoding") if record.http_headers else None
-    if (coding or "").strip().lower() == "zstd" and body.startswith(ZSTD):
-        return io.BufferedReader(Frames(io.BytesIO(body))).read()
-    return body
+    """Return the payload without its transfer and content encoding."""
+    headers, stream = record.http_headers, record.raw_stream
+    if headers is None:
+        return bytes(stream.read())
+    if (headers.get_header("Transfer-Encoding") or "").strip().lower().endswith("chunked"):
+        stream = ChunkedDataReader(stream)
+    return decoded(bytes(stream.read()), headers.get_header("Content-Encoding") or "")
 
 
 def _http_headers(record: Any, loader: Any, url: str) -> Any:

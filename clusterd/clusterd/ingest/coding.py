@@ -1,0 +1,79 @@
+"""The body of an HTTP answer without its content coding: gzip, deflate, br, zstd (RFC 9110, 8.4.1; RFC 8878).
+
+Many an archive keeps the header and has taken the coding off: a body that does not begin as its header says is the
+page itself. One that ends early gives what came before. `BrokenRecord` where it is damaged within.
+
+warcio's own reader fails at every ``br`` with the brotli library of today and knows neither ``x-gzip`` nor two codings.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import zstandard
+
+from clusterd.ingest.frames import Frame, Frames, gzip_member, zstandard_frame
+from clusterd.ingest.raw import BrokenRecord
+
+#: Bytes of a page at most: what is packed may unpack to a thousand times as much.
+MOST: Final = 1 << 28
+
+
+class _Brotli:
+    """A body in Brotli (RFC 7932) as a `Frame`."""
+
+    unused_data = b""
+
+    def __init__(self) -> None:
+        try:
+            import brotli  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        except ImportError:
+            raise BrokenRecord("its content is packed with brotli; pip install brotli to read it") from None
+        self._decompressor: Any = brotli.Decompressor()
+        self._error: type[Exception] = brotli.error
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._decompressor.is_finished())
+
+    def decompress(self, data: bytes, /) -> bytes:
+        try:
+            return bytes(self._decompressor.process(data))
+        except self._error as error:
+            raise zlib.error(str(error)) from None
+
+
+def _zlib_stream() -> Frame:
+    return zlib.decompressobj()
+
+
+def _deflate_stream() -> Frame:
+    return zlib.decompressobj(-zlib.MAX_WBITS)
+
+
+#: Ways to begin a coding, in the order in which they are tried: "deflate" is zlib's format, and raw from some servers.
+_BEGINNINGS: Final[Mapping[str, tuple[Callable[[], Frame], ...]]] = {
+    "gzip": (gzip_member,),
+    "x-gzip": (gzip_member,),
+    "deflate": (_zlib_stream, _deflate_stream),
+    "br": (_Brotli,),
+    "zstd": (zstandard_frame,),
+}
+
+
+def decoded(body: bytes, codings: str) -> bytes:
+    """Return a body without the codings that a Content-Encoding lists; those that are not known stay."""
+    for coding in reversed(codings.split(",")):
+        for begin in _BEGINNINGS.get(coding.strip().lower(), ()):
+            frames = Frames(io.BytesIO(body), begin)
+            try:
+                unpacked = io.BufferedReader(frames).read(MOST)
+            except (zlib.error, zstandard.ZstdError) as error:
+                raise BrokenRecord(f"its content is no whole {coding.strip()}: {error}") from None
+            if unpacked or not frames.trouble:
+                body = unpacked
+                break
+    return body

@@ -128,12 +128,13 @@ class Replay:
 
     def _decide(self, row: CrawlRow) -> None:
         at = self.pages
+        content = self.identity(row)
         try:
             url = canonical(row.url)
-        except WrongInput:
+        except WrongInput:  # No rule speaks of it: it is never skipped.
+            self.fetched.add(content)
             return
         skip = self.known.decide(url, at)
-        content = self.identity(row)
         if skip is not None and not skip.explore:
             self._skip(row, skip, content in self.fetched)
             return

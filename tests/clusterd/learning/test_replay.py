@@ -138,6 +138,11 @@ def test_urls_that_are_none_are_fetched_and_say_nothing() -> None:
     assert (line["fetched"], line["skipped"]) == (2, 0)
 
 
+def test_what_a_url_that_is_none_shows_is_not_lost() -> None:
+    line = replay([CrawlRow("ftp://h.com/a", 1), CrawlRow("http://h.com/a", 2)])
+    assert (line["fetched"], line["lost_contents"]) == (2, 0)
+
+
 def test_hosts_do_not_touch_each_other() -> None:
     rows = [
         CrawlRow(row.url.replace("h.com", f"h{n}.com"), row.content * 10 + n) for row in forum(60) for n in range(3)

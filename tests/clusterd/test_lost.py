@@ -73,3 +73,39 @@ class TestLostAskedForWrongly:
     def test_what_is_no_url(self, two: Site) -> None:
         with pytest.raises(NotFound, match="any host has seen nonsense"):
             two.lost("nonsense")
+
+
+class TestLostBesidePagesThatMoved:
+    """A page that carries what an earlier one did is that one, wherever it stands now."""
+
+    SHARED = words("shared", 250)
+
+    @pytest.fixture
+    def kin(self, site: Site) -> Site:
+        """Two pages that share most of their text; the one moved, the other is gone."""
+        site.add("https://a.example/moves", f"{words('moves', 100)} {self.SHARED}", "1", at=DAY)
+        site.add("https://a.example/gone", f"{words('gone', 100)} {self.SHARED}", "1", at=DAY)
+        return site
+
+    def test_it_is_no_match_for_another(self, kin: Site) -> None:
+        kin.add("https://a.example/new/place", f"{words('moves', 100)} {self.SHARED} edited", "2", at=2 * DAY)
+        assert kin.lost()["https://a.example/moves"].match == "https://a.example/new/place"
+        assert kin.lost()["https://a.example/gone"].match is None
+        (period,) = queries.changes(kin.index, TEXT)
+        assert (period.moved, period.vanished, period.appeared) == (1, 1, 0)
+
+    def test_it_is_one_where_it_took_in_the_other(self, kin: Site) -> None:
+        both = f"{words('moves', 100)} {self.SHARED} {words('gone', 100)}"
+        kin.add("https://a.example/new/place", both, "2", at=2 * DAY)
+        assert {found.match for found in kin.lost().values()} == {"https://a.example/new/place"}
+
+    def test_it_is_one_under_the_name_of_the_other(self, kin: Site) -> None:
+        kin.add("https://a.example/new/gone", f"{words('moves', 100)} {self.SHARED}", "2", at=2 * DAY)
+        assert kin.lost()["https://a.example/gone"].match == "https://a.example/new/gone"
+
+    def test_nor_is_its_copy_on_another_host(self, kin: Site) -> None:
+        kin.add("https://a.example/home", words("home"), "2", at=2 * DAY)
+        kin.add("https://mirror.example/moves", f"{words('moves', 100)} {self.SHARED} edited", at=3 * DAY)
+        found = kin.lost()
+        assert found["https://a.example/moves"].match == "https://mirror.example/moves"
+        assert found["https://a.example/gone"].match is None

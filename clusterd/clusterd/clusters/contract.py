@@ -178,8 +178,14 @@ class Index(Protocol):
         """Return the cluster of a URL's current version (of size 1 where it is alone); None for an unknown URL."""
         ...
 
-    def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
-        """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
+    def similar(
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", walk: bool = True
+    ) -> list[Hit]:
+        """Return the pages that resemble or contain or are contained in the query, best resemblance first.
+
+        ``walk``: also look through the clusters of what the posting lists propose, for what full lists left out. Its
+        cost grows with the clusters; who asks thousands of questions in a row does without.
+        """
         ...
 
     def versions(self, url: str) -> list[Version]:
@@ -192,6 +198,10 @@ class Index(Protocol):
 
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
         """Return the stored main sketch of a version (the current one by default)."""
+        ...
+
+    def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
+        """Return what `sketch` says of each of these URLs and fetch times, in few calls."""
         ...
 
     def hosts(self) -> list[str]:

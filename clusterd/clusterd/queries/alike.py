@@ -42,20 +42,20 @@ class Comparison:
     exact: Estimate | None = None
 
 
-def similar(index: Index, asked: Document, profile: Profile, limit: int = 10) -> list[Hit]:
+def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, walk: bool = True) -> list[Hit]:
     """Return the pages that resemble, contain or are contained in a document, best resemblance first.
 
     Only sketches of one profile compare: a page of the store is looked for among those of its own profile, a text
-    among the pages of each (a store of tweets is asked like any other).
+    among the pages of each (a store of tweets is asked like any other). ``walk``: see `Index.similar`.
     """
     own = asked.profile
     if own is not None or asked.tokens is None:
-        hits = index.similar(asked.sketch, (own or profile).code, limit + 1)
+        hits = index.similar(asked.sketch, (own or profile).code, limit + 1, walk=walk)
         return [hit for hit in hits if hit.url != asked.url][:limit]
     best: dict[str, Hit] = {}
     for one in PROFILES.values():
         sketch = asked.sketch if one is profile else sketch_tokens(asked.tokens, one)
-        for hit in index.similar(sketch, one.code, limit):
+        for hit in index.similar(sketch, one.code, limit, walk=walk):
             if hit.url not in best or hit.resemblance > best[hit.url].resemblance:
                 best[hit.url] = hit
     return sorted(best.values(), key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]

@@ -61,6 +61,8 @@ def _between(search: Search, start: str, end: str) -> Changes:
     before, after = search.sweeps.pages[start], search.sweeps.pages[end]
     both = before.keys() & after.keys()
     revised = sorted(url for url in both if before[url].text != after[url].text)
+    search.read([at[url] for url in revised for at in (before, after)])
+    search.read([before[url] for url in before.keys() - after.keys()])
     targets, vanished = set(), []
     within = across = 0
     for url in sorted(before.keys() - after.keys()):

@@ -2,7 +2,8 @@
 
 The best match among the pages that could have taken its place in the later sweep. Such a page
 
-- is new: its URL was not in the sweep that last saw the lost page; or
+- is new: its URL was not in the sweep that last saw the lost page, and its text stood at no other URL of that sweep (it
+  would be that page, which moved as well), unless it has the lost page's name; or
 - had the lost page's content already or took it over since: it resembles the lost page nearly whole (r ≥ `TWIN`), or
   `GAIN` more than it did when the lost page was last seen (two pages merged into one).
 
@@ -17,13 +18,15 @@ followed on (chains of moves: a page that was renamed and then rewritten resembl
 What the host itself does not have may be on another (servers get renamed, users change providers): a page there that
 resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later sweep, where the two hosts share sweeps.
 
-Cost: one reading of the later sweep's sketches, `Nearest.matches` for each lost page, `similar` for what that misses.
+Cost: one reading of the sketches of both sweeps, `Nearest.matches` for each lost page and its match, `similar` for what
+that misses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from clusterd_crawler.errors import NotFound, WrongInput
@@ -124,6 +127,8 @@ class Search:
     _texts: dict[int, StreamSketch] = field(default_factory=dict)
     #: Text of a lost page → what resembles it on other hosts.
     _others: dict[int, list[Hit]] = field(default_factory=dict)
+    #: Sweep and URL of a later page → its text as an earlier page of that sweep had it.
+    _origins: dict[tuple[str, str], StreamSketch | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sweeps = timeline(self.host, self.index.pages(self.host))
@@ -149,7 +154,10 @@ class Search:
         target = to_sweep or self.sweeps.sweeps[-1]
         earlier = [from_sweep] if from_sweep else self.sweeps.sweeps[: self.sweeps.sweeps.index(target)]
         known = {url for sweep in earlier for url in self.sweeps.pages[sweep]}
-        for url in sorted(known - self.sweeps.pages[target].keys()):
+        lost = sorted(known - self.sweeps.pages[target].keys())
+        last_seen = [(url, from_sweep or self.sweeps.last_seen(url, target)) for url in lost]
+        self.read([self.sweeps.pages[sweep][url] for url, sweep in last_seen if sweep is not None])
+        for url in lost:
             found = self.one(url, from_sweep, target)
             if found is not None:
                 yield found
@@ -181,9 +189,10 @@ class Search:
     def _elsewhere(self, page: Page, last: Version, start: str, target: str) -> Found | None:
         """Return the page of another host that the lost one became."""
         if last.text not in self._others:
-            hits = similar(self.index, Document(page.url, page.sketch), self.profile, LOOKED_AT)
+            hits = similar(self.index, Document(page.url, page.sketch), self.profile, LOOKED_AT, walk=False)
             self._others[last.text] = [h for h in hits if h.resemblance >= SAME and host_of(h.url) != self.host]
-        fit = [hit for hit in self._others[last.text] if self._came_after(hit, last, start, target)]
+        came = (hit for hit in self._others[last.text] if self._came_after(hit, last, start, target))
+        fit = list(islice((hit for hit in came if self._hit_fits(page, hit, start)), 2))
         if not fit:
             return None
         best, margin = fit[0], fit[0].resemblance - (fit[1].resemblance if len(fit) > 1 else 0.0)
@@ -197,6 +206,10 @@ class Search:
         if start in labels or (target not in labels and not labels.isdisjoint(self.sweeps.sweeps)):
             return False
         return bool(known) and known[0].fetched_at > last.fetched_at
+
+    def _hit_fits(self, page: Page, hit: Hit, start: str) -> bool:
+        sketch = self.index.sketch(hit.url) if hit.resemblance < TWIN else None
+        return sketch is None or self._gained(page, Page(hit.url, sketch), start, [])
 
     def _direct(self, page: Page, start: str, target: str) -> Found | None:
         matches = self._nearest(target).matches(page, 2, lambda match: self._fits(page, match, start))
@@ -231,21 +244,41 @@ class Search:
     def _nearest(self, sweep: str) -> Nearest:
         """Return the pages of a sweep as a searchable set."""
         if sweep not in self._sets:
-            pages = [(v.url, self.sketch(v)) for v in self.sweeps.pages[sweep].values()]
+            versions = self.sweeps.pages[sweep].values()
+            self.read(versions)
+            pages = [(v.url, self.sketch(v)) for v in versions]
             self._sets[sweep] = Nearest([Page(url, s) for url, s in pages if s is not None], self.profile)
         return self._sets[sweep]
 
     def _fits(self, page: Page, match: Match, start: str) -> bool:
         """Whether the match is new since ``start``, or has or took over the lost page's content."""
         before = self.sweeps.pages[start].get(match.page.url)
-        if before is None:
+        if before is None and match.address:
             return True
-        now = likeness(page.sketch, match.page.sketch, self.profile)
+        return self._gained(page, match.page, start, [] if before is None else [self.sketch(before) or page.sketch])
+
+    def _gained(self, page: Page, match: Page, start: str, before: list[StreamSketch]) -> bool:
+        """Whether a later page holds more of the lost one than what it was before did, or nearly all of it."""
+        now = likeness(page.sketch, match.sketch, self.profile)
         if now.resemblance >= TWIN:
             return True
-        sketch = self.sketch(before)
-        then = likeness(page.sketch, sketch, self.profile).a_in_b if sketch is not None else 1.0
-        return now.a_in_b - then >= GAIN
+        origin = self._origin(match, start)
+        then = [likeness(page.sketch, one, self.profile).a_in_b for one in (*before, origin) if one is not None]
+        return not then or now.a_in_b - max(then) >= GAIN
+
+    def _origin(self, match: Page, start: str) -> StreamSketch | None:
+        """Return the text of the earlier page, whatever its URL, that a later page is a copy of, or None."""
+        if (start, match.url) not in self._origins:
+            texts = [one.page.sketch for one in self._nearest(start).matches(match)]
+            alike = [one for one in texts if likeness(match.sketch, one, self.profile).resemblance >= TWIN]
+            self._origins[start, match.url] = alike[0] if alike else None
+        return self._origins[start, match.url]
+
+    def read(self, versions: Iterable[Version]) -> None:
+        """Read the sketches of versions that `sketch` will be asked for, in few calls."""
+        unknown = list({v.text: v for v in versions if v.text not in self._texts}.values())
+        sketches = self.index.sketches([(v.url, v.fetched_at) for v in unknown])
+        self._texts.update((v.text, one) for v, one in zip(unknown, sketches, strict=True) if one is not None)
 
     def sketch(self, version: Version) -> StreamSketch | None:
         """Return the sketch of a version; equal texts, which most pages keep from sweep to sweep, are read once."""

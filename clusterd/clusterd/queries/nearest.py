@@ -112,7 +112,9 @@ class Nearest:
         np.add.at(self._octaves, (owners, octave(everything)), 1)
         order = np.argsort(everything, kind="stable")
         self._owners = owners[order]
-        self._known, self._starts, counts = np.unique(everything[order], return_index=True, return_counts=True)
+        self._known, starts, counts = np.unique(everything[order], return_index=True, return_counts=True)
+        #: Where the owners of each known value begin; at last, where they end.
+        self._starts = np.append(starts, len(everything))
         self._counts = np.maximum(counts - self._octaves.sum(axis=0)[octave(self._known)] / self._cells, 1.0)
         #: The weights of each page's values.
         self._weighed = np.split(self._weights(everything), np.cumsum(sizes)[:-1]) if len(pages) else []
@@ -153,7 +155,7 @@ class Nearest:
         at, there = self._places(own)
         rare = there & (self._counts[at] <= COMMON)
         starts = self._starts[at[rare]]
-        counts = np.append(self._starts, len(self._owners))[at[rare] + 1] - starts
+        counts = self._starts[at[rare] + 1] - starts
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         carried = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
         shared = carried - self._octaves @ self._by_chance(own, weights).astype(np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from clusterd_consumer.postings.lists import Lists
@@ -12,7 +12,8 @@ from clusterd_consumer.postings.verdict import Verdict, judge_many
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 from clusterd.clusters.acceptance import WALKED
-from clusterd.clusters.memory.contents import Content
+from clusterd.clusters.contract import Hit
+from clusterd.clusters.memory.contents import Content, urls_of
 from clusterd.clusters.memory.forest import Forest
 
 
@@ -37,3 +38,13 @@ def alike(
     walked = (one for forest, some in zip(forests, company, strict=True) for n in some for one in forest.members(n))
     verdicts |= judged(islice((number for number in dict.fromkeys(walked) if number not in verdicts), WALKED))
     return [(contents[number], verdict) for number, verdict in verdicts.items()]
+
+
+def hits(found: Iterable[tuple[Content, Verdict]], cluster_of: Callable[[Content], str | None]) -> list[Hit]:
+    """Return the pages that show these contents, best first."""
+    pages = [
+        Hit(url, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, cluster_of(content))
+        for content, verdict in found
+        for url in urls_of(content)
+    ]
+    return sorted(pages, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))

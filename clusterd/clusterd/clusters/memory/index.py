@@ -26,7 +26,7 @@ from clusterd.clusters.acceptance import loosest, mask
 from clusterd.clusters.changes import changes, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
-from clusterd.clusters.memory.alike import alike
+from clusterd.clusters.memory.alike import alike, hits
 from clusterd.clusters.memory.contents import Content, Fetch, neighbours, sketch_of, urls_of, version_of
 from clusterd.clusters.memory.forest import Forest
 from clusterd.clusters.memory.wholes import Wholes
@@ -328,21 +328,18 @@ class MemoryIndex:
             standing[policy.name] = (self._name(content, slot), self._forests[slot].weight(content.number))
         return {policy: (name, size) for policy, (name, size) in standing.items() if size > 1}
 
-    def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
+    def similar(
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", walk: bool = True
+    ) -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if stream == "whole" and self._wholes:
             return self._wholes.similar(query, profile)[:limit]
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         with self._lock:
-            forests = [self._forests[slot] for slot in loosest(self._policies)]
+            forests = [self._forests[slot] for slot in loosest(self._policies)] if walk else []
             found = alike(query, profile, self._contents, self._lists, forests, self._scheme)
-            hits = [
-                Hit(url, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, self._cluster_name(content))
-                for content, verdict in found
-                for url in urls_of(content)
-            ]
-        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+            return hits(found, self._cluster_name)[:limit]
 
     def _cluster_name(self, content: Content) -> str | None:
         """Return the name of a content's cluster under the first policy by resemblance, where it has company."""
@@ -363,8 +360,12 @@ class MemoryIndex:
 
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
         """Return the stored main sketch of a version, its values cut (compare with others from here, or `coarse`)."""
+        return self.sketches([(url, fetched_at)])[0]
+
+    def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
+        """Return what `sketch` says of each of these URLs and fetch times."""
         with self._lock:
-            return sketch_of(self._urls.get(url, []), fetched_at)
+            return [sketch_of(self._urls.get(url, []), at) for url, at in asked]
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""

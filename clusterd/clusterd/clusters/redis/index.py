@@ -335,11 +335,13 @@ class RedisIndex:
         """Return the cluster of a URL's current version; None for an unknown URL."""
         return self._questions.cluster_of(self._reload(), url, policy)
 
-    def similar(self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main") -> list[Hit]:
+    def similar(
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", walk: bool = True
+    ) -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if self._whole and stream == "whole":
             return self._questions.similar_whole(self._whole, query, profile, limit)
-        return self._questions.similar(self._reload(), query, profile, limit, stream)
+        return self._questions.similar(self._reload(), query, profile, limit, stream, walk)
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""
@@ -351,7 +353,11 @@ class RedisIndex:
 
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
         """Return the stored main sketch of a version, its values cut (compare with others from here, or `coarse`)."""
-        return self._questions.sketch(url, fetched_at)
+        return self._questions.sketches([(url, fetched_at)])[0]
+
+    def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
+        """Return what `sketch` says of each of these URLs and fetch times."""
+        return self._questions.sketches(asked)
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""

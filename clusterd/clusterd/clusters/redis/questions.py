@@ -77,11 +77,11 @@ class Questions:
         return gathered(f"{policy}-{name}", policy, self._urls(np.array(pages)))
 
     def similar(
-        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str
+        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str, walk: bool
     ) -> list[Hit]:
         """Return the pages that resemble the query, best first.
 
-        All its values are looked up, not a few, and the clusters of what that finds (`members`).
+        All its values are looked up, not a few, and, to ``walk``, the clusters of what that finds (`members`).
         """
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
@@ -89,6 +89,8 @@ class Questions:
         found = ranking(self._lists, query, kind, self._scheme)
         named = next((policy.name for policy in policies if not policy.identical), "")
         hits = self._hits(found, named, limit)
+        if not walk:
+            return hits
         urls = [hit.url for hit in hits[:CHUNK]]
         more: dict[int, Verdict] = {}
         for numbers in left_out(self._home, loosest(policies), urls, profile, found.keys()):
@@ -166,16 +168,16 @@ class Questions:
         ]
         return sorted(versions, key=lambda version: (version.fetched_at, version.text))
 
-    def sketch(self, url: str, fetched_at: int | None) -> StreamSketch | None:
-        """Return the stored sketch of a version."""
-        reply = self._home.run(VERSIONS, "hash", url_key(url))
-        at = None if fetched_at is None else fetched_at.to_bytes(6, "big")
-        fitting = [words for words in VERSION.iter_unpack(reply[1]) if at is None or words[1] == at]
-        if not fitting:
-            return None
-        fetch = _fetch(max(fitting, key=lambda words: words[1:3]))  # time and text, whose bytes are in their order
-        stored = self._lists.sketches([fetch.number])[fetch.number] or bytes(4)
-        return restored(stored, PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
+    def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
+        """Return the stored sketches of versions: two round trips for a thousand."""
+        found: list[StreamSketch | None] = []
+        for start in range(0, len(asked), CHUNK):
+            part = asked[start : start + CHUNK]
+            reply = self._home.run(VERSIONS, "hash", b"".join(url_key(url) for url, _ in part))
+            fetches = [_fetched(packed, at) for packed, (_, at) in zip(reply[1::2], part, strict=True)]
+            stored_of = self._lists.sketches({fetch.number for fetch in fetches if fetch is not None})
+            found += [None if fetch is None else _restored(fetch, stored_of[fetch.number]) for fetch in fetches]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,19 @@ class Fetch:
     shingles: int
     tokens: int
     profile: int
+
+
+def _fetched(packed: bytes, at: int | None) -> Fetch | None:
+    """Return the version fetched at a time, or the latest; None where there is none."""
+    time = None if at is None else at.to_bytes(6, "big")
+    fitting = [words for words in VERSION.iter_unpack(packed) if time is None or words[1] == time]
+    if not fitting:
+        return None
+    return _fetch(max(fitting, key=lambda words: words[1:3]))  # time and text, whose bytes are in their order
+
+
+def _restored(fetch: Fetch, stored: bytes) -> StreamSketch:
+    return restored(stored or bytes(4), PROFILES[fetch.profile], fetch.shingles, fetch.tokens, fetch.text)
 
 
 def _fetch(words: tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, int, bytes, bytes, int]) -> Fetch:

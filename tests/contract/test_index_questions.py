@@ -1,0 +1,71 @@
+"""Questions that are asked by the thousand: many sketches at once, and resemblance without a walk through clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from clusterd.clusters.contract import Index
+from clusterd.clusters.opening import open_index
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.redis_connection import Client
+from clusterd_consumer.redis_scripts import Calls, Request
+
+from tests.contract.index_world import page, settled, stream
+
+URLS = [f"http://h.example/{n}" for n in range(60)]
+
+
+class Trips(Calls):
+    """Calls that count how often is waited for answers."""
+
+    made = 0
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        Trips.made = 0
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        Trips.made += 1
+        return super().ask(requests)
+
+
+@pytest.fixture(params=["memory", "redis", "cluster"])
+def index(request: pytest.FixtureRequest, prefix: str) -> Iterator[Index]:
+    name = {"memory": None, "redis": "redis_url", "cluster": "redis_cluster_url"}[request.param]
+    opened = open_index(request.getfixturevalue(name) if name else None, prefix, scheme=Scheme(bound=8, latest=2))
+    yield opened
+    opened.close()
+
+
+def test_sketches_of_many_versions_are_those_of_each(index: Index) -> None:
+    index.apply([page(url, at, range(n, n + 50 * at)) for at in (1, 2) for n, url in enumerate(URLS)])
+    settled(index)
+    asked: list[tuple[str, int | None]] = [(url, at) for url in URLS for at in (2, None, 1, 3)]
+    asked += [("http://h.example/unknown", None), (URLS[0], 1), ("http://h.example/\udcff", None)]
+    found = index.sketches(asked)
+    assert found == [index.sketch(url, at) for url, at in asked]
+    assert [one is None for one in found[:4]] == [False, False, False, True]
+    assert [one is None for one in found[-3:]] == [True, False, True]
+    assert index.sketches([]) == []
+
+
+def test_many_sketches_take_few_calls(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix, calls=Trips)
+    index.apply([page(url, 1, range(n, n + 50)) for n, url in enumerate(URLS)])
+    before = Trips.made
+    assert None not in index.sketches([(url, 1) for url in URLS])
+    assert Trips.made - before <= 2
+    index.close()
+
+
+def test_without_a_walk_what_lists_propose_is_found(index: Index) -> None:
+    index.apply([page(url, 1, [*range(200), 1000 + n]) for n, url in enumerate(URLS)])
+    settled(index)
+    query = stream([*range(200), 5000])
+    every, proposed = (index.similar(query, 1, 100, walk=walk) for walk in (True, False))
+    assert {hit.url for hit in every} == set(URLS)
+    assert 0 < len(proposed) < len(every)
+    assert set(proposed) <= set(every)

@@ -148,12 +148,12 @@ class Calls:
         try:
             for _ in range(TRIES):
                 replies = self._exchange(requests) if self._cluster else self._exchange_with_one(requests)
-                refused = _refusal(requests, replies)
-                if refused is None:
+                refused = _refused(requests, replies)
+                if not refused:
                     return replies
-                request, error = refused
-                if request.library and UNKNOWN in str(error):
-                    self._load(request)
+                error = refused[0][1]
+                if UNKNOWN in str(error):
+                    self._load([request for request, other in refused if UNKNOWN in str(other)])
                 elif self._cluster and str(error).startswith("MOVED"):
                     self._look_around()
                 else:
@@ -275,15 +275,19 @@ class Calls:
         with suppress(RedisError, RedisClusterException):
             self._cluster.nodes_manager.initialize()
 
-    def _load(self, request: Request) -> None:
-        assert request.library is not None
-        node = self._node(request.key) if self._cluster else self._client
-        node.execute_command("FUNCTION", "LOAD", "REPLACE", request.library.text)
+    def _load(self, requests: Sequence[Request]) -> None:
+        """Teach every node the functions that it was asked for: a new cluster has as many that know none as nodes."""
+        wanted = {
+            (self._node(request.key) if self._cluster else self._client, request.library.text)
+            for request in requests
+            if request.library
+        }
+        for node, text in wanted:
+            node.execute_command("FUNCTION", "LOAD", "REPLACE", text)
 
 
-def _refusal(requests: Sequence[Request], replies: Sequence[Any]) -> tuple[Request, Refused] | None:
-    """Return the first error among replies, and what it answers."""
-    for request, reply in zip(requests, replies, strict=True):
-        if reply.__class__ is Refused:
-            return request, reply
-    return None
+def _refused(requests: Sequence[Request], replies: Sequence[Any]) -> list[tuple[Request, Refused]]:
+    """Return the requests that were answered by an error, and the errors."""
+    if not any([reply.__class__ is Refused for reply in replies]):
+        return []
+    return [(request, reply) for request, reply in zip(requests, replies, strict=True) if reply.__class__ is Refused]

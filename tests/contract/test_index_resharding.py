@@ -84,6 +84,17 @@ def insist(index: Index, sketches: Sequence[Sketch]) -> int:
             time.sleep(0.02)
 
 
+def test_a_new_cluster_of_many_nodes_learns_the_functions_at_once(tmp_path: Path, prefix: str) -> None:
+    """More nodes than there are tries of a call: none of them knows a function yet."""
+    crawl = World(seed=5, urls=20, families=4).crawl(60)
+    with redis_cluster(tmp_path / "cluster", nodes=8) as url:
+        index = open_index(url, prefix)
+        index.apply(crawl)
+        settled(index)
+        assert partition(index) == expected(crawl)
+        index.close()
+
+
 def test_slots_move_to_a_new_node_while_pages_arrive(nodes: Nodes, prefix: str) -> None:
     crawl = World(seed=3, urls=60, families=12).crawl(400)
     index = open_index(nodes.url, prefix)

@@ -157,7 +157,7 @@ class Alerts:
             for _, entries in answer.items() if isinstance(answer, dict) else answer or ():
                 for offset, entry in entries:
                     last = offset.decode()
-                    yield Alert.from_bytes(entry[topics.FIELD_VALUE])
+                    yield from _read(last, entry)
 
     def close(self) -> None:
         """Send what waits for the address; close the file."""
@@ -171,7 +171,8 @@ class Alerts:
             with translated():
                 entries = self._redis.xrange(self._stream, min=start, count=PORTION)
             for offset, entry in entries:
-                yield offset.decode(), Alert.from_bytes(entry[topics.FIELD_VALUE])
+                for alert in _read(offset.decode(), entry):
+                    yield offset.decode(), alert
             if len(entries) < PORTION:
                 return
             start = "(" + entries[-1][0].decode()
@@ -191,6 +192,16 @@ class Alerts:
             self._file.flush()
         except OSError as error:
             log.error("alerts cannot be written to %s: %s", self._path, error)
+
+
+def _read(offset: str, entry: dict[bytes, bytes]) -> Iterator[Alert]:
+    """Yield the alert of an entry of the stream; what is none is passed over, so that those behind it are seen."""
+    try:
+        alert = Alert.from_bytes(entry[topics.FIELD_VALUE])
+    except (ValueError, KeyError, TypeError) as error:
+        log.warning("entry %s of the alerts is none and is passed over: %s: %s", offset, type(error).__name__, error)
+        return
+    yield alert
 
 
 class Webhook:

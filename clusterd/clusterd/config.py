@@ -102,7 +102,11 @@ class Config(Settings):
     @classmethod
     def _checked(cls, values: Mapping[str, Any], source: str) -> dict[str, Any]:
         """Return the values of one source, converted; only what the source names."""
-        long = {_long(name, cls, source): value for name, value in values.items()}
+        long: dict[str, Any] = {}
+        for name, value in values.items():
+            if (known := _long(name, cls, source)) in long:
+                raise SettingError(f"{source}: {known} is given twice, in two spellings; one is enough")
+            long[known] = value
         if PREFIX + "POLICIES" in long:
             long[PREFIX + "POLICIES"] = read_policies(long[PREFIX + "POLICIES"], source)
         read = cls.from_mapping(long, source=source)
@@ -164,7 +168,7 @@ def _read_toml(file: Path) -> dict[str, Any]:
             return tomllib.load(opened)
     except OSError as error:
         raise SettingError(f"{file}: cannot be read: {error.strerror}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingError(f"{file}: is not TOML: {error}") from error
 
 

@@ -25,6 +25,7 @@ from typing import Any, Final, NoReturn
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.worker import StopFlag, Worker
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.redis_client import shown
 
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
@@ -147,7 +148,7 @@ def _main_loop(services: Services, report: Report, asked: StopFlag) -> bool:
     upkeep = Upkeep(services.again(), report)
     upkeep.start()
     report.state = "running"
-    log.info("daemon %s runs: group %s, store %s", report.id, services.config.group, services.redis_url)
+    log.info("daemon %s runs: group %s, store %s", report.id, services.config.group, shown(services.redis_url))
     try:
         worker.run(lambda: _count(report, worker))
     finally:

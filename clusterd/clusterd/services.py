@@ -22,6 +22,7 @@ from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
 from clusterd_crawler.message import encode
+from clusterd_crawler.redis_client import shown
 from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Index
@@ -67,7 +68,7 @@ class Services:
         """Return a client of the store."""
         client = connect(self.redis_url)
         self._stack.callback(client.close)
-        with translated(self.redis_url):
+        with translated(shown(self.redis_url)):
             client.ping()
         return client
 
@@ -76,6 +77,7 @@ class Services:
         """Return the index of all pages."""
         from clusterd.clusters.opening import open_index
 
+        _ = self.redis  # says what is wrong with the address
         index = open_index(self.redis_url, self.config.redis_prefix, self.config.policies, whole=self.config.whole)
         self._stack.callback(index.close)
         return index

@@ -9,6 +9,7 @@ from typing import Final
 
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.redis_client import shown
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
@@ -55,8 +56,8 @@ def connect(url: str) -> Client:
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError as error:
-            raise SettingError(f"redis = {url!r} is not accepted: {error}") from None
-    with translated(url):
+            raise SettingError(f"redis = {shown(url)!r} is not accepted: {error}") from None
+    with translated(shown(url)):
         return RedisCluster.from_url(
             "redis://" + url.removeprefix(CLUSTER_SCHEME),
             socket_connect_timeout=CONNECT_TIMEOUT,
@@ -72,11 +73,15 @@ def translated(what: str = "Redis") -> Iterator[None]:
     except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
         if unable(error):
             raise unreachable(error, what) from error
+        if "DB index" in str(error):
+            raise SettingError(f"redis names a database that the server has not: {error}") from error
         raise
 
 
 def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
     """Return what is raised for a Redis that cannot serve."""
+    if isinstance(error, redis.AuthenticationError):
+        return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
     return Unreachable(f"{what} does not answer: {_reason(error)}")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from clusterd_crawler.errors import SettingError, Unreachable
 
@@ -17,6 +17,9 @@ CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
 #: Seconds after which a held connection is looked at before it is used: servers close those that are idle for minutes.
 FRESH_SECONDS: Final = 1.0
+
+#: What of a URL is followed by a password, and the password.
+_PASSWORD: Final = re.compile(r"(://[^:/@]*:|[?&]password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)")
 
 
 def library() -> Any:
@@ -41,8 +44,7 @@ def connect(url: str) -> Any:
     limits = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS, "protocol": 2}
     with translated(url):
         if url.startswith("redis+cluster://"):
-            address = urlsplit(url)
-            return redis.cluster.RedisCluster(host=address.hostname or "", port=address.port or 6379, **limits)
+            return redis.cluster.RedisCluster.from_url("redis://" + url.removeprefix("redis+cluster://"), **limits)
         return redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0), **limits)
 
 
@@ -53,7 +55,12 @@ def translated(url: str) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise Unreachable(f"Redis at {url}: {type(error).__name__}: {error}") from None
+        raise Unreachable(f"Redis at {shown(url)}: {type(error).__name__}: {error}") from None
+
+
+def shown(url: str) -> str:
+    """Return a URL as it may be logged: without its password."""
+    return _PASSWORD.sub(r"\1***", url)
 
 
 @lru_cache(maxsize=1)

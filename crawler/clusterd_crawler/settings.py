@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
 
 from clusterd_crawler.errors import SettingError
 
@@ -55,6 +56,21 @@ def _positive(value: float) -> bool:
     return value > 0
 
 
+def _is_redis(url: str) -> bool:
+    try:
+        _ = urlsplit(url).port
+    except ValueError:  # the port is no number, or the host no address
+        return False
+    return url.startswith(("redis://", "rediss://", "unix://", "redis+cluster://"))
+
+
+def _is_kafka(servers: str) -> bool:
+    named = [server.strip().rpartition(":") for server in servers.removeprefix("kafka://").split(",") if server.strip()]
+    return bool(named) and all(
+        host and "/" not in host and port.isdecimal() and 0 < int(port) < 65536 for host, _, port in named
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a crawl and the daemon share, and what the crawl alone needs."""
@@ -69,13 +85,13 @@ class Settings:
     redis: str = setting(
         "",
         "Redis or Redis Cluster to use",
-        lambda v: v == "" or v.startswith(("redis://", "rediss://", "unix://", "redis+cluster://")),
+        lambda v: v == "" or _is_redis(v),
         "redis://HOST:PORT/DB, rediss://…, unix:///PATH or redis+cluster://HOST:PORT",
     )
     kafka: str = setting(
         "",
         "Kafka to use for messages",
-        lambda v: v == "" or "://" not in v or v.startswith("kafka://"),
+        lambda v: v == "" or _is_kafka(v),
         "kafka://HOST:PORT[,HOST:PORT…] or HOST:PORT[,HOST:PORT…]",
     )
     redis_prefix: str = setting("clusterd:", "what every Redis key begins with")

@@ -107,6 +107,17 @@ def test_a_follower_sees_each_alert_as_it_comes(client: redis.Redis, prefix: str
     assert seen == [0, 1, 2]
 
 
+def test_what_is_no_alert_hides_none_behind_it(client: redis.Redis, prefix: str) -> None:
+    alerts = Alerts(client, config(prefix))
+    alerts.publish([alert(0)])
+    for entry in ({topics.FIELD_VALUE: b"nonsense"}, {b"x": b"y"}, {topics.FIELD_VALUE: b"[1]"}):
+        client.xadd(topics.stream(prefix, topics.ALERTS), entry)
+    alerts.publish([alert(1)])
+    assert [found.size for found in alerts.since()] == [0, 1]
+    following = alerts.follow(0)
+    assert [next(following).size, next(following).size] == [0, 1]
+
+
 def test_the_stream_is_bounded(client: redis.Redis, prefix: str) -> None:
     alerts = Alerts(client, config(prefix, alerts_kept=200))
     for start in range(0, 3000, 500):

@@ -71,6 +71,11 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ("[policies]\nnear = { resemblance = 9 }", r"0 < R, C <= 1"),
         ("policies = 3", "it takes a table"),
         ("batch = = 3", "is not TOML"),
+        ('redis = "redis://127.0.0.1:port/0"', "it takes redis://HOST:PORT/DB"),
+        ('kafka = "127.0.0.1"', "it takes kafka://HOST:PORT"),
+        ('kafka = "redis://127.0.0.1:6379"', "it takes kafka://HOST:PORT"),
+        ('kafka = "kafka://a:1,b:99999"', "it takes kafka://HOST:PORT"),
+        ("batch = 1\nCLUSTERD_BATCH = 2", "CLUSTERD_BATCH is given twice, in two spellings"),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_would_be_right(tmp_path: Path, text: str, said: str) -> None:
@@ -78,6 +83,13 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(tmp_path: Path, text:
     with pytest.raises(SettingError, match=said) as caught:
         Config.load(file, {})
     assert str(file) in str(caught.value)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "clusterd.toml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingError, match=r"clusterd\.toml: is not TOML"):
+        Config.load(file, {})
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -193,3 +193,19 @@ def test_standard_input_keeps_its_name_in_what_is_said(tmp_path: Path, given: st
     assert done.returncode == 2
     for line, beginning in zip(done.stderr.splitlines(), says, strict=True):
         assert line.startswith(beginning)
+
+
+def test_a_database_that_the_server_has_not_is_named(redis_url: str, tmp_path: Path) -> None:
+    done = clusterd("status", "--redis", f"{redis_url.removesuffix('/0')}/999", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("clusterd: redis names a database that the server has not: ")
+
+
+def test_a_refusal_says_where_a_password_goes_and_no_password(redis_url: str, tmp_path: Path) -> None:
+    wrong = redis_url.replace("://", "://user:open-sesame@")
+    for command in (["status"], ["run", "--check"]):
+        done = clusterd(*command, "--redis", wrong, folder=tmp_path)
+        assert done.returncode == 1
+        assert "refuses us" in done.stderr
+        assert "it takes redis://USER:PASSWORD@HOST:PORT/DB" in done.stderr
+        assert "open-sesame" not in done.stderr

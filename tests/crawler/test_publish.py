@@ -18,6 +18,7 @@ from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import LINGER_SECONDS, Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.publish.spool import Entry, Spool
+from clusterd_crawler.redis_client import connect, shown
 
 from tests.crawler.outage import Server, wait_until
 from tests.services.redis_server import free_port
@@ -196,6 +197,39 @@ def test_a_full_stream_is_left_alone(redis_url: str, prefix: str) -> None:
         client.xtrim(f"{prefix}stream:full", maxlen=0)
     log.send([(b"k", b"v")])
     log.close()
+
+
+def test_a_cluster_knows_the_crawl_by_the_name_in_its_url(redis_cluster_url: str) -> None:
+    default = connect(redis_cluster_url)
+    default.execute_command("ACL SETUSER", "crawl", "on", ">secret", "~*", "&*", "+@all", target_nodes="all")
+    try:
+        named = connect(redis_cluster_url.replace("://", "://crawl:secret@"))
+        assert set(named.execute_command("ACL WHOAMI", target_nodes="all").values()) == {"crawl"}
+        named.close()
+        with pytest.raises(Unreachable) as refused:
+            connect(redis_cluster_url.replace("://", "://crawl:open-sesame@"))
+        assert "crawl:***@" in str(refused.value)
+        assert "open-sesame" not in str(refused.value)
+    finally:
+        default.execute_command("ACL DELUSER", "crawl", target_nodes="all")
+        default.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "logged"),
+    [
+        ("redis://127.0.0.1:6379/0", "redis://127.0.0.1:6379/0"),
+        ("redis://:secret@127.0.0.1:6379/0", "redis://:***@127.0.0.1:6379/0"),
+        ("rediss://user:s:e@cret@host/0", "rediss://user:***@host/0"),
+        ("redis://user@host:1", "redis://user@host:1"),
+        (
+            "unix:///run/redis.sock?db=1&password=secret&protocol=2",
+            "unix:///run/redis.sock?db=1&password=***&protocol=2",
+        ),
+    ],
+)
+def test_no_password_is_logged(url: str, logged: str) -> None:
+    assert shown(url) == logged
 
 
 def test_a_cluster_serves_as_the_log(redis_cluster_url: str, prefix: str) -> None:

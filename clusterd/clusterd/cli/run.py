@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from clusterd_crawler.redis_client import shown
 from clusterd_crawler.settings import Settings
 
 from clusterd.cli.invocation import Invocation
@@ -68,7 +69,7 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
     if any(report["state"] in HEALTHY for report in here):
         return 0
     elsewhere = f"; {len(reports)} on other machines (--anywhere)" if len(reports) > len(here) else ""
-    where = config.redis or config.data_folder()
+    where = shown(config.redis) or config.data_folder()
     invocation.hint(
         f"the daemon waits: {here[0]['last_error']}" if here else f"no daemon works on {where} here{elsewhere}"
     )

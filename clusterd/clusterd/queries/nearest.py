@@ -158,7 +158,8 @@ class Nearest:
         counts = self._starts[at[rare] + 1] - starts
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         carried = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
-        shared = carried - self._octaves @ self._by_chance(own, weights).astype(np.float32)
+        by_chance = self._by_chance(own, weights).astype(np.float32)
+        shared = carried - np.einsum("ij,j->i", self._octaves, by_chance)  # no BLAS: its threads wait for one another
         if len(shared) > READ:
             least = np.partition(shared, len(shared) - READ)[len(shared) - READ]
             best = np.flatnonzero(shared >= least)

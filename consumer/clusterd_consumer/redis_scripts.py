@@ -288,6 +288,6 @@ class Calls:
 
 def _refused(requests: Sequence[Request], replies: Sequence[Any]) -> list[tuple[Request, Refused]]:
     """Return the requests that were answered by an error, and the errors."""
-    if not any([reply.__class__ is Refused for reply in replies]):
+    if Refused not in map(type, replies):
         return []
     return [(request, reply) for request, reply in zip(requests, replies, strict=True) if reply.__class__ is Refused]

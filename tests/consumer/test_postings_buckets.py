@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings import buckets
 from clusterd_consumer.postings.compiled import BUCKETS as CORE
 from clusterd_consumer.postings.redis_lists import LOAD, SWAP, Posting, RedisLists
@@ -203,7 +204,7 @@ def client(redis_url: str) -> Iterator[Client]:
 def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_same(client: Client, prefix: str) -> None:
     dice = np.random.default_rng(3)
     keys = {number: np.unique(dice.integers(0, 2**32, 9, dtype=np.uint32)) for number in range(1, 6001)}
-    ahead, behind = (RedisLists(Calls(client), prefix, 1, SCHEME) for _ in range(2))
+    ahead, behind = (RedisLists(Calls(client), prefix, hash_tags(1), SCHEME) for _ in range(2))
     behind.propose([posting(1, b"s", keys[1])])
     for start in range(2, 6000, 300):
         ahead.propose([posting(n, b"s", keys[n]) for n in range(start, min(start + 300, 6000))])
@@ -222,7 +223,7 @@ def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_sa
 @pytest.mark.parametrize("meanwhile", ["nothing", "appended", "withdrawn", "split"])
 def test_a_bucket_that_changed_since_it_was_read_is_not_swapped(client: Client, prefix: str, meanwhile: str) -> None:
     calls = Calls(client)
-    lists = RedisLists(calls, prefix, 1, SCHEME)
+    lists = RedisLists(calls, prefix, hash_tags(1), SCHEME)
     keys = np.array([n << 16 for n in range(1, 9)], np.uint32)  # all lie in the first bucket, which is split first
     lists.propose([posting(1, b"s", keys)])
     base, bucket = f"{prefix}{{0}}", f"{prefix}{{0}}:p:0"
@@ -257,7 +258,10 @@ class Meanwhile(Calls):
 @pytest.mark.parametrize("meanwhile", ["nothing", "appended", "withdrawn", "mended", "common", "grown"])
 def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client, prefix: str, meanwhile: str) -> None:
     calls = Meanwhile(client)
-    lists, other = RedisLists(calls, prefix, 1, SCHEME), RedisLists(Calls(client), prefix, 1, SCHEME)
+    lists, other = (
+        RedisLists(calls, prefix, hash_tags(1), SCHEME),
+        RedisLists(Calls(client), prefix, hash_tags(1), SCHEME),
+    )
     every = {n: np.array(sorted([n << 16, 5, 6]), np.uint32) for n in range(1, 4)}
     lists.propose([posting(n, b"s", keys, fresh=True) for n, keys in every.items()])
     many = {n: np.array([n << 8 | 1], np.uint32) for n in range(10, 10 + 300 * LOAD)}
@@ -287,7 +291,7 @@ def test_who_is_withdrawn_is_found_wherever_the_entries_have_gone(client: Client
 
 
 def test_what_is_posted_again_is_there_once(client: Client, prefix: str) -> None:
-    lists = RedisLists(Calls(client), prefix, 1, SCHEME)
+    lists = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME)
     keys = np.array([5, 6, 7], np.uint32)
     for fresh in (True, False, False):
         lists.propose([posting(1, b"first", keys, fresh), posting(2, b"other", keys[:1], fresh)])
@@ -311,7 +315,7 @@ class Noted(Calls):
 
 def test_what_lies_in_its_place_already_is_read_and_not_written(client: Client, prefix: str) -> None:
     calls = Noted(client)
-    lists = RedisLists(calls, prefix, 1, SCHEME)
+    lists = RedisLists(calls, prefix, hash_tags(1), SCHEME)
     keys = np.array([5, 6, 7], np.uint32)
     lists.propose([posting(1, b"first", keys, fresh=True), posting(2, b"other", keys[:1], fresh=True)])
     kept = {key: client.get(key) for key in client.scan_iter(f"{prefix}*")}
@@ -323,7 +327,7 @@ def test_what_lies_in_its_place_already_is_read_and_not_written(client: Client, 
 
 
 def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(client: Client, prefix: str) -> None:
-    lists = RedisLists(Calls(client), prefix, 1, SCHEME)
+    lists = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME)
     key = np.array([9], np.uint32)
     together = {1: {1}}
     for start in range(1, 41, 8):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
@@ -21,7 +22,7 @@ SCHEME = Scheme(bound=5, latest=2)
 @pytest.fixture(params=["redis_url", "redis_cluster_url"])
 def lists(request: pytest.FixtureRequest, prefix: str) -> Iterator[RedisLists]:
     client = connect(request.getfixturevalue(request.param))
-    yield RedisLists(Calls(client), prefix, 1 if request.param == "redis_url" else 4, SCHEME)
+    yield RedisLists(Calls(client), prefix, hash_tags(1 if request.param == "redis_url" else 4), SCHEME)
     client.close()
 
 
@@ -46,7 +47,7 @@ STEPS = st.lists(
 def test_redis_and_memory_propose_the_same(redis_url: str, steps: list[tuple[str, int, list[int]]]) -> None:
     memory = Lists(SCHEME.bound, SCHEME.latest)
     with connect(redis_url) as client:
-        store = RedisLists(Calls(client), f"t{uuid.uuid4().hex}:", 1, SCHEME)
+        store = RedisLists(Calls(client), f"t{uuid.uuid4().hex}:", hash_tags(1), SCHEME)
         for action, document, numbers in steps:
             posted = keys(numbers)
             if action == "withdraw":

@@ -1,10 +1,10 @@
 """Postings and stored sketches on Redis: on one, or spread over the shards of a Redis Cluster.
 
-A shard is a hash slot: ``PREFIX{n}``. A posting lies in the shard of its key, a sketch in that of its block. A batch is
-one round trip that stores, posts and reads the buckets by native commands, one for what is odd, where anything is, and
-one that reads the candidates' sketches; where there are several shards, the sketches are stored by a round trip of
-their own, before anything is posted. So of two documents that are posted at once at least one sees the other, with its
-sketch: each is written in its place, and only then looks. Every step may be repeated.
+A shard is a hash slot: ``PREFIX{tag}`` (`hash_tags`). A posting lies in the shard of its key, a sketch in that of its
+block. A batch is one round trip that stores, posts and reads the buckets by native commands, one for what is odd, where
+anything is, and one that reads the candidates' sketches; where there are several shards, the sketches are stored by a
+round trip of their own, before anything is posted. So of two documents that are posted at once at least one sees the
+other, with its sketch: each is written in its place, and only then looks. Every step may be repeated.
 
 Layout: `buckets`, `lua/buckets.lua`, `lua/blocks.lua`. Cost: about 1.3 µs of the server's time for a posting.
 """
@@ -103,14 +103,14 @@ class Append(NamedTuple):
 
 
 class RedisLists:
-    """Bounded posting lists and stored sketches, in ``shards`` hash slots; ``name`` keeps those of one stream apart."""
+    """Bounded posting lists and stored sketches, a shard for each tag; ``name`` keeps those of one stream apart."""
 
-    def __init__(self, calls: Calls, prefix: str, shards: int, scheme: Scheme, name: str = "") -> None:
+    def __init__(self, calls: Calls, prefix: str, tags: Sequence[str], scheme: Scheme, name: str = "") -> None:
         self._calls = calls
-        self._bases = [f"{prefix}{{{number}}}{name}" for number in range(shards)]
+        self._bases = [f"{prefix}{{{tag}}}{name}" for tag in tags]
         self._scheme = scheme
         #: Buckets of each shard, as far as is known; 0: not yet.
-        self._buckets = [0] * shards
+        self._buckets = [0] * len(tags)
         self._prefixes = [f"{base}:p:".encode() for base in self._bases]
         self._lasts = [f"{base}:pb".encode() for base in self._bases]
 

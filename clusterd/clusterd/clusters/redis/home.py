@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
+from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Request, Script, command, function
 from clusterd_crawler.sketch import Sketch
 
@@ -96,7 +97,7 @@ class Home:
 
     def __init__(self, calls: Calls, prefix: str) -> None:
         self._calls = calls
-        self.base = f"{prefix}{{0}}"
+        self.base = f"{prefix}{{{HOME}}}"
         self._labels: dict[str, int] = {"": 0}
         self._pairs: dict[tuple[str, str], bytes] = {}
         self._names: dict[int, str] = {0: ""}

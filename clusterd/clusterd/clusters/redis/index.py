@@ -28,6 +28,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
+from clusterd_consumer.hash_tags import hash_tags, numbered
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_consumer.postings.verdict import Verdict
@@ -59,7 +60,9 @@ from clusterd.clusters.redis.settling import PATIENCE, Settler
 from clusterd.clusters.redis.stream import SecondStream, Showing
 
 #: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
-LAYOUT: Final = 4
+LAYOUT: Final = 5
+#: The oldest that can be read: its shards are called by their numbers.
+OLDEST: Final = 4
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
 #: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
@@ -91,8 +94,8 @@ class RedisIndex:
         self._calls = calls(self._client)
         self._home = Home(self._calls, prefix)
         self._scheme = scheme
-        self._shards = shards = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
-        self._lists = RedisLists(self._calls, prefix, shards, scheme)
+        self._tags = tags = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
+        self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies: list[Policy] = []
         self._reload()
         for policy in policies:
@@ -100,29 +103,29 @@ class RedisIndex:
                 self.add_policy(policy)
         self._questions = Questions(self._home, self._lists, scheme)
         kept = self._keeps_whole(whole)
-        self._whole = SecondStream(self._calls, prefix, "whole", shards, scheme) if kept else None
+        self._whole = SecondStream(self._calls, prefix, "whole", tags, scheme) if kept else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
         self._pending = Pending(self._calls, self._home)
-        self._marks = Marks(self._calls, self._home, prefix, shards, self._pending) if shards > 1 else None
+        self._marks = Marks(self._calls, self._home, prefix, tags, self._pending) if len(tags) > 1 else None
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
 
-    def _founded(self, shards: int) -> int:
-        """Agree with whoever opened this index first on layout, shards and scheme; return the number of shards."""
+    def _founded(self, shards: int, layout: int = LAYOUT) -> tuple[str, ...]:
+        """Agree with whoever opened this index first on layout, shards and scheme; return the tags of the shards."""
         scheme = json.dumps(asdict(self._scheme), sort_keys=True)
-        known, layout = self._home.command("HMGET", "m", "scheme", "layout")
+        known, there = self._home.command("HMGET", "m", "scheme", "layout")
         if known is None:
-            for name, value in (("layout", LAYOUT), ("shards", shards), ("scheme", scheme)):
+            for name, value in (("layout", layout), ("shards", shards), ("scheme", scheme)):
                 self._home.command("HSETNX", "m", name, value)
-        elif int(layout or 1) != LAYOUT:
+        elif not OLDEST <= int(there or 1) <= LAYOUT:
             raise WrongInput(
-                f"this store has the layout {int(layout or 1)}, this version of clusterd reads {LAYOUT}: "
+                f"this store has the layout {int(there or 1)}, this version of clusterd reads {OLDEST} to {LAYOUT}: "
                 "use the version that made it, or read the log again into a store of another prefix"
             )
-        known, founded = self._home.command("HMGET", "m", "scheme", "shards")
+        known, founded, there = self._home.command("HMGET", "m", "scheme", "shards", "layout")
         if known.decode() != scheme:
             raise WrongInput(f"this store was made with the scheme {known.decode()}; open it with that one")
-        return int(founded)
+        return hash_tags(int(founded)) if int(there) > OLDEST else numbered(int(founded))
 
     def _keeps_whole(self, wanted: bool) -> bool:
         """Agree with whoever opened this index first on whether whole pages are kept: all writers have to."""
@@ -313,7 +316,8 @@ class RedisIndex:
         names = {policy.name for policy in self._reload()}
         lost = [policy for policy in known if policy.name not in names]
         if lost:
-            self._founded(self._shards)
+            shards = len(self._tags)
+            self._founded(shards, LAYOUT if self._tags == hash_tags(shards) else OLDEST)
             self._keeps_whole(self._whole is not None)
         for policy in lost:
             self.add_policy(policy)

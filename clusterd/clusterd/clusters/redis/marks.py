@@ -71,11 +71,11 @@ class Mark:
 class Marks:
     """Sets marks, and lets the store go back where a node has lost something."""
 
-    def __init__(self, calls: Calls, home: Home, prefix: str, shards: int, pending: Pending) -> None:
+    def __init__(self, calls: Calls, home: Home, prefix: str, tags: Sequence[str], pending: Pending) -> None:
         self._calls = calls
         self._home = home
         self._pending = pending
-        self._keys = [f"{prefix}{{{number}}}:mark" for number in range(shards)]
+        self._keys = [f"{prefix}{{{tag}}}:mark" for tag in tags]
         self._due = 0.0
 
     def look(self) -> None:

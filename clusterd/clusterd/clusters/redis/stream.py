@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import mmh3
 import numpy as np
+from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
@@ -53,11 +54,11 @@ class Showing:
 class SecondStream:
     """The texts of a stream, and which pages show them."""
 
-    def __init__(self, calls: Calls, prefix: str, name: str, shards: int, scheme: Scheme) -> None:
+    def __init__(self, calls: Calls, prefix: str, name: str, tags: Sequence[str], scheme: Scheme) -> None:
         self._calls = calls
         self._scheme = scheme
-        self._base = f"{prefix}{{0}}:{name}:of"
-        self._lists = RedisLists(calls, prefix, shards, scheme, f":{name}")
+        self._base = f"{prefix}{{{HOME}}}:{name}:of"
+        self._lists = RedisLists(calls, prefix, tags, scheme, f":{name}")
         #: Texts that were posted: the next call says so.
         self._posted: list[int] = []
         self._lock = threading.Lock()

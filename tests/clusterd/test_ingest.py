@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
@@ -206,6 +207,16 @@ class TestFolder:
             "https://example.com/docs/sub%20dir/view.php",
         ]
         assert pages_of(tmp_path)[0].url == (tmp_path / "index.html").as_uri()
+
+    def test_a_mirror_keeps_its_queries_and_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "view.php?id=3&s=1", HTML.encode())
+        os.mkfifo(tmp_path / "pipe.html")
+        items = [*read(str(tmp_path), "https://example.com/docs"), *read(str(tmp_path))]
+        assert all(isinstance(item, RawPage) for item in items)
+        assert [i.url for i in items if isinstance(i, RawPage)] == [
+            "https://example.com/docs/view.php?id=3&s=1",
+            file.as_uri().replace("%26", "&").replace("%3D", "="),
+        ]
 
     def test_a_single_page(self, tmp_path: Path) -> None:
         file = write(tmp_path / "one.html", HTML.format("one").encode())

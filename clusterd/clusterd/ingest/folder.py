@@ -1,8 +1,9 @@
 """A folder of HTML files, such as ``wget --mirror`` leaves or a documentation package installs.
 
-A page's URL is the address that the folder stands for (``--base``) with the path of the file in it; without an address
-the file's own (``file:///…``). When a page was fetched is not said by its file: mirrors set the time of the page's last
-change, which is the same in two sweeps. Hidden files are passed over, and of the others those that are not HTML.
+A page's URL is the address that the folder stands for (``--base``) with the path of the file in it, in which ``?``
+begins the query, as it did in what wget named so; without an address the file's own (``file:///…``). When a page was
+fetched is not said by its file: mirrors set the time of the page's last change, which is the same in two sweeps. Hidden
+files are passed over, and of the others those that are not HTML.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ SUFFIXES: Final = frozenset((".html", ".htm", ".xhtml", ".shtml", ".php", ".asp"
 def read_folder(folder: Path, base: str = "") -> Iterator[RawPage | Broken]:
     """Yield the pages of a folder, in the order of their paths."""
     root = base.rstrip("/") if base else folder.resolve().as_uri()
+    safe = "/~:@!$&()*+,;=" + "?" * bool(base)
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             file = Path(parent) / name
             if not name.startswith(".") and _may_be_html(file):
                 inside = file.relative_to(folder).as_posix()
-                yield from read_file(file, f"{root}/{quote(inside, safe='/~:@!$&()*+,;=', errors='surrogateescape')}")
+                yield from read_file(file, f"{root}/{quote(inside, safe=safe, errors='surrogateescape')}")
 
 
 def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
@@ -49,5 +51,7 @@ def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
 
 
 def _may_be_html(file: Path) -> bool:
+    if os.path.exists(file) and not os.path.isfile(file):  # a pipe that nobody writes to would be waited for
+        return False
     suffix = file.suffix.lower() if file.suffix.lower() != ".gz" else Path(file.stem).suffix.lower()
     return suffix in SUFFIXES or "?" in file.name or not suffix.isascii()

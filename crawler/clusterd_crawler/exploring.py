@@ -6,6 +6,7 @@ A rule is explored the more the less is known of it. By URL, so that a replay re
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 import mmh3
@@ -71,9 +72,9 @@ def _is_spelling(rule: Rule) -> bool:
 def _goes_from_any_page(rule: Rule) -> bool:
     """Whether a rule drops parameters alone, at `SEVERAL` values, from any path or with any value of another one.
 
-    A path component that may have any value is one too.
+    A path component, or the rest of a value, that may be any text is one too.
     """
-    if _takes_any_component(rule):
+    if _takes_any_text(rule):
         return True
     if not all(edit.key.name for edit in rule.transformation):
         return False
@@ -86,11 +87,14 @@ def _goes_from_any_page(rule: Rule) -> bool:
     return not path or bool(seen - dropped - asked.keys())
 
 
-def _takes_any_component(rule: Rule) -> bool:
-    """Whether a rule is of one path component whatever it says: a session, a title that the number before it means."""
-    if len(rule.transformation) != 1 or not any(condition.test == "depth" for condition in rule.context):
+def _takes_any_text(rule: Rule) -> bool:
+    """Whether a rule is of one text, whatever that is: a session in the path, a title behind the number that counts."""
+    if len(rule.transformation) != 1:
         return False
     (edit,) = rule.transformation
+    if edit.key.name:  # Of a parameter only the first deep token stays.
+        return edit.op == "copy" and edit.source == replace(edit.key, deep=1)
+    if edit.key.start < 3 or not any(condition.test == "depth" for condition in rule.context):
+        return False
     goes = edit.op == "delete" or (edit.op == "set" and edit.value == "*")
-    said = any(condition.key == edit.key and condition.test in {"is", "in"} for condition in rule.context)
-    return goes and edit.key.start > 2 and not said
+    return goes and not any(known.key == edit.key and known.test in {"is", "in"} for known in rule.context)

@@ -15,6 +15,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.aliases import aliases
+from clusterd.learning.deep_edits import cuts, ending_of, without_ending
 from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 from clusterd.learning.fixed_values import TOGETHER, FixedPairs, fixed_edits
@@ -185,6 +186,8 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
             yield "index", (b,)
         elif start == 0:
             yield "swap", (3, a, b)
+        if end == 0 and (ending := ending_of(*sorted((a, b), key=len, reverse=True))):
+            yield "ending", (ending,)
 
 
 def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
@@ -219,7 +222,8 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
     found += [(reference, 0) for reference in references(snapshot, clusters)]
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
     found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
-    # SORT    found.sort(key=lambda offered: not isinstance(offered[0], Replace))
+    values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
+    found += [(cut, 0) for cut in cuts(snapshot, values)]  # type: ignore[arg-type]
     return found[:CANDIDATES]
 
 
@@ -275,6 +279,8 @@ def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
         return [_last(str(what[0]))]
     if kind == "part":
         return [_part(int(str(what[0])), str(what[1]))]
+    if kind == "ending":
+        return [without_ending(str(what[0]))]
     if kind == "swap":
         return [_swap(str(what[1]), str(what[2]))]
     return []

@@ -20,7 +20,8 @@ from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning import tried_together
 from clusterd.learning.attributes import Attribute, attributes
-from clusterd.learning.components import COMPONENT_BOUND, AnyComponent
+from clusterd.learning.components import ANY_BOUND, AnyComponent
+from clusterd.learning.deep_edits import Cut, Ending
 from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
 from clusterd.learning.evidence import ColumnKey, Flags, Rows, Shape, Snapshot, distinct
@@ -159,10 +160,10 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with scripts
     that stand for one another, whatever their parameters.
     """
-    if isinstance(trials.edit, AnyComponent):
-        return COMPONENT_BOUND
+    if isinstance(trials.edit, AnyComponent | Cut):
+        return ANY_BOUND
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
-    if isinstance(trials.edit, PathReference) or any(is_open(good, bad) for good, bad in own):
+    if isinstance(trials.edit, PathReference | Ending) or any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
     rest = [known for known in found if known.column not in trials.edit.own]
     if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.

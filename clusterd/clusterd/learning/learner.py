@@ -27,6 +27,7 @@ from clusterd_crawler.urls import canonical, parse
 from clusterd.learning.candidates import proposals
 from clusterd.learning.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.contract import Page
+from clusterd.learning.deep_edits import Cut
 from clusterd.learning.edits import CandidateEdit, Replace
 from clusterd.learning.evidence import Evidence, Novelty, Snapshot
 from clusterd.learning.exhausted import Family as Exhausted
@@ -124,14 +125,15 @@ class Learner:
     def _ordered(self, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:
         """Put the edits of the rules in use first, in their order, so that no rule gives way to another of its kind.
 
-        References stay last: one that writes a parameter, and one that drops it, would undo each other for ever.
+        References stay last: one that writes a parameter, and one that drops it, would undo each other for ever. So do
+        cuts: a page whose value is cut is not what another one is with a parameter less, where that keeps its value.
         """
         context = [(rule.transformation, frozenset(rule.context)) for rule in self.rules]
 
         def place(offer: tuple[CandidateEdit, int]) -> int:
             said, needs = offer[0].transformation, offer[0].needs
             known = (at for at, rule in enumerate(context) if rule[0] == said and rule[1].issuperset(needs))
-            return len(context) if isinstance(offer[0], Reference) else next(known, len(context))
+            return len(context) if isinstance(offer[0], Reference | Cut) else next(known, len(context))
 
         return sorted(offered, key=place) if context else offered
 

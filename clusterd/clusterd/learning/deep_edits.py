@@ -1,0 +1,143 @@
+"""Parts of a value that do not matter: the title in ``id=5:title``, the ``.html`` of a last component.
+
+Koppula et al. 2010, sections 3.1.2 and 3.3: deep tokens, and a value that is copied from one of them. Of a parameter
+what follows the identifier may go, with the delimiter before it; of the last component a stated ending. Both are said
+by a ``like`` pattern and by copying its first token over the whole.
+
+Cost: of a cut as of any edit of a parameter's values; of an ending as of any edit of paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import hash_of
+
+from clusterd.learning.edits import PathEdit
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot
+
+#: Fewest contents that propose a cut, and most of them that are judged at a time.
+PROPOSED: Final = 8
+CUTS: Final = 4
+#: An identifier and what delimits it from a title.
+_IDENTIFIER: Final = re.compile(r"([0-9]+)([-:_,.;~])")
+#: Longest ending that is looked at.
+LONGEST: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Of a parameter's value only what stands before the first delimiter matters."""
+
+    own: tuple[ColumnKey, ...]
+    delimiter: str
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """The delimiter."""
+        return (Condition(Key(*self.own[0]), "like", (f"*{self.delimiter}*",)),)
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The first deep token in the place of the value."""
+        name, occurrence = self.own[0]
+        return (Edit(Key(name, occurrence), "copy", source=Key(name, occurrence, deep=1)),)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows whose value has the delimiter behind its beginning."""
+        column = snapshot.columns[self.own[0]]
+        found = np.zeros(len(snapshot), np.bool_)
+        found[column.rows[self._delimited(column)]] = True
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the hashes of the values."""
+        column = snapshot.columns[self.own[0]]
+        after = snapshot.key.copy()
+        chosen = self._chosen(column, rows)
+        after[column.rows[chosen]] += self._hashes(column, chosen) - column.hashes[chosen]
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Cut the values of the given rows."""
+        snapshot.key = self.keys(snapshot, rows)
+        column = snapshot.columns[self.own[0]]
+        chosen = self._chosen(column, rows)
+        column.hashes[chosen] = self._hashes(column, chosen)
+
+    def _chosen(self, column: LiveColumn, rows: Flags) -> Rows:
+        return np.flatnonzero(self._delimited(column) & rows[column.rows])
+
+    def _delimited(self, column: LiveColumn) -> Flags:
+        texts = column.column.texts
+        numbers = [number for number, text in enumerate(texts) if text.find(self.delimiter) > 0]
+        delimited: Flags = column.alive & np.isin(column.values, np.array(numbers, np.int64))
+        return delimited
+
+    def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
+        (name, occurrence), texts = self.own[0], column.column.texts
+        heads = [texts[number].partition(self.delimiter)[0] for number in column.values[chosen].tolist()]
+        return np.array([hash_of(f"{name}\x01{occurrence}\x01{head}") for head in heads], np.uint64)
+
+
+def cuts(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Cut]:
+    """Yield the cuts that are worth judging, of (parameter, value, value, contents that show a page with either)."""
+    counted: Counter[tuple[ColumnKey, str]] = Counter()
+    for key, first, second, count in pairs:
+        text = snapshot.columns[key].column.text
+        delimiter = _delimiter(text(first), text(second))
+        if delimiter:
+            counted[key, delimiter] += count
+    for (key, delimiter), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:CUTS]:
+        if count >= PROPOSED:
+            yield Cut((key,), delimiter)
+
+
+def _delimiter(first: str, second: str) -> str:
+    """Return what delimits one identifier from what follows it in either value, "" where there is no such thing.
+
+    >>> _delimiter("5:news", "5"), _delimiter("5-a", "5-b"), _delimiter("5-a", "6-a"), _delimiter("5", "51")
+    (':', '-', '', '')
+    """
+    long = max(first, second, key=len)
+    found = _IDENTIFIER.match(long)
+    if not found or VALUELESS in first + second:
+        return ""
+    identifier, delimiter = found.groups()
+    return delimiter if all(text.partition(delimiter)[0] == identifier for text in (first, second)) else ""
+
+
+def ending_of(long: str, short: str) -> str:
+    """Return what a component has behind another one, where it begins with no letter or digit, else "".
+
+    >>> ending_of("about.html", "about"), ending_of("abouts", "about"), ending_of("about", "team")
+    ('.html', '', '')
+    """
+    ending = long[len(short) :]
+    if not short or not long.startswith(short) or not 1 < len(ending) <= LONGEST:
+        return ""
+    return "" if ending[0].isalnum() or any(mark in ending for mark in "*%") else ending
+
+
+@dataclass(frozen=True, slots=True)
+class Ending(PathEdit):
+    """An ending of the last component that goes."""
+
+
+def without_ending(ending: str) -> Ending:
+    """Return the edit by which an ending of the last component goes."""
+    last = Key(end=1)
+
+    def change(parts: list[str]) -> list[str] | None:
+        text = parts[-1]
+        while text.endswith(ending):
+            text = text.removesuffix(ending)
+        return [*parts[:-1], text] if text and text != parts[-1] else None
+
+    return Ending((Edit(last, "copy", source=Key(end=1, deep=1)),), change, (Condition(last, "like", (f"*{ending}",)),))

@@ -1,0 +1,92 @@
+"""Parts of values that do not matter: titles behind identifiers, and endings; what forbids either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.learner import Learner
+from clusterd_crawler.exploring import Exploring
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+
+HOST = "example.com"
+
+
+def learned(paths: Iterable[tuple[str, int]]) -> RuleSet:
+    """Return the rules that a learner makes of (path, content), learning once at the end."""
+    learner = Learner(HOST)
+    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
+    return learner.learn(1) or RuleSet(HOST, 0, ())
+
+
+def key(rules: RuleSet, path: str) -> str:
+    """Return the key of a path."""
+    return key_under(rules, f"http://{HOST}/{path}")[0]
+
+
+@pytest.mark.parametrize("delimiter", [":", "-"])
+def test_a_title_behind_an_identifier_does_not_matter(delimiter: str) -> None:
+    pages = [(f"a.php?id={n}{title}", n) for n in range(80) for title in ("", f"{delimiter}t{n}", f"{delimiter}u-{n}")]
+
+    rules = learned(pages)
+
+    assert key(rules, f"a.php?id=900{delimiter}new") == key(rules, "a.php?id=900")
+    assert key(rules, f"a.php?id=900{delimiter}new") != key(rules, f"a.php?id=901{delimiter}new")
+    assert key(rules, f"b.php?id=900{delimiter}new") != key(rules, "b.php?id=900")
+    assert key(rules, key(rules, f"a.php?id=900{delimiter}x{delimiter}y").removeprefix(f"http://{HOST}/")) == key(
+        rules, "a.php?id=900"
+    )
+
+
+def test_a_month_behind_a_year_matters() -> None:
+    pages = [(f"d.php?d={year}-{month}", 100 * year + month) for year in range(60) for month in range(1, 13)]
+    pages += [(f"d.php?d={year}", 100 * year + 1) for year in range(60)]
+
+    rules = learned(pages)
+
+    assert key(rules, "d.php?d=70-2") != key(rules, "d.php?d=70-3")
+
+
+def test_few_titles_say_nothing() -> None:
+    pages = [(f"a.php?id={n}{title}", n) for n in range(20) for title in ("", f":t{n}")]
+
+    assert key(learned(pages), "a.php?id=900:new") != key(learned(pages), "a.php?id=900")
+
+
+def test_an_ending_goes() -> None:
+    pages = [(f"wiki/page{n}{ending}", n) for n in range(80) for ending in ("", ".html")]
+
+    rules = learned(pages)
+
+    assert key(rules, "wiki/new.html") == key(rules, "wiki/new")
+    assert key(rules, "wiki/new.html.html") == key(rules, "wiki/new")
+    assert key(rules, "other/new.html") != key(rules, "other/new")
+
+
+def test_an_ending_that_says_something_elsewhere_stays_there() -> None:
+    pages = [(f"wiki/page{n}{ending}", n) for n in range(80) for ending in ("", ".html")]
+    pages += [(f"img/{n}.jpg{ending}", 1000 + 2 * n + bool(ending)) for n in range(80) for ending in ("", ".html")]
+
+    rules = learned(pages)
+
+    assert key(rules, "wiki/new.html") == key(rules, "wiki/new")
+    assert key(rules, "img/new.jpg.html") != key(rules, "img/new.jpg")
+
+
+def test_titles_of_which_a_few_matter_stay() -> None:
+    pages = [(f"a.php?id={n}:{title}", 2 * n + (n % 40 == 0) * (title == "b")) for n in range(400) for title in "ab"]
+
+    assert key(learned(pages), "a.php?id=900:x") != key(learned(pages), "a.php?id=900:y")
+
+
+def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
+    rules = learned((f"a.php?id={n}:{title}{n}", n) for n in range(150) for title in "ab").rules
+    share, urls = 0.005, [f"http://{HOST}/a.php?id={n}:new" for n in range(4000)]
+    exploring, plain = Exploring(share), Exploring(share)
+    exploring.load((), rules)
+
+    explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
+
+    assert explored[0] > 2 * explored[1]

@@ -43,6 +43,7 @@ def clusterd(*words: str, folder: Path, **environment: str) -> subprocess.Comple
         (("status", "--data", "file/inside"), 2, "file/inside cannot hold the store"),
         (("status", "--data", "file"), 2, "--data DIR"),
         (("status", "--data", ""), 2, "it takes a folder"),
+        (("status", "--data"), 2, "Option '--data' requires an argument"),
         (("status", "--redis", "redis+cluster://127.0.0.1:1"), 1, "127.0.0.1:1"),
         (("policy", "add", "a b", "--resemblance", "0.5"), 2, "letters, digits"),
         (("policy", "add", "odd", "--resemblance", "nan"), 2, "nan is not in the range 0<x<=1"),

@@ -54,7 +54,10 @@ SHARED_HELP: Final = f"Also the options of every command: {', '.join(SHARED)} (s
 
 
 def hoist(arguments: list[str]) -> list[str]:
-    """Move the options of every command to the front of the line; what follows ``--`` stays as it is."""
+    """Move the options of every command to the front of the line; what follows ``--`` stays as it is.
+
+    One that lacks its value raises here: moved to the front, it would take the command for it.
+    """
     front: list[str] = []
     rest: list[str] = []
     queue = list(arguments)
@@ -68,7 +71,9 @@ def hoist(arguments: list[str]) -> list[str]:
             rest.append(word)
             continue
         front.append(word)
-        if SHARED[name] and not equals and queue:
+        if SHARED[name] and not equals:
+            if not queue:
+                raise click.BadParameter(f"Option {name!r} requires an argument.")
             front.append(queue.pop(0))
     return front + rest
 

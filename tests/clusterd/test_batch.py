@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Collection, Iterator
 from itertools import combinations
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from clusterd.batch import cluster, crowds, pairs, whole_profile
+from clusterd.batch.kept_sketches import KeptSketches
 from clusterd.batch.phases import common_counts
 from clusterd.batch.sorting import BLOCK, Sorter
 from clusterd.batch.union import Union
@@ -48,6 +50,30 @@ def test_runs_longer_than_a_block_are_merged_from_disk_and_the_folder_is_left_em
     assert len(blocks) > 1
     assert np.array_equal(np.concatenate(blocks), np.unique(keys))
     assert not any(tmp_path.iterdir())
+
+
+def test_many_small_arrays_take_no_more_memory_than_their_keys() -> None:
+    sorter = Sorter()
+    tracemalloc.start()
+    for key in range(100_000):
+        sorter.add(np.array([key], np.uint64))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 2_000_000  # 800 kB of keys; an array each took 14 MB
+    ((keys, counts),) = sorter.blocks()
+    assert keys.tolist() == list(range(100_000))
+    assert set(counts.tolist()) == {1}
+
+
+def test_kept_sketches_are_given_back_as_they_were() -> None:
+    made = [sketch_plain(f"http://a/{n}", "words and words " * n, profile=TEXT, fetched_at=0).main for n in range(9)]
+    with KeptSketches() as kept:
+        for number, sketch in enumerate(made):
+            kept.append(sketch)
+            assert kept[number // 2] == made[number // 2]
+        assert list(kept) == made
+        assert kept[2:4] == made[2:4]
+        assert len(kept) == len(made)
 
 
 @pytest.mark.parametrize("run", [7, 10**6])

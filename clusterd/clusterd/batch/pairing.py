@@ -26,6 +26,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, Sketch, StreamSketch
 
 from clusterd.batch.crowds import Crowd
+from clusterd.batch.kept_sketches import KeptSketches
 from clusterd.batch.phases import COMMON, Keys, common_counts
 from clusterd.batch.shingle_sets import ShingleSets
 from clusterd.batch.sieve import reaches
@@ -62,24 +63,25 @@ def pairs(
 
     Estimated; counted where the documents can be read ``again``.
     """
-    groups = _Groups(sketches)
-    if again is None:
-        found = _estimated(groups, groups.sharing(common, folder, threshold, containment, least=0))
-    else:
-        if containment:
-            groups.look_beyond(again)
-        sharing = groups.sharing(common, folder, threshold, containment, least=0 if containment else threshold)
-        passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
-        found = _counted(groups, passed, again, folder)
-    yield from (pair for pair in found if _measure(pair.estimate, containment) >= threshold)
+    with KeptSketches(folder) as kept:
+        groups = _Groups(sketches, kept)
+        if again is None:
+            found = _estimated(groups, groups.sharing(common, folder, threshold, containment, least=0))
+        else:
+            if containment:
+                groups.look_beyond(again)
+            sharing = groups.sharing(common, folder, threshold, containment, least=0 if containment else threshold)
+            passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
+            found = _counted(groups, passed, again, folder)
+        yield from (pair for pair in found if _measure(pair.estimate, containment) >= threshold)
 
 
 class _Groups:
     """Documents by the identity of their sketches, and the identity of each document's text."""
 
-    def __init__(self, sketches: Iterable[Sketch]) -> None:
+    def __init__(self, sketches: Iterable[Sketch], kept: KeptSketches) -> None:
         groups: dict[tuple[int, bytes], list[int]] = {}
-        self.sketches: list[StreamSketch] = []
+        self.sketches = kept
         self.profiles: list[Profile] = []
         self.texts: list[int] = []
         for place, sketch in enumerate(sketches):

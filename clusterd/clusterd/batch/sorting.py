@@ -21,6 +21,8 @@ Counts = npt.NDArray[np.uint32]
 
 #: Entries of a run: 12 bytes each, twice while sorting.
 RUN: Final = 4_000_000
+#: Arrays that are made one as they come: an array of one key takes a hundred bytes beside it.
+PACKED: Final = 4096
 #: Entries of each run in memory while merging.
 BLOCK: Final = 65_536
 
@@ -32,13 +34,17 @@ class Sorter:
         self._folder = tempfile.TemporaryDirectory(prefix="clusterd-batch-", dir=folder)
         self._run = run
         self._waiting: list[Keys] = []
+        #: The latest of what waits, not packed yet.
+        self._loose: list[Keys] = []
         self._size = 0
         self._runs: list[tuple[Path, Path]] = []
 
     def add(self, keys: Keys) -> None:
         """Take keys."""
-        self._waiting.append(keys)
+        self._loose.append(keys)
         self._size += len(keys)
+        if len(self._loose) == PACKED:
+            self._pack()
         if self._size >= self._run:
             self._write()
 
@@ -46,7 +52,7 @@ class Sorter:
         """Yield ascending blocks of distinct keys and their counts; no key is in two blocks."""
         if not self._runs:
             if self._size:
-                yield _added(np.concatenate(self._waiting), None)
+                yield _added(self._all(), None)
         else:
             self._write()
             yield from self._merged()
@@ -56,12 +62,22 @@ class Sorter:
         """Sort what waits and write it as a run."""
         if not self._size:
             return
-        keys, counts = _added(np.concatenate(self._waiting), None)
+        keys, counts = _added(self._all(), None)
         names = Path(self._folder.name, f"{len(self._runs)}.keys"), Path(self._folder.name, f"{len(self._runs)}.counts")
         keys.tofile(names[0])
         counts.tofile(names[1])
         self._runs.append(names)
-        self._waiting, self._size = [], 0
+        self._size = 0
+
+    def _pack(self) -> None:
+        self._waiting.append(np.concatenate(self._loose))
+        self._loose = []
+
+    def _all(self) -> Keys:
+        """Give away all that waits."""
+        keys = np.concatenate([*self._waiting, *self._loose])
+        self._waiting, self._loose = [], []
+        return keys
 
     def _merged(self) -> Iterator[tuple[Keys, Counts]]:
         runs = [(np.memmap(keys, np.uint64, "r"), np.memmap(counts, np.uint32, "r")) for keys, counts in self._runs]

@@ -158,6 +158,28 @@ def test_a_full_disk_keeps_whole_records_and_recovers(tmp_path: Path) -> None:
     assert done.stdout.split(maxsplit=4) == ["43", "17", "43", "True", "(1, 0)\n"]
 
 
+FULL_FOR_LONG = """
+import resource, sys
+from pathlib import Path
+from clusterd_crawler.publish.spool import Spool
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+spool = Spool(Path(sys.argv[1]), 10**8)
+for _ in range(2):
+    for n in range(60):
+        spool.append([(b"k", b"v" * 100)])
+    while (reading := spool.read(9)).entries:
+        spool.sent(reading)
+"""
+
+
+def test_a_disk_that_stays_full_is_said_once(tmp_path: Path) -> None:
+    """Twice here: in between there is room."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_FOR_LONG, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("The spool cannot write to") == 2
+
+
 def test_a_folder_that_cannot_be_made_is_an_error_at_opening(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError):

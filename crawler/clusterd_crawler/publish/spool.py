@@ -69,6 +69,8 @@ class Spool:
         self._lock = threading.RLock()
         self._segments: deque[Segment] = deque()
         self._writing: int | None = None
+        #: Whether the disk refused what was last written.
+        self._refused = False
         self._number = 0
         self.owner = uuid.uuid4().hex
         folder.mkdir(parents=True, exist_ok=True)
@@ -148,13 +150,14 @@ class Spool:
         try:
             segment, file = self._open_segment()
         except OSError as error:
-            logger.warning("The spool cannot open a segment in %s: %s", self._folder, error)
+            self._complain("open a segment in", self._folder, error)
             return 0
         written, whole = 0, 0
         try:
             written = _write_all(file, b"".join(packed))
+            self._refused = False
         except OSError as error:
-            logger.warning("The spool cannot write to %s: %s", segment.path, error)
+            self._complain("write to", segment.path, error)
             written = max(0, os.fstat(file).st_size - segment.size)
         for record in packed:
             if len(record) > written:
@@ -167,6 +170,12 @@ class Spool:
         if segment.size >= self._segment_bytes or not segment.size:
             self._finish_segment(sync=False)
         return whole
+
+    def _complain(self, what: str, path: Path, error: OSError) -> None:
+        """Log the first of the refusals in a row: on a full disk there is one for every few messages."""
+        if not self._refused:
+            logger.warning("The spool cannot %s %s: %s", what, path, error)
+        self._refused = True
 
     def _open_segment(self) -> tuple[Segment, int]:
         if self._writing is not None:

@@ -1,7 +1,7 @@
 """What nodes add to a Redis Cluster: the CPU and the memory of its busiest node a document, with 1, 3 and 6 nodes.
 
-The nodes of this machine share its cores, so the clock says nothing of a cluster: what a cluster takes is bounded by its
-busiest node, which is the one that has the home shard (`clusters/redis/home.py`). Sketches as in `store`, batches of 64.
+The nodes share this machine's cores, so the clock says nothing of a cluster: what one takes is bounded by its busiest
+node, which is the one that has the home shard (`clusters/redis/home.py`). Sketches as in `store`, batches of 64.
 
 ``python -m benchmarks.capacity [PAGES]`` runs it alone.
 """

@@ -1,7 +1,8 @@
 """The hash tags of shards: ``PREFIX{tag}`` puts all keys of a shard into one slot of a Redis Cluster.
 
-The slots of small numbers lie in clumps: those of 0 to 15 fall to four of eight nodes that share all slots evenly. So a
-shard's tag is the first number whose slot lies in the middle of a stretch of slots that is the shard's own.
+What must change together lies in one slot, `HOME`, and costs more of its node than all else costs of the others. So the
+other shards lie below it: with nodes that share the slots evenly, all on other nodes than it from three nodes on. There
+they are spread evenly, which numbers alone are not: the slots of 0 to 15 fall to four of eight nodes.
 
 Stores are found by these names: another choice is another layout (`clusters/redis/index.py`).
 """
@@ -13,28 +14,26 @@ from typing import Final
 
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
-#: The shard of what must change together, and of a store that is not spread at all.
+#: The shard of what must change together, at slot 13,907; a store that is not spread has no other.
 HOME: Final = "0"
+#: The slots that the others are spread over: the first two of three nodes.
+BELOW: Final = REDIS_CLUSTER_HASH_SLOTS * 2 // 3
 
 
 def hash_tags(shards: int) -> tuple[str, ...]:
-    """Return tags for so many shards, `HOME` first, whose slots are spread evenly."""
-    found = {_stretch(HOME, shards)[0]: HOME}
+    """Return a tag for each of so many shards: the first number whose slot is in the middle of the shard's stretch."""
+    if shards == 1:
+        return (HOME,)
+    found: dict[int, str] = {}
     for number in count(1):
+        stretch, rest = divmod(key_slot(b"%d" % number) * shards, BELOW)
+        if stretch < shards and BELOW <= 4 * rest < 3 * BELOW:
+            found.setdefault(stretch, str(number))
         if len(found) == shards:
             break
-        stretch, place = _stretch(str(number), shards)
-        if 0.25 <= place < 0.75:
-            found.setdefault(stretch, str(number))
     return tuple(found.values())
 
 
 def numbered(shards: int) -> tuple[str, ...]:
     """Return the tags that stores of layout 4 use: the numbers of the shards."""
     return tuple(str(number) for number in range(shards))
-
-
-def _stretch(tag: str, shards: int) -> tuple[int, float]:
-    """Return in which of so many stretches of slots a tag's slot lies, and where in it (0 to 1)."""
-    stretch, rest = divmod(key_slot(tag.encode()) * shards, REDIS_CLUSTER_HASH_SLOTS)
-    return stretch, rest / REDIS_CLUSTER_HASH_SLOTS

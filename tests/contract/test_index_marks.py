@@ -199,7 +199,7 @@ def test_a_node_that_lost_a_batch_whose_end_was_not_told_yet_is_caught_up(nodes:
 def test_without_a_log_what_lost_its_postings_is_posted_from_its_sketch(
     nodes: Nodes, index: RedisIndex, prefix: str
 ) -> None:
-    """But for the pages whose sketches lie on the node that is set back: nobody has those any more."""
+    """But for the pages whose sketches lie on the node that is set back, half of them: nobody has those any more."""
     index.apply(pages(0, 40))
     settled(index)
     nodes.keep()
@@ -210,7 +210,7 @@ def test_without_a_log_what_lost_its_postings_is_posted_from_its_sketch(
     settled(index)
     mended = entries(nodes.url, prefix)
     assert sum(lost) < sum(before)
-    assert sum(lost) + 0.5 * (sum(before) - sum(lost)) < sum(mended) <= sum(before)
+    assert sum(lost) + 0.3 * (sum(before) - sum(lost)) < sum(mended) <= sum(before)
 
 
 def entries(url: str, prefix: str) -> list[int]:

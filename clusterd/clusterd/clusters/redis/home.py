@@ -4,11 +4,12 @@ Each function of the library below runs atomically; its file names its keys at i
 has the layout, `lua/forest.lua` the linking, `lua/move.lua` and `splitting` the splitting,
 `lua/settling.lua` what waits.
 
-Capacity on a Redis Cluster. Of a document (`benchmarks.store`, a quarter of which are exact duplicates) this slot takes
-about 120 bytes and the URL's string (55): pages 44, texts and contents 43, tables 17, clusters and edges 11, host lists
-6; and of the servers' time about 18 µs. So the node that holds it serves some 90 million documents with 16 GB, and some
-50,000 documents a second. Sketches and postings, 350 bytes and 15 µs, are spread: adding nodes adds capacity for them,
-up to that. Beyond it, hosts are to be divided among indexes of their own prefixes.
+Capacity on a Redis Cluster (`benchmarks.capacity`; a quarter of the documents are exact duplicates). Of a document this
+slot takes about 220 bytes: the URL's string 70, pages 45, texts and contents 45, tables, clusters, host lists and what
+blocks leave free; and two thirds of the servers' time. Sketches and postings, 365 bytes and a third of the time, lie on
+the other nodes (`hash_tags`): three nodes hold 2.7 times as many documents as one and take 1.5 times as many a second,
+some 70 million with 16 GB each. More nodes add nothing to that: beyond it, hosts are to be divided among indexes of
+their own prefixes.
 """
 
 from __future__ import annotations

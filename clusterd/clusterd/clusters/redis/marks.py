@@ -30,6 +30,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
+from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.redis_scripts import Calls, command, packed_numbers
 from clusterd_crawler.errors import Unreachable
 
@@ -75,7 +76,7 @@ class Marks:
         self._calls = calls
         self._home = home
         self._pending = pending
-        self._keys = [f"{prefix}{{{tag}}}:mark" for tag in tags]
+        self._keys = [f"{prefix}{{{tag}}}:mark" for tag in dict.fromkeys((HOME, *tags))]
         self._due = 0.0
 
     def look(self) -> None:

@@ -118,6 +118,9 @@ class TestSweeps:
             ({"2.4": 1, "2.0": 2, "2.10": 0}, ["2.0", "2.4", "2.10"]),
             ({"2022-06-01": 1, "2021-06-01": 2}, ["2021-06-01", "2022-06-01"]),
             ({"spring": 2, "autumn": 1}, ["autumn", "spring"]),
+            ({"15.03.2023": 3, "01.06.2022": 1, "01.01.2023": 2}, ["01.06.2022", "01.01.2023", "15.03.2023"]),
+            ({"12/2022": 3, "01-2023": 1}, ["01-2023", "12/2022"]),
+            ({"02/2023": 1, "12/2022": 2, "11/2022": 3}, ["11/2022", "12/2022", "02/2023"]),
             ({}, []),
         ],
     )
@@ -265,6 +268,12 @@ class TestDocuments:
     )
     def test_is_html(self, data: bytes, html: bool) -> None:
         assert is_html(data) is html
+
+    @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + bytes(90), b"%PDF-1.7 words", b"\x1f\x8b\x08 cut"])
+    def test_a_file_that_is_no_text_is_refused_by_its_name(self, tmp_path: Path, data: bytes) -> None:
+        (tmp_path / "picture.html").write_bytes(data)
+        with pytest.raises(WrongInput, match=r"picture\.html.* (no text|broken)"):
+            queries.document(str(tmp_path / "picture.html"), None, TEXT)
 
     def test_standard_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two three")))

@@ -2,7 +2,8 @@
 
 A sweep is what its label says (``ingest --sweep``), else the crawl that fetched the page, else the day of the fetch
 (UTC). Labels that differ only in their numbers (2.0, 2.2, 2.4; 2021-06-01, 2022-06-01) are ordered by these, because
-old sweeps may be brought in after new ones; other labels by their first fetch.
+old sweeps may be brought in after new ones; other labels by their first fetch. Dates whose year stands last are ordered
+by it, then by the month if that is the only other number, else by the first fetch: to some 01.02.2023 is in January.
 
 Cost: one pass over the host's versions; the answers are held in memory (URLs and versions, no sketches).
 """
@@ -21,6 +22,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd.clusters.contract import Version
 
 _NUMBER: Final = re.compile(r"\d+")
+_YEAR_LAST: Final = re.compile(r"\D*\d{1,2}\D+(?:\d{1,2}\D+)?(?:19|20)\d\d\D*")
 #: An HTTP status from here on brings no page.
 FAILED: Final = 400
 
@@ -77,6 +79,15 @@ def day(milliseconds: int) -> str:
 
 def in_order(first: dict[str, int]) -> list[str]:
     """Order labels by their numbers where they differ in nothing else, else by the first fetch of each."""
-    if len({_NUMBER.sub("#", label) for label in first}) <= 1:
-        return sorted(first, key=lambda label: [int(number) for number in _NUMBER.findall(label)])
-    return sorted(first, key=lambda label: (first[label], label))
+    if len({_NUMBER.sub("#", label) for label in first}) > 1:
+        return sorted(first, key=lambda label: (first[label], label))
+    numbers = {label: [int(number) for number in _NUMBER.findall(label)] for label in first}
+    if all(map(_YEAR_LAST.fullmatch, first)):
+        return sorted(first, key=lambda label: _by_year(numbers[label], first[label]))
+    return sorted(first, key=numbers.__getitem__)
+
+
+def _by_year(numbers: list[int], fetched: int) -> tuple[int, int, list[int]]:
+    """Order dates whose year stands last; of three numbers nobody knows which one is the month."""
+    *others, year = numbers
+    return year, fetched if len(others) > 1 else 0, others

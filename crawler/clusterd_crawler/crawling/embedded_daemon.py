@@ -147,9 +147,9 @@ class EmbeddedDaemon:
             with self._starting:
                 if self._stopping:
                     return
-                self._replacements -= 1
                 try:
                     self._spawn()
+                    self._replacements -= 1
                 except OSError as error:
                     logger.error("The daemon cannot be started again: %s", error)
                     self._replacements = 0

@@ -17,7 +17,7 @@ from typing import Final
 
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_tokens
-from clusterd_crawler.text import decode, main_part, marked_text, plain
+from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
 from clusterd_crawler.urls import canonical, is_text
 
@@ -56,7 +56,7 @@ def document(given: str, index: Index | None, profile: Profile) -> Document:
         return of_bytes(sys.stdin.buffer.read(), profile)
     if index is not None and _URL.match(given) and not os.path.exists(given):
         return of_url(given, index)
-    return of_bytes(read(Path(given)), profile)
+    return of_bytes(read(Path(given)), profile, given)
 
 
 def of_text(text: str, profile: Profile) -> Document:
@@ -64,9 +64,13 @@ def of_text(text: str, profile: Profile) -> Document:
     return of_tokens(tokens(text), profile)
 
 
-def of_bytes(data: bytes, profile: Profile) -> Document:
-    """Return HTML or plain text, gzipped or not, as a document."""
-    data = unpacked(data, "the input")
+def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document:
+    """Return HTML or plain text, gzipped or not, as a document; `WrongInput` for a picture and the like."""
+    data = unpacked(data, name)
+    try:
+        is_markup(None, data)
+    except NotText as error:
+        raise WrongInput(f"{name}: {error}; give HTML or plain text") from None
     if not is_html(data):
         return of_text(decode(data, "text/plain"), profile)
     marked, _ = marked_text(decode(data, "text/html"))

@@ -21,7 +21,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd.learning.edits import PathEdit
 
 #: Fewest contents that propose an edit, and fewest values that the component takes in them.
-PROPOSED: Final = 8
+PROPOSED: Final = 20
 VALUES: Final = 8
 #: Most edits judged at a time.
 EDITS: Final = 4

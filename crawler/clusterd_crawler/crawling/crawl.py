@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scrapy import Request, Spider
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import HtmlResponse, Response
-from scrapy.utils.asyncio import create_looping_call, run_in_thread
+from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.httpobj import urlparse_cached
 
 from clusterd_crawler import signals
@@ -28,6 +28,7 @@ from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.kept import Kept, KeptOut
+from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.pages import Pages
 from clusterd_crawler.crawling.remembered import Remembered

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scrapy.utils.asyncio import run_in_thread, sleep
-
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.kept import Kept, KeptOut, under
+from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 
 logger = logging.getLogger(__name__)

@@ -15,10 +15,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from scrapy.utils.asyncio import call_later, sleep
+from scrapy.utils.asyncio import call_later
 from twisted.internet.defer import Deferred
 
 from clusterd_crawler.crawling.event_loop import Promise, awaited, keep
+from clusterd_crawler.crawling.older_scrapy import sleep
 from clusterd_crawler.message import Verdict
 
 #: Vain waits in a row after which nobody waits until a verdict arrives in time again.

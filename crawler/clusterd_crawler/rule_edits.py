@@ -135,8 +135,14 @@ def _new_value(edit: Edit, patterns: Mapping[Key, str]) -> Reader:
         return lambda url: edit.value
     source = edit.source or edit.key
     read = read_key(source, _pattern_of(source, patterns))
-    convert = _CONVERSIONS[edit.op]
+    convert = _conversion(edit)
     return lambda url: None if (value := read(url)) is None else convert(value)
+
+
+def _conversion(edit: Edit) -> Callable[[str], str]:
+    if edit.op == "spaces":
+        return lambda value: value.replace("+", edit.value).replace("%20", edit.value)
+    return _CONVERSIONS[edit.op]
 
 
 def _pattern_of(key: Key, patterns: Mapping[Key, str]) -> str:
@@ -159,6 +165,11 @@ def _underscored(value: str) -> str:
 def as_component(op: str, value: str) -> str:
     """Return a query value as an edit of this kind writes it into the path."""
     return quote(_CONVERSIONS[op](value), safe=_IN_PATH)
+
+
+def written(edit: Edit, value: str) -> str:
+    """Return the value of a query key, or a component, as a conversion of it leaves it."""
+    return quote(_conversion(edit)(value), safe=_IN_QUERY if edit.key.name else _IN_PATH)
 
 
 _CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = {

@@ -29,6 +29,8 @@ _CHOICES: Final = {name: get_args(get_type_hints(Rule)[name]) for name in ("kind
 _WORD: Final = re.compile(r"[^\s/?#@*\\\x00-\x1f\ud800-\udfff]+")
 #: Tests and edits that need a value, by how many: ``in`` takes any number.
 _ONE_VALUE: Final = frozenset({"is", "like", "depth"})
+#: What the edit ``spaces`` may write.
+_SPACES: Final = ("_", "%20")
 _RULE_FIELDS: Final = frozenset(get_type_hints(Rule)) | {"text"}
 _SET_FIELDS: Final = frozenset(get_type_hints(RuleSet))
 
@@ -177,6 +179,8 @@ def _edit(value: Any, where: str) -> Edit:
     source = value.get("source")
     if op == "copy" and source is None:
         raise RuleError(f"{where}: copy needs a source")
+    if op == "spaces" and value.get("value") not in _SPACES:
+        raise RuleError(f"{where}: spaces are written {' or '.join(_SPACES)}, not {value.get('value')!r}")
     return Edit(
         key=_key(value.get("key"), f"{where}: key"),
         op=op,  # type: ignore[arg-type]

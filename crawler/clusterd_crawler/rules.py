@@ -105,13 +105,27 @@ class Edit:
 
     ``delete``: the component goes; ``set``: becomes ``value`` (a ``*`` in it is a placeholder of the key only);
     ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with
-    spaces written ``_``): the value of ``source`` (of the key itself where None) converted; ``keep``: of the query,
-    only the keys named in ``names`` stay; ``sort``: the order of query keys does not matter; ``family``: every URL of
-    the context shows what others have shown, mostly one page.
+    spaces written ``_``), ``spaces`` (with ``+`` and ``%20`` written ``value``, which is ``_`` or ``%20``, and nothing
+    decoded): the value of ``source`` (of the key itself where None) converted; ``keep``: of the query, only the keys
+    named in ``names`` stay; ``sort``: the order of query keys does not matter; ``family``: every URL of the context
+    shows what others have shown, mostly one page.
     """
 
     key: Key
-    op: Literal["delete", "set", "copy", "lower", "upper", "encode", "decode", "underscore", "keep", "sort", "family"]
+    op: Literal[
+        "delete",
+        "set",
+        "copy",
+        "lower",
+        "upper",
+        "encode",
+        "decode",
+        "underscore",
+        "spaces",
+        "keep",
+        "sort",
+        "family",
+    ]
     value: str = ""
     source: Key | None = None
     names: tuple[str, ...] = ()
@@ -125,7 +139,8 @@ class Edit:
             return "of the query keep " + (", ".join(self.names) or "nothing")
         if self.op == "set":
             return f"set {self.key} to {self.value!r}"
-        return f"{self.op} {self.key}" + (f" from {self.source}" if self.source is not None else "")
+        said = f"write spaces as {self.value!r} in" if self.op == "spaces" else self.op
+        return f"{said} {self.key}" + (f" from {self.source}" if self.source is not None else "")
 
 
 @dataclass(frozen=True, slots=True)

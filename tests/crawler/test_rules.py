@@ -79,6 +79,10 @@ def test_json_there_and_back() -> None:
         ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "a", "op": "delete"}]}]}, "not a key"),
         ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "copy"}]}]}, "needs a source"),
         (
+            {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "spaces"}]}]},
+            "_ or %20, not None",
+        ),
+        (
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "k(-,-)", "op": "family"}]}]},
             "needs a context",
         ),
@@ -167,6 +171,19 @@ def test_text_is_one_line_for_people() -> None:
             [Edit(Key(name="route"), "decode")],
             "http://example.com/?route=a%2Fb%26c",
             "http://example.com/?route=a/b%26c",
+        ),
+        ([], [Edit(SID, "spaces", "%20")], "http://example.com/?sid=a+b_%2B", "http://example.com/?sid=a%20b_%2B"),
+        (
+            [Condition(Key(start=3), "like", ("*%20*",))],
+            [Edit(Key(start=3), "spaces", "_")],
+            "http://example.com/a%20b%2Fc/d%20e",
+            "http://example.com/a_b%2Fc/d%20e",
+        ),
+        (
+            [Condition(Key(start=3), "like", ("*%20*",))],
+            [Edit(Key(start=3), "spaces", "_")],
+            "http://example.com/C++",
+            "http://example.com/C++",
         ),
         (
             [Condition(Key(name="title"), "any")],
@@ -275,7 +292,7 @@ CONDITIONS = st.builds(
 EDITS = st.builds(
     Edit,
     KEYS,
-    st.sampled_from(["delete", "set", "copy", "lower", "upper", "encode", "decode", "sort", "keep"]),
+    st.sampled_from(["delete", "set", "copy", "lower", "upper", "encode", "decode", "spaces", "sort", "keep"]),
     value=VALUES,
     source=st.one_of(st.none(), KEYS),
 )

@@ -16,11 +16,12 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.aliases import aliases
 from clusterd.learning.deep_edits import cuts, ending_of, without_ending
-from clusterd.learning.edits import Blank, Both, CandidateEdit, Decode, Drop, DropUnordered, PathEdit, Replace, Sort
+from clusterd.learning.edits import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 from clusterd.learning.fixed_values import TOGETHER, FixedPairs, fixed_edits
 from clusterd.learning.path_references import path_references
 from clusterd.learning.references import references
+from clusterd.learning.spellings import decoded, form_spaces, spaces_in_path, spaces_of_components, wiki_spaces
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4
@@ -36,7 +37,7 @@ READ: Final = 4096
 CANDIDATES: Final = 80
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
-PRIORS: Final = {"Sort": 17, "Decode": 14, "index": 5, "slash": 5}
+PRIORS: Final = {"Sort": 17, "Decode": 14, "form": 14, "index": 5, "slash": 5}
 
 Difference = tuple[str, tuple[object, ...]]
 
@@ -186,6 +187,8 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
             yield "index", (b,)
         elif start == 0:
             yield "swap", (3, a, b)
+        for text, space in spaces_of_components(a, b):
+            yield "spaces", (start + 3, text, space)
         if end == 0 and (ending := ending_of(*sorted((a, b), key=len, reverse=True))):
             yield "ending", (ending,)
 
@@ -221,8 +224,10 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
     found += [(alias, 0) for alias in aliases(snapshot, clusters)]
     found += [(reference, 0) for reference in references(snapshot, clusters)]
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
-    found += [(Decode((key,)), PRIORS["Decode"]) for key in _escaped(snapshot)]
     values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
+    found += [(spelling, 0) for spelling in wiki_spaces(snapshot, values)]  # type: ignore[arg-type]
+    found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]
+    found += [(decoded(key), PRIORS["Decode"]) for key in _escaped(snapshot)]
     found += [(cut, 0) for cut in cuts(snapshot, values)]  # type: ignore[arg-type]
     return found[:CANDIDATES]
 
@@ -281,6 +286,8 @@ def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
         return [_part(int(str(what[0])), str(what[1]))]
     if kind == "ending":
         return [without_ending(str(what[0]))]
+    if kind == "spaces":
+        return [spaces_in_path(int(str(what[0])), str(what[1]), str(what[2]))]
     if kind == "swap":
         return [_swap(str(what[1]), str(what[2]))]
     return []

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning import tried_together
+from clusterd.learning import spellings, tried_together
 from clusterd.learning.attributes import Attribute, attributes
 from clusterd.learning.components import ANY_BOUND, AnyComponent
 from clusterd.learning.deep_edits import Cut, Ending
@@ -160,7 +160,7 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with scripts
     that stand for one another, whatever their parameters.
     """
-    if isinstance(trials.edit, AnyComponent | Cut):
+    if isinstance(trials.edit, AnyComponent | Cut) or spellings.is_guess(trials.edit):
         return ANY_BOUND
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
     if isinstance(trials.edit, PathReference | Ending) or any(is_open(good, bad) for good, bad in own):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
-from urllib.parse import unquote
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
@@ -235,52 +234,6 @@ class Sort:
 
     def _shapes(self, snapshot: Snapshot) -> Rows:
         return map_shapes(snapshot, lambda shape: tuple(sorted(shape, key=lambda key: key[0])))
-
-
-@dataclass(frozen=True, slots=True)
-class Decode:
-    """A parameter's value may be percent-encoded or not."""
-
-    own: tuple[ColumnKey, ...]
-    needs: tuple[Condition, ...] = ()
-
-    @property
-    def transformation(self) -> tuple[Edit, ...]:
-        """The conversions."""
-        return tuple(Edit(Key(name, occurrence), "decode") for name, occurrence in self.own)
-
-    def rows(self, snapshot: Snapshot) -> Flags:
-        """Return the rows with an escape in the value."""
-        found = np.zeros(len(snapshot), np.bool_)
-        for key in self.own:
-            column = snapshot.columns[key]
-            escaped = np.array([number for text, number in column.column.numbers.items() if "%" in text], np.int64)
-            found[column.rows[column.alive & np.isin(column.values, escaped)]] = True
-        return found
-
-    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
-        """Exchange the hashes of the values."""
-        after = snapshot.key.copy()
-        for key in self.own:
-            column = snapshot.columns[key]
-            chosen = np.flatnonzero(_chosen(column, rows))
-            texts = {number: text for text, number in column.column.numbers.items()}
-            decoded = np.array(
-                [hash_of(f"{key[0]}\x01{key[1]}\x01{unquote(texts[int(column.values[at])])}") for at in chosen],
-                np.uint64,
-            )
-            if len(chosen):
-                after[column.rows[chosen]] += decoded - column.hashes[chosen]
-        return after
-
-    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
-        """Decode the given rows."""
-        after = self.keys(snapshot, rows)
-        for key in self.own:
-            column = snapshot.columns[key]
-            chosen = _chosen(column, rows)
-            column.hashes[chosen] += (after - snapshot.key)[column.rows[chosen]]
-        snapshot.key = after
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,7 @@ UNSAID = {
     "a literal": make([], [Edit(Key("lang"), "set", "en")]),
     "a reference": make([], [Edit(Key.parse("k(3,-)"), "copy", source=Key("id"))]),
     "a conversion": make([], [Edit(Key("name"), "lower")]),
+    "how spaces are written": make([], [Edit(Key("name"), "spaces", "_")]),
     "the order of parameters": make([], [Edit(Key(), "sort")]),
     "a part of a component": make([on("k(3,-)", "like", "x-*")], [Edit(Key(start=3, deep=3), "delete")]),
     "other parameters": make([on("", "only", "sid", "id")], drop("?sid")),

@@ -1,0 +1,174 @@
+"""Ways to write one value: ``%2C`` for ``,``, and a space as ``+``, ``%20`` or ``_``, in parameters and in the path.
+
+RFC 3986 calls none of these equivalent (so `urls.canonical` leaves them), and each is content somewhere: ``+`` is a
+plus in most paths, ``snake_case`` is not ``snake case`` for every search. So each is an edit with trials of its own:
+
+- Of a parameter that has ``+`` in some values and ``%20`` in others: spaces are written ``%20``, as HTML forms
+  (application/x-www-form-urlencoded) mean both.
+- Of a parameter, where pages of one content have ``_`` in the one value and a space in the other: written ``_``.
+- Of a component of the path, where pages of one content differ in it so: for ``%20`` and for ``+`` apart, each in
+  components that have it. ``_`` is written where it was seen to be the same, and ``%20`` where only ``+`` was.
+
+No standard says the last two, and titles take ever new values: they need the trials that any text needs (`is_guess`).
+
+Cost: of a parameter a pass over its distinct values, at most `VALUES`; of the path as of any edit of paths.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rule_edits import written
+from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import hash_of
+
+from clusterd.learning.edits import PathEdit
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot
+
+#: Fewest contents that propose that a space in a parameter is ``_``.
+PROPOSED: Final = 4
+#: Most distinct values of a parameter whose spelling is looked at.
+VALUES: Final = 50_000
+#: What spaces are written as: by the one edit those of forms, by the other those of wikis too.
+ESCAPED: Final = "%20"
+UNDERSCORE: Final = "_"
+#: How else a space is written.
+SPACES: Final = (ESCAPED, "+")
+
+
+@dataclass(frozen=True, slots=True)
+class Respell:
+    """A parameter's value may be written in two ways: percent-encoded or not, or with a space as this or as that."""
+
+    own: tuple[ColumnKey, ...]
+    edit: Edit
+    needs: tuple[Condition, ...] = ()
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The conversion."""
+        return (self.edit,)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows whose value is written another way."""
+        column = snapshot.columns[self.own[0]]
+        numbers = [number for number, text in enumerate(column.column.texts) if self._written(text) != text]
+        found = np.zeros(len(snapshot), np.bool_)
+        found[column.rows[column.alive & np.isin(column.values, np.array(numbers, np.int64))]] = True
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the hashes of the values."""
+        after = snapshot.key.copy()
+        column = snapshot.columns[self.own[0]]
+        chosen = self._chosen(column, rows)
+        after[column.rows[chosen]] += self._hashes(column, chosen) - column.hashes[chosen]
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Write the values of the given rows anew: later edits find them as the crawler will."""
+        snapshot.key = self.keys(snapshot, rows)
+        column = snapshot.columns[self.own[0]]
+        chosen = self._chosen(column, rows)
+        column.hashes[chosen] = self._hashes(column, chosen)
+        texts, which = self._texts(column, chosen)
+        column.values[chosen] = np.array([column.column.number(text) for text in texts], np.int64)[which]
+
+    def _chosen(self, column: LiveColumn, rows: Flags) -> Rows:
+        return np.flatnonzero(column.alive & rows[column.rows])
+
+    def _texts(self, column: LiveColumn, chosen: Rows) -> tuple[list[str], Rows]:
+        """Return the distinct values of rows as they are written anew, and which of them each row has."""
+        numbers, which = np.unique(column.values[chosen], return_inverse=True)
+        texts = column.column.texts
+        return [self._written(texts[number]) for number in numbers.tolist()], which.ravel()
+
+    def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
+        name, occurrence = self.own[0]
+        texts, which = self._texts(column, chosen)
+        return np.array([hash_of(f"{name}\x01{occurrence}\x01{text}") for text in texts], np.uint64)[which]
+
+    def _written(self, text: str) -> str:
+        return text if text == VALUELESS or (text.isascii() and text.isalnum()) else written(self.edit, text)
+
+
+def decoded(key: ColumnKey) -> Respell:
+    """Return the edit by which a parameter's value may be percent-encoded or not."""
+    return Respell((key,), Edit(Key(*key), "decode"))
+
+
+def spaces(key: ColumnKey, text: str) -> Respell:
+    """Return the edit by which spaces in a parameter's value are written so."""
+    return Respell((key,), Edit(Key(*key), "spaces", text))
+
+
+def form_spaces(snapshot: Snapshot) -> Iterator[Respell]:
+    """Yield the edits of parameters that have spaces in both of the ways in which forms write them."""
+    for key, column in snapshot.columns.items():
+        texts = column.column.texts
+        if not key[0] or key[0].startswith(";") or len(texts) > VALUES:
+            continue
+        if all(any(space in text for text in texts) for space in SPACES):
+            yield spaces(key, ESCAPED)
+
+
+def wiki_spaces(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Respell]:
+    """Yield the edits that write ``_``, of (parameter, value, value, contents that show a page with either)."""
+    counted: Counter[ColumnKey] = Counter()
+    for key, first, second, count in pairs:
+        column = snapshot.columns[key].column
+        if len(column.texts) <= VALUES and spelled(column.text(first), column.text(second)) == UNDERSCORE:
+            counted[key] += count
+    for key, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+        if count >= PROPOSED:
+            yield spaces(key, UNDERSCORE)
+
+
+def spelled(first: str, second: str) -> str:
+    """Return what spaces have to be written as for two texts to be one, "" where they differ in something else.
+
+    >>> spelled("red+shoes", "red%20shoes"), spelled("red_shoes", "red%20shoes"), spelled("red", "blue")
+    ('%20', '_', '')
+    """
+    if not any(space in text for space in SPACES for text in (first, second)):
+        return ""
+    for text in (ESCAPED, UNDERSCORE):
+        edit = Edit(Key(), "spaces", text)
+        if written(edit, first) == written(edit, second):
+            return text
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpacesInPath(PathEdit):
+    """Spaces in a component are written another way."""
+
+
+def spaces_of_components(first: str, second: str) -> Iterator[tuple[str, str]]:
+    """Yield, of two components that may differ in how spaces are written, (what is written, the space that goes)."""
+    text = spelled(first, second)
+    for space in SPACES if text else ():
+        if space != text and space in first + second:
+            yield text, space
+
+
+def spaces_in_path(start: int, text: str, space: str) -> SpacesInPath:
+    """Return the edit of a component that has such a space."""
+    edit = Edit(Key(start=start), "spaces", text)
+    index = start - 3
+
+    def change(parts: list[str]) -> list[str] | None:
+        if len(parts) <= index or space not in parts[index]:
+            return None
+        return [*parts[:index], written(edit, parts[index]), *parts[index + 1 :]]
+
+    return SpacesInPath((edit,), change, (Condition(Key(start=start), "like", (f"*{space}*",)),))
+
+
+def is_guess(edit: object) -> bool:
+    """Whether an edit takes for one what no standard calls so: ``_`` and a space, or any two spaces in a path."""
+    return isinstance(edit, SpacesInPath) or (isinstance(edit, Respell) and edit.edit.value == UNDERSCORE)

@@ -1,0 +1,117 @@
+"""Spaces as ``+``, ``%20`` and ``_``: which are one is learned for each parameter and component, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.interchange.files import read_rules, write_rules
+from clusterd.learning.learner import Learner
+from clusterd.learning.spellings import spelled
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import RuleSet
+
+HOST = "example.com"
+SPACES = ("+", "%20", "_")
+
+
+def learned(paths: Iterable[tuple[str, int]]) -> RuleSet:
+    """Return the rules that a learner makes of (path, content), learning once at the end."""
+    learner = Learner(HOST)
+    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
+    return learner.learn(1) or RuleSet(HOST, 0, ())
+
+
+def key(rules: RuleSet, path: str) -> str:
+    """Return the key of a path."""
+    return key_under(rules, f"http://{HOST}/{path}")[0]
+
+
+def pages(form: str, spaces: Iterable[str], number: int, first: int = 0) -> list[tuple[str, int]]:
+    """Return pages of two words and a number, each content once with every kind of space."""
+    return [(form.format(f"red{space}shoe{space}{n}"), n) for n in range(first, first + number) for space in spaces]
+
+
+def test_spaces_of_a_search_are_one() -> None:
+    rules = learned(pages("search?q={}", SPACES, 120))
+
+    assert key(rules, "search?q=a+b_c") == key(rules, "search?q=a%20b_c") == key(rules, "search?q=a_b_c")
+    assert key(rules, "search?q=a+b") != key(rules, "search?q=a-b")
+    assert key(rules, "search?q=a%2Bb") != key(rules, "search?q=a+b")
+    assert key(rules, "other?q=a+b") != key(rules, "other?q=a_b")
+    assert key(rules, "search?p=a+b") != key(rules, "search?p=a_b")
+
+
+def test_what_forms_write_is_one_where_an_underscore_is_content() -> None:
+    crawl = pages("search?q={}", ("+", "%20"), 60)
+    crawl += pages("search?q={}", ("_",), 40, 1000)
+
+    rules = learned(crawl)
+
+    assert key(rules, "search?q=a+b") == key(rules, "search?q=a%20b")
+    assert key(rules, "search?q=a+b") != key(rules, "search?q=a_b")
+    assert [edit.value for rule in rules.rules for edit in rule.transformation] == ["%20"]
+
+
+def test_spaces_that_are_content_stay() -> None:
+    crawl = [(f"search?q=red{space}shoe{n}", 10 * n + at) for n in range(120) for at, space in enumerate(SPACES)]
+    crawl += [(f"tag/red{space}shoe{n}", 5000 + 10 * n + at) for n in range(120) for at, space in enumerate(SPACES)]
+
+    assert learned(crawl).rules == ()
+
+
+def test_an_underscore_that_is_content_now_and_then_stays() -> None:
+    crawl = [(path, content if at % 30 else 9000 + at) for at, (path, content) in enumerate(pages("s?q={}", "+_", 150))]
+
+    assert key(learned(crawl), "s?q=a+b") != key(learned(crawl), "s?q=a_b")
+
+
+def test_titles_of_a_wiki_are_one_and_a_plus_in_them_stays() -> None:
+    crawl = pages("wiki/{}", ("_", "%20"), 120)
+    crawl += [(f"wiki/C{sign}{n}", 2000 + 10 * n + at) for n in range(20) for at, sign in enumerate("+_")]
+    crawl += [(f"files/red_shoe_{n}.png", 5000 + n) for n in range(20)]
+
+    rules = learned(crawl)
+
+    assert key(rules, "wiki/Blue%20shoes") == key(rules, "wiki/Blue_shoes")
+    assert key(rules, "wiki/C+7") != key(rules, "wiki/C_7")
+    assert key(rules, "files/a%20b") != key(rules, "files/a_b")
+    assert key(rules, key(rules, "wiki/a%20b").removeprefix(f"http://{HOST}/")) == key(rules, "wiki/a%20b")
+
+
+def test_few_underscores_say_nothing() -> None:
+    rules = learned(pages("search?q={}", ("_", "+"), 30))
+
+    assert key(rules, "search?q=a+b") != key(rules, "search?q=a_b")
+
+
+@pytest.mark.parametrize("form", ["s?q={}", "wiki/{}"])
+@pytest.mark.parametrize("space", ["+", "%20"])
+def test_what_is_judged_is_what_the_crawler_writes(form: str, space: str) -> None:
+    """Values with escapes that are no UTF-8, with brackets and with escaped pluses among them."""
+    values = ["caf%E9{}x", "[a]{}b", "C%2B%2B{}d", "a%2Fb{}c", "50%{}off", "%C3%A9{}|"]
+    crawl = pages(form, ("_", space), 120)
+    crawl += [(form.format(value.format(s)), 9000 + at) for at, value in enumerate(values) for s in ("_", space)]
+
+    rules = learned(crawl)
+
+    assert rules.rules
+    for value in values:
+        assert key(rules, form.format(value.format(space))).count("_") == 1
+    assert len({key(rules, form.format(value.format(space))) for value in values}) == len(values)
+
+
+def test_the_rules_go_through_files_and_the_discarder_says_that_it_cannot() -> None:
+    rules = list(learned(pages("search?q={}", SPACES, 120)).rules)
+
+    assert read_rules(write_rules(rules, "clusterd")[0], "clusterd").rules == rules
+    assert "write spaces as '_' in ?q" in rules[0].text
+    refused = write_rules(rules, "dud", loose=True)[1].refused
+    assert "spaces" in refused[rules[0].id]
+
+
+def test_what_spaces_are_written_as() -> None:
+    assert spelled("a+b", "a_b") == "_"
+    assert spelled("a+b", "a%20b") == "%20"
+    assert spelled("a_b", "a_b") == spelled("a-b", "a_b") == spelled("a+b", "a+c") == ""

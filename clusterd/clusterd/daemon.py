@@ -23,7 +23,8 @@ from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.worker import StopFlag, Worker
+from clusterd_consumer.insisting import Insist, StopFlag, once
+from clusterd_consumer.worker import Worker
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.redis_client import shown
 
@@ -48,7 +49,11 @@ END_SECONDS: Final = 6
 
 
 def make_worker(
-    services: Services, report: Report, poll_timeout: float, stopping: StopFlag | None = None
+    services: Services,
+    report: Report,
+    poll_timeout: float,
+    stopping: StopFlag | None = None,
+    insist: Insist | None = None,
 ) -> tuple[Worker[Outcome], Handing]:
     """Return a worker over these services, and what it hands on to."""
     transport = services.transport()
@@ -68,27 +73,33 @@ def make_worker(
         poll_timeout=poll_timeout,
         on_trouble=trouble,
         stopping=stopping,
+        insist=insist,
     )
     return worker, handing
 
 
-def work_off(services: Services, progress: Progress | None = None) -> int:
-    """Do a daemon's work here until nothing is unread, everything has settled and what is due is learned."""
+def work_off(services: Services, progress: Progress | None = None, insist: Insist | None = None) -> int:
+    """Do a daemon's work here until nothing is unread, everything has settled and what is due is learned.
+
+    ``insist`` says how long a store or a log that does not answer is waited for; without it the worker waits as a
+    daemon's does, and nothing else.
+    """
     report = Report()
-    worker, handing = make_worker(services, report, LAST_POLL)
+    worker, handing = make_worker(services, report, LAST_POLL, insist=insist)
+    insist = insist or once
     try:
         while True:
             if worker.step():
                 if progress is not None:
                     progress(worker.messages, 0)
-            elif not (left := services.lag()):
+            elif not (left := insist(services.lag)):
                 break
             elif progress is not None:
                 progress(worker.messages, left)
-        while services.index.settle(services.config.settle_steps):
+        while insist(lambda: services.index.settle(services.config.settle_steps)):
             pass
-        tell_splits(services)
-        learn(services, math.inf)
+        insist(lambda: tell_splits(services))
+        insist(lambda: learn(services, math.inf))
     finally:
         worker.leave()
         handing.close()

@@ -14,10 +14,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
@@ -42,6 +43,8 @@ DAEMON_PATIENCE: Final = 30.0
 DAEMON_LOOK: Final = 0.1
 #: Seconds that publishing may take before Kafka or Redis counts as unreachable.
 PUBLISH_TIMEOUT: Final = 60.0
+#: The same for one of several attempts.
+PUBLISH_ATTEMPT: Final = 10.0
 #: The same for one rule set.
 ANNOUNCE_TIMEOUT: Final = 30.0
 
@@ -177,38 +180,48 @@ def open_services(config: Config) -> Services:
     return Services(config)
 
 
-def publish_sketches(services: Services, sketches: Iterable[Sketch]) -> int:
+def publish_sketches(services: Services, sketches: Iterable[Sketch], insist: Insist = once) -> int:
     """Publish sketches as a crawl does, keyed by URL; return how many, once all have arrived."""
     count = 0
     for sketch in sketches:
-        services.publisher.publish(topics.SKETCHES, sketch.url.encode(), encode(sketch))
+        insist(partial(services.publisher.publish, topics.SKETCHES, sketch.url.encode(), encode(sketch)))
         count += 1
-    services.publisher.flush(PUBLISH_TIMEOUT)
+    timeout = PUBLISH_TIMEOUT if insist is once else PUBLISH_ATTEMPT
+    insist(lambda: services.publisher.flush(timeout))
     return count
 
 
-def process_pending(services: Services, progress: Progress | None = None) -> int:
+def process_pending(services: Services, progress: Progress | None = None, insist: Insist | None = None) -> int:
     """Where no daemon is alive, do its work here until nothing is unread and all has settled; return messages done."""
-    if services.daemon_alive():
+    if (insist or once)(services.daemon_alive):
         return 0
     from clusterd.daemon import work_off
 
-    return work_off(services, progress)
+    return work_off(services, progress, insist)
 
 
 def see_through(
-    services: Services, allowed: int = 0, progress: Progress | None = None, patience: float = DAEMON_PATIENCE
+    services: Services,
+    allowed: int = 0,
+    progress: Progress | None = None,
+    patience: float = DAEMON_PATIENCE,
+    insist: Insist | None = None,
 ) -> int:
     """Return when what was published has been worked on: by the daemon where one is alive, else here.
 
     A daemon is waited for as long as it makes headway, until at most ``allowed`` messages are left; returned is how
-    many are left beyond that when it makes none any more, else 0.
+    many are left beyond that when it makes none any more, else 0. ``insist`` as of `daemon.work_off`.
     """
     least, deadline = None, 0.0
-    while services.daemon_alive():
-        left = services.lag() or services.index.counts()["settling"]
+    while True:
+        asked = time.monotonic()
+        left = (insist or once)(lambda: _left(services))
+        if left is None:
+            process_pending(services, progress, insist)
+            return 0
         if left <= allowed:
             return 0
+        deadline += time.monotonic() - asked  # an outage is not the daemon's standing still
         if least is None or left < least:
             least, deadline = left, time.monotonic() + patience
         elif time.monotonic() > deadline:
@@ -216,5 +229,8 @@ def see_through(
         if progress is not None:
             progress(0, left)
         time.sleep(DAEMON_LOOK)
-    process_pending(services, progress)
-    return 0
+
+
+def _left(services: Services) -> int | None:
+    """Return what the daemon has left to do, None where none is alive."""
+    return (services.lag() or services.index.counts()["settling"]) if services.daemon_alive() else None

@@ -24,7 +24,6 @@ long as it takes, at the step at which it failed.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,19 +34,15 @@ from clusterd_crawler.message import Failure, SkipReport, decode
 from clusterd_crawler.sketch import Sketch
 
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.redis_connection import unable
+from clusterd_consumer.insisting import Insist, Insisting, StopFlag, Stopped
 from clusterd_consumer.transport.contract import Position, Record, Transport
 
 log = logging.getLogger(__name__)
 
-#: Seconds before asking a store again that does not answer: doubled each time, up to the second.
-FIRST_PAUSE: Final = 0.05
-LONGEST_PAUSE: Final = 5.0
 #: Seconds for what was published in a step to arrive.
 FLUSH_TIMEOUT: Final = 30.0
 
 Result = TypeVar("Result")
-Answer = TypeVar("Answer")
 Outcome_co = TypeVar("Outcome_co", covariant=True)
 
 
@@ -78,35 +73,6 @@ class Batch:
     failures: list[Failure] = field(default_factory=list)
 
 
-class StopFlag:
-    """Asks a worker to stop. Takes no lock, so that a signal handler may set it whatever the thread is doing."""
-
-    #: Seconds after which a wait sees that the flag was set.
-    SLICE: Final = 0.05
-
-    def __init__(self) -> None:
-        self._set = False
-
-    def set(self) -> None:
-        """Ask to stop."""
-        self._set = True
-
-    def is_set(self) -> bool:
-        """Whether to stop."""
-        return self._set
-
-    def wait(self, seconds: float) -> bool:
-        """Wait, at most until the flag is set; return whether it is."""
-        until = time.monotonic() + seconds
-        while not self._set and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, self.SLICE))
-        return self._set
-
-
-class Stopped(Exception):
-    """The worker was asked to stop while it waited for a store or a log that does not answer."""
-
-
 class SetBack(Exception):
     """The store remembers less than it was told: it came back from the past."""
 
@@ -125,6 +91,7 @@ class Worker(Generic[Result]):
         poll_timeout: float = 0.5,
         on_trouble: Callable[[str], None] | None = None,
         stopping: StopFlag | None = None,
+        insist: Insist | None = None,
     ) -> None:
         self._transport = transport
         self._index = index
@@ -132,8 +99,8 @@ class Worker(Generic[Result]):
         self._dead = dead_letters
         self._size = batch
         self._poll_timeout = poll_timeout
-        self._on_trouble = on_trouble or (lambda _: None)
         self._stopping = stopping or StopFlag()
+        self._insist: Insist = insist or Insisting(on_trouble, self._stopping)
         #: Up to where records were worked on whole; and what the store was last told of it.
         self._done: dict[str, str] = {}
         self._stored: dict[str, str] = {}
@@ -267,7 +234,7 @@ class Worker(Generic[Result]):
             return []
         try:
             return self._insist(lambda: self._attempt(batch, position))
-        except (SetBack, Stopped):
+        except (SetBack, Stopped, Unreachable):
             raise
         except Exception as error:
             log.warning("a batch of %d failed (%s: %s); one by one", len(batch.sketches), type(error).__name__, error)
@@ -289,7 +256,7 @@ class Worker(Generic[Result]):
         for sketch, record in zip(batch.sketches, batch.records, strict=True):
             try:
                 outcomes += self._insist(partial(self._tell, [sketch], position))
-            except (SetBack, Stopped):
+            except (SetBack, Stopped, Unreachable):
                 raise
             except Exception as error:
                 self._bury(record, f"{type(error).__name__}: {error}")
@@ -301,22 +268,3 @@ class Worker(Generic[Result]):
 
     def _bury(self, record: Record, reason: str) -> None:
         self._insist(lambda: self._dead.bury(record, reason))
-
-    def _insist(self, work: Callable[[], Answer]) -> Answer:
-        """Do the work; while the store or the log does not answer, do it again after a pause."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                answer = work()
-            except Exception as error:
-                if not isinstance(error, Unreachable) and not unable(error):
-                    raise
-                log.warning("%s; trying again in %.2g s", error, pause)
-                self._on_trouble(str(error))
-                if self._stopping.wait(pause):
-                    raise Stopped from error
-                pause = min(2 * pause, LONGEST_PAUSE)
-            else:
-                if pause > FIRST_PAUSE:
-                    self._on_trouble("")  # over
-                return answer

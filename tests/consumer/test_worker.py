@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import pytest
 import redis
 from clusterd_consumer.dead_letters import DeadLetters, counted, revive
+from clusterd_consumer.insisting import StopFlag
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
-from clusterd_consumer.worker import Batch, StopFlag, Worker
+from clusterd_consumer.worker import Batch, Worker
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Failure, SkipReport, encode

@@ -316,17 +316,20 @@ class KafkaTransport:
 
     def _settle_acknowledged(self) -> None:
         """Forget what Kafka has taken; send again what failed, unless Kafka will never take it."""
+        again: Any = None
         for _ in range(len(self._unacknowledged)):
-            topic, key, value, future = self._unacknowledged.popleft()
-            if future.succeeded():
-                continue
+            topic, key, value, future = self._unacknowledged[0]
             if not future.is_done:
-                self._unacknowledged.append((topic, key, value, future))
-            elif isinstance(future.exception, MessageSizeTooLargeError):
+                self._unacknowledged.rotate(-1)
+                continue
+            if isinstance(future.exception, MessageSizeTooLargeError):
                 log.error("a message of %d bytes for %s is dropped: %s", len(value), topic, future.exception)
-            else:
-                log.warning("sending again to %s: %s", topic, future.exception)
-                self._send(topic, key, value)
+            elif not future.succeeded():
+                again = future.exception
+                self._send(topic, key, value)  # where this fails, the message stays first and is sent by the next flush
+            self._unacknowledged.popleft()
+        if again is not None:
+            log.warning("sent again what the client gave up: %s", again)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -42,10 +42,8 @@ KEPT: Final = {
     topics.VERDICTS: 10_000,
     topics.DEAD_LETTERS: 10_000,
 }
-#: Published messages that wait for one pipeline; beyond it they are sent at once.
+#: Published messages that wait for one pipeline; the next one sends them first.
 PUBLISH_BATCH: Final = 500
-#: Messages that may wait while Redis does not answer.
-PUBLISH_LIMIT: Final = 50_000
 #: Seconds between two looks for entries to trim.
 TRIM_INTERVAL: Final = 1.0
 #: Milliseconds after which a consumer of the group that holds nothing is forgotten.
@@ -88,12 +86,10 @@ class RedisStreamTransport:
                 return []
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
-        """Keep the message for the next pipeline."""
-        if len(self._waiting) >= PUBLISH_LIMIT:
-            raise Unreachable(f"{len(self._waiting)} messages wait for Redis already")
-        self._waiting.append((topic, key, value))
+        """Keep the message for the next pipeline; not where one that is full cannot be sent: then it is asked again."""
         if len(self._waiting) >= PUBLISH_BATCH:
             self.flush(timeout=0)
+        self._waiting.append((topic, key, value))
 
     def flush(self, timeout: float) -> None:
         """Send what waits. What a lost connection leaves unclear is sent again: at least once."""

@@ -156,6 +156,14 @@ class Services:
         """Return how many messages no daemon has worked on yet."""
         return self.publisher.backlog()
 
+    def taken(self) -> int | None:
+        """Return how many messages the store ever took where it keeps the log, as far as it remembers; else None."""
+        if self.config.uses_kafka():
+            return None
+        from clusterd_consumer.transport.redis_streams import RedisStreamTransport
+
+        return self.publisher.taken() if isinstance(self.publisher, RedisStreamTransport) else None
+
     def dead_letters(self) -> int:
         """Return how many messages became dead letters."""
         from clusterd_consumer.dead_letters import counted

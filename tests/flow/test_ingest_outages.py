@@ -147,6 +147,17 @@ def test_control_c_ends_the_wait_at_once(tmp_path: Path, pages: Path) -> None:
         assert (ingest.returncode, err.splitlines()[-1]) == (1, "clusterd: stopped")
 
 
+def test_a_redis_that_comes_back_empty_is_told(tmp_path: Path, pages: Path) -> None:
+    port = free_port()
+    with redis_server(tmp_path / "redis", port=port) as url, ingesting(url, str(pages)) as ingest:
+        has_read(url, 100)
+        kill(url)
+        with redis_server(tmp_path / "redis", port=port):
+            _, err = ingest.communicate(timeout=60)
+            assert ingest.returncode == 1, err
+            assert f"clusterd: the store came back without {PAGES} pages that it had taken" in err
+
+
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_a_broker_that_dies_is_waited_for_and_control_c_ends_the_wait(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.sketching import sketching
@@ -108,12 +108,20 @@ def _work(services: Services, run: Sketching, paths: Sequence[str], base: str, i
 
         sketches = run.sketches(_items(paths, base, bar))
         _ = services.index
+        before = services.taken()
         publish_sketches(services, islice(sketches, 1))
         while publish_sketches(services, islice(sketches, CHUNK), insist):
             processing(0, 0)
             see_through(services, AHEAD, processing, insist=insist)
             say("reading")
-        return see_through(services, 0, processing, insist=insist)
+        left = see_through(services, 0, processing, insist=insist)
+        after = insist(services.taken)
+        if before is not None and after is not None and (lost := before + run.sketched - after) > 0:
+            raise ClusterdError(
+                f"the store came back without {lost} pages that it had taken; bring them in again, and let Redis keep "
+                "what it takes (appendonly yes)"
+            )
+        return left
 
 
 @contextmanager

@@ -142,6 +142,14 @@ class RedisStreamTransport:
                 return int(self._client.xlen(self._stream))
             return self._unread(group) + int(group["pending"])
 
+    def taken(self) -> int | None:
+        """Return how many entries the stream ever took, as far as the store remembers; None before Redis 7."""
+        with translated():
+            if not self._groups():
+                return 0
+            added = self._client.xinfo_stream(self._stream).get("entries-added")
+            return None if added is None else int(added)
+
     def trim(self) -> int:
         """Remove the entries that every group has acknowledged; return how many."""
         reached = []

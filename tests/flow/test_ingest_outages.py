@@ -42,6 +42,11 @@ def pages(tmp_path: Path) -> Path:
     return file
 
 
+def default_interrupt() -> None:
+    """Let Ctrl-C interrupt, also where these tests run in the background of a shell, which has it ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @contextmanager
 def ingesting(url: str, file: str, patience: float = 60.0, kafka: str = "") -> Iterator[subprocess.Popen[str]]:
     """Run ``clusterd ingest`` on a Redis, in small batches and with so many seconds of patience."""
@@ -54,6 +59,7 @@ def ingesting(url: str, file: str, patience: float = 60.0, kafka: str = "") -> I
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=default_interrupt,
     )
     try:
         yield process

@@ -17,10 +17,9 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
-from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.edits import PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot
+from clusterd.learning.edits import PathEdit, exchanged
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
 
 #: Fewest contents that propose a cut, and most of them that are judged at a time.
 PROPOSED: Final = 20
@@ -59,10 +58,8 @@ class Cut:
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the hashes of the values."""
         column = snapshot.columns[self.own[0]]
-        after = snapshot.key.copy()
         chosen = self._chosen(column, rows)
-        after[column.rows[chosen]] += self._hashes(column, chosen) - column.hashes[chosen]
-        return after
+        return exchanged(snapshot, column, chosen, self._hashes(column, chosen))
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
         """Cut the values of the given rows."""
@@ -81,9 +78,9 @@ class Cut:
         return delimited
 
     def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
-        (name, occurrence), texts = self.own[0], column.column.texts
+        texts = column.column.texts
         heads = [texts[number].partition(self.delimiter)[0] for number in column.values[chosen].tolist()]
-        return np.array([hash_of(f"{name}\x01{occurrence}\x01{head}") for head in heads], np.uint64)
+        return np.array([value_hash(self.own[0], head) for head in heads], np.uint64)
 
 
 def cuts(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Cut]:

@@ -14,7 +14,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, distinct
+from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, distinct, value_hash
 from clusterd.learning.path_tables import Moves
 
 
@@ -49,9 +49,17 @@ class CandidateEdit(Protocol):
         ...
 
 
-def _chosen(column: LiveColumn, rows: Flags) -> Flags:
+def chosen_of(column: LiveColumn, rows: Flags) -> Flags:
+    """Return which entries of a column are of the given rows."""
     chosen: Flags = column.alive & rows[column.rows]
     return chosen
+
+
+def exchanged(snapshot: Snapshot, column: LiveColumn, chosen: Flags | Rows, hashes: Hashes | np.uint64) -> Hashes:
+    """Return all keys when chosen entries of a column have these hashes."""
+    after = snapshot.key.copy()
+    after[column.rows[chosen]] += hashes - column.hashes[chosen]
+    return after
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class Drop:
         for key in self.own:
             column = snapshot.columns.get(key)
             if column is not None:
-                chosen = _chosen(column, rows)
+                chosen = chosen_of(column, rows)
                 after[column.rows[chosen]] -= column.hashes[chosen]
         exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
         return after
@@ -94,7 +102,7 @@ class Drop:
         for key in self.own:
             column = snapshot.columns.get(key)
             if column is not None:
-                column.alive &= ~_chosen(column, rows)
+                column.alive &= ~chosen_of(column, rows)
 
     def _shapes(self, snapshot: Snapshot) -> Rows:
         return map_shapes(snapshot, lambda shape: tuple(key for key in shape if key not in self.own))
@@ -145,7 +153,7 @@ class Blank:
         after = snapshot.key.copy()
         for key in self.own:
             column = snapshot.columns[key]
-            chosen = _chosen(column, rows)
+            chosen = chosen_of(column, rows)
             blank = np.uint64(hash_of(f"\x03{key!r}"))
             after[column.rows[chosen]] += blank - column.hashes[chosen]
         return after
@@ -155,7 +163,7 @@ class Blank:
         snapshot.key = self.keys(snapshot, rows)
         for key in self.own:
             column = snapshot.columns[key]
-            chosen = _chosen(column, rows)
+            chosen = chosen_of(column, rows)
             column.hashes[chosen] = hash_of(f"\x03{key!r}")
 
 
@@ -185,22 +193,19 @@ class Replace:
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the values' hashes."""
-        after = snapshot.key.copy()
         column = snapshot.columns[self.own[0]]
-        chosen = _chosen(column, rows)
-        after[column.rows[chosen]] += self._hash() - column.hashes[chosen]
-        return after
+        return exchanged(snapshot, column, chosen_of(column, rows), self._hash())
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
         """Write the one value for the other in the given rows."""
         snapshot.key = self.keys(snapshot, rows)
         column = snapshot.columns[self.own[0]]
-        chosen = _chosen(column, rows)
+        chosen = chosen_of(column, rows)
         column.hashes[chosen] = self._hash()
         column.values[chosen] = column.column.numbers[self.kept]
 
     def _hash(self) -> np.uint64:
-        return np.uint64(hash_of(f"{self.own[0][0]}\x01{self.own[0][1]}\x01{self.kept}"))
+        return np.uint64(value_hash(self.own[0], self.kept))
 
 
 @dataclass(frozen=True, slots=True)

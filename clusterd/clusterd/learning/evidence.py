@@ -56,7 +56,7 @@ class Column:
         """Note that a row has this key with a value."""
         self.rows.append(row)
         self.values.append(self.number(value))
-        self.hashes.append(hash_of(f"{self.name}\x01{self.occurrence}\x01{value}"))
+        self.hashes.append(value_hash((self.name, self.occurrence), value))
 
     def number(self, value: str) -> int:
         """Return a value's number, a new one where it is new."""
@@ -73,6 +73,13 @@ class Column:
 
 #: A query key: its name and which of the repeated ones.
 ColumnKey = tuple[str, int]
+
+
+def value_hash(key: ColumnKey, value: str) -> int:
+    """Return what a query key with a value adds to the hash of a page's key."""
+    return hash_of(f"{key[0]}\x01{key[1]}\x01{value}")
+
+
 Shape = tuple[ColumnKey, ...]
 
 

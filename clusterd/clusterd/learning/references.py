@@ -17,10 +17,19 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
-from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.edits import exchange, map_shapes
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot
+from clusterd.learning.evidence import (
+    VALUELESS,
+    ColumnKey,
+    Flags,
+    Hashes,
+    LiveColumn,
+    Rows,
+    Shape,
+    Snapshot,
+    value_hash,
+)
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4
@@ -125,9 +134,8 @@ class Reference:
         return (before if self.part == 1 else behind) or None if found else None
 
     def _hashes(self, source: LiveColumn) -> Hashes:
-        name, occurrence = self.target
         parts = self._parts(source)
-        return np.array([hash_of(f"{name}\x01{occurrence}\x01{part or ''}") for part in parts], np.uint64)
+        return np.array([value_hash(self.target, part or "") for part in parts], np.uint64)
 
 
 def references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Reference]:

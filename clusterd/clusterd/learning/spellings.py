@@ -24,10 +24,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rule_edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
-from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.edits import PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot
+from clusterd.learning.edits import PathEdit, chosen_of, exchanged
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
 
 #: Fewest contents that propose that a space in a parameter is ``_``.
 PROPOSED: Final = 4
@@ -63,11 +62,9 @@ class Respell:
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the hashes of the values."""
-        after = snapshot.key.copy()
         column = snapshot.columns[self.own[0]]
         chosen = self._chosen(column, rows)
-        after[column.rows[chosen]] += self._hashes(column, chosen) - column.hashes[chosen]
-        return after
+        return exchanged(snapshot, column, chosen, self._hashes(column, chosen))
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
         """Write the values of the given rows anew: later edits find them as the crawler will."""
@@ -79,7 +76,7 @@ class Respell:
         column.values[chosen] = np.array([column.column.number(text) for text in texts], np.int64)[which]
 
     def _chosen(self, column: LiveColumn, rows: Flags) -> Rows:
-        return np.flatnonzero(column.alive & rows[column.rows])
+        return np.flatnonzero(chosen_of(column, rows))
 
     def _texts(self, column: LiveColumn, chosen: Rows) -> tuple[list[str], Rows]:
         """Return the distinct values of rows as they are written anew, and which of them each row has."""
@@ -88,9 +85,8 @@ class Respell:
         return [self._written(texts[number]) for number in numbers.tolist()], which.ravel()
 
     def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
-        name, occurrence = self.own[0]
         texts, which = self._texts(column, chosen)
-        return np.array([hash_of(f"{name}\x01{occurrence}\x01{text}") for text in texts], np.uint64)[which]
+        return np.array([value_hash(self.own[0], text) for text in texts], np.uint64)[which]
 
     def _written(self, text: str) -> str:
         return text if text == VALUELESS or (text.isascii() and text.isalnum()) else written(self.edit, text)

@@ -2,27 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
-from clusterd.learning.contract import Page
-from clusterd.learning.learner import Learner
 from clusterd_crawler.keys import key_under
-from clusterd_crawler.rules import RuleSet
 
-HOST = "example.com"
-
-
-def learned(paths: Iterable[tuple[str, int]]) -> RuleSet:
-    """Return the rules that a learner makes of (path, content), learning once at the end."""
-    learner = Learner(HOST)
-    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
-    return learner.learn(1) or RuleSet(HOST, 0, ())
-
-
-def key(rules: RuleSet, path: str) -> str:
-    """Return the key of a path."""
-    return key_under(rules, f"http://{HOST}/{path}")[0]
+from tests.clusterd.learning.one_host import key, learned
 
 
 @pytest.mark.parametrize("other", ["docs/2.4", "docs/current", "guide", "a/b/c/d"])

@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from clusterd.learning.contract import Page
 from clusterd.learning.interchange.files import read_rules, write_rules
-from clusterd.learning.learner import Learner
 from clusterd.learning.spellings import spelled
-from clusterd_crawler.keys import key_under
-from clusterd_crawler.rules import RuleSet
 
-HOST = "example.com"
+from tests.clusterd.learning.one_host import HOST, key, learned
+
 SPACES = ("+", "%20", "_")
-
-
-def learned(paths: Iterable[tuple[str, int]]) -> RuleSet:
-    """Return the rules that a learner makes of (path, content), learning once at the end."""
-    learner = Learner(HOST)
-    learner.observe(Page(f"http://{HOST}/{path}", content) for path, content in paths)
-    return learner.learn(1) or RuleSet(HOST, 0, ())
-
-
-def key(rules: RuleSet, path: str) -> str:
-    """Return the key of a path."""
-    return key_under(rules, f"http://{HOST}/{path}")[0]
 
 
 def pages(form: str, spaces: Iterable[str], number: int, first: int = 0) -> list[tuple[str, int]]:

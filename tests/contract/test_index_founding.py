@@ -1,0 +1,42 @@
+"""What a store was made with, and whoever opens it later: the scheme, the layout, the names of the shards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import pytest
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.errors import WrongInput
+
+from tests.contract.index_world import World, expected, partition, settled
+
+
+def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefix: str) -> None:
+    RedisIndex(redis_url, prefix).close()
+    with pytest.raises(WrongInput, match="scheme"):
+        RedisIndex(redis_url, prefix, scheme=Scheme(prefix=5))
+
+
+def test_a_store_of_another_layout_is_refused_in_words(redis_url: str, prefix: str) -> None:
+    RedisIndex(redis_url, prefix).close()
+    with connect(redis_url) as client:
+        client.hset(f"{prefix}{{0}}:m", "layout", 1)
+    with pytest.raises(WrongInput, match="layout 1"):
+        RedisIndex(redis_url, prefix)
+
+
+def test_a_cluster_s_store_of_layout_4_keeps_the_names_of_its_shards(redis_cluster_url: str, prefix: str) -> None:
+    crawl = World(12).crawl(40)
+    with connect(redis_cluster_url) as client:
+        scheme = json.dumps(asdict(Scheme()), sort_keys=True)
+        client.hset(f"{prefix}{{0}}:m", mapping={"layout": 4, "shards": 16, "scheme": scheme})
+        index = RedisIndex(redis_cluster_url, prefix)
+        index.apply(crawl)
+        settled(index)
+        assert partition(index) == expected(crawl)
+        shards = {key.split(b"{")[1].split(b"}")[0] for key in client.scan_iter(f"{prefix}*", count=1000)}
+        assert shards == {b"%d" % number for number in range(16)}
+    index.close()

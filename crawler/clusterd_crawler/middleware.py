@@ -20,6 +20,7 @@ from scrapy.utils.conf import closest_scrapy_cfg
 
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
+from clusterd_crawler.crawling.responses import is_good
 from clusterd_crawler.settings import Settings
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ class ClusterdMiddleware:
             await crawl.fetched(request, response)
         finally:
             crawl.ended(request)
-        instead = crawl.instead(request) if response.status >= 400 else None
-        return response if instead is None else instead
+        instead = crawl.instead(request)
+        return response if instead is None or is_good(response) else instead
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
         """Note a page that could not be fetched; retries are behind us."""

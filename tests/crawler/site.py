@@ -59,7 +59,8 @@ class Site:
                     time.sleep(SLOW)
                 status, headers, body = answer(self.path)
                 self.send_response(status)
-                for name, value in {"Content-Type": "text/html", **headers, "Content-Length": str(len(body))}.items():
+                length = str(len(body) + (1000 if self.path.startswith("/cut") else 0))
+                for name, value in {"Content-Type": "text/html", **headers, "Content-Length": length}.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
@@ -105,6 +106,12 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /private\n"
     if name == "/image.png":
         return 200, {"Content-Type": "image/png"}, b"\x89PNG\r\n\x1a\n" + bytes(100)
+    if name == "/cut":  # the server promises more than comes
+        return 200, {"Connection": "close"}, html("cut", prose("cut"), [])
+    if name == "/range":
+        return 206, {}, html("range", prose("range"), [])
+    if name == "/empty":
+        return 200, {}, b""
     if name == "/soft":
         return 200, {}, html("404 Not Found", "<p>There is no such page here, sorry.</p>", [])
     if name == "/broken":

@@ -13,6 +13,7 @@ import scrapy
 from clusterd_crawler import signals
 from clusterd_crawler.skipped import SkippedDuplicate
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
+from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
@@ -37,7 +38,13 @@ class Job(scrapy.Spider):
         crawler.signals.connect(spider.hear_skip, signals.request_skipped)
         crawler.signals.connect(spider.hear_learned, signals.rule_learned)
         crawler.signals.connect(spider.hear_retired, signals.rule_retired)
+        if spider.job.get("stop"):
+            crawler.signals.connect(spider.stop_download, scrapy.signals.bytes_received)
         return spider
+
+    def stop_download(self) -> None:
+        """Want no more of a page than its beginning."""
+        raise StopDownload(fail=False)
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
         for step in self.job["steps"]:

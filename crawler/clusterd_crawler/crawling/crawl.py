@@ -34,9 +34,9 @@ from clusterd_crawler.crawling.pages import Pages
 from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped
+from clusterd_crawler.crawling.responses import is_good, is_part
 from clusterd_crawler.crawling.rewriting import META, Rewriting
 from clusterd_crawler.crawling.rule_changes import RuleChanges
-from clusterd_crawler.crawling.soft_errors import is_soft_error
 from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.verdicts import Verdicts, is_near
 from clusterd_crawler.errors import ClusterdError, WrongInput
@@ -298,13 +298,14 @@ class Crawl:
         url, at = response.url.partition("#")[0], now()
         explored = self._explored.pop(url, None)
         if "cached" in response.flags:
-            # It was sketched when it was fetched; caches keep error pages too.
-            good = 200 <= response.status < 300 and not is_soft_error(response.body)
-            self._decisions.fetched(url, at, good=good)
+            self._decisions.fetched(url, at, good=is_good(response))  # sketched when it was fetched
         elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
             self.failed(request, response.status, f"HTTP status {response.status}")
+        elif isinstance(response, HtmlResponse) and is_part(response):
+            self._stats.inc_value("clusterd/rejected")
+            self.failed(request, response.status, "only a part of the page came")
         elif isinstance(response, HtmlResponse):
             await self._sketched(Page(url, at, request, response, explored))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
@@ -134,7 +134,7 @@ class Reporter:
         response, explored = page.response, page.explored
         body = response.body[: self._most]
         content_type = response.headers.get("Content-Type")
-        return sketch_page(
+        sketch = sketch_page(
             page.url,
             body,
             None if content_type is None else content_type.decode("latin-1"),
@@ -149,6 +149,8 @@ class Reporter:
             soft_error=is_soft_error(body),
             parse=parse,
         )
+        # A page that shows nothing is as good as none: it may be there when it is asked for again.
+        return sketch if sketch.whole.shingles else replace(sketch, soft_error=True)
 
     def report(self, message: SkipReport | Failure) -> None:
         """Publish what is no page; small, and done at once."""

@@ -95,7 +95,7 @@ class Crawl:
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
-        self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2)
+        self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2, self._places.holds)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self._met: set[str] = set()
         #: Skipped and explored URLs, so that each counts once.

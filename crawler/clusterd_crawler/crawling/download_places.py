@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from scrapy import Request
+
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
@@ -24,6 +26,11 @@ class DownloadPlaces:
         self._crawler = crawler
         self._most = crawler.settings.getint("CONCURRENT_REQUESTS")
         self._lent = 0
+
+    def holds(self, request: Request) -> bool:
+        """Whether a request is among the downloads: no more once all downloader middlewares are done with it."""
+        downloader = None if self._crawler.engine is None else self._crawler.engine.downloader
+        return request in getattr(downloader, "active", (request,))
 
     @contextmanager
     def lent(self) -> Iterator[None]:

@@ -5,11 +5,15 @@ with the page that is waited for, whatever became of it, at the latest after the
 most half of the requests that the crawl has under way may wait, so that a slow page does not hold the crawl up.
 
 A page has come when the middleware sees its response. Where another middleware makes something else of it (a redirect,
-a retry), that it left the downloader is all that is seen: `LEFT_SECONDS` later it counts as gone.
+a retry), that it left the downloader is all that is seen: `LEFT_SECONDS` later it counts as gone. Where another answers
+the request with a request before it is sent, nothing is seen but that it is not among the downloads any more: that is
+looked at when somebody would wait for it, every `LOOK_SECONDS` while somebody does, and when many are noted.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +24,10 @@ from twisted.internet.defer import Deferred
 
 #: Seconds after leaving the downloader in which the middlewares before ours must have passed a response on.
 LEFT_SECONDS: Final = 0.5
+#: Seconds between two looks whether a request that is waited for is still among the downloads.
+LOOK_SECONDS: Final = 1.0
+#: Requests noted beyond which those are forgotten that are not among the downloads any more.
+NOTED: Final = 1_000
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +35,7 @@ class _Fetch:
     """A page on its way, and who waits for it."""
 
     key: str
-    url: str
+    request: Request
     waiters: list[Deferred[bool]] = field(default_factory=list)
     leaving: Any = None
 
@@ -35,19 +43,35 @@ class _Fetch:
 class UnderWay:
     """For the loop's thread."""
 
-    def __init__(self, most_waiting: int) -> None:
+    def __init__(self, most_waiting: int, downloading: Callable[[Request], bool] = lambda request: True) -> None:
+        """``downloading``: whether a request is among Scrapy's downloads."""
         self._most = most_waiting
+        self._downloading = downloading
         self._waiting = 0
+        self._noted = NOTED
         self._by_key: dict[str, _Fetch] = {}
         self._by_request: dict[Request, _Fetch] = {}
 
     def begin(self, key: str, request: Request) -> bool:
         """Note that a request goes out; False where another URL of its key is on its way."""
         first = self._by_key.get(key)
-        if first is not None:
-            return first.url == request.url
-        self._by_key[key] = self._by_request[request] = _Fetch(key, request.url)
+        if first is not None and self._is_there(first):
+            return first.request.url == request.url
+        self._by_key[key] = self._by_request[request] = _Fetch(key, request)
+        if len(self._by_request) > self._noted:
+            self._forget_gone()
         return True
+
+    def _is_there(self, fetch: _Fetch) -> bool:
+        """Whether a request is still on its way; one that is not among the downloads any more has ended."""
+        if not self._downloading(fetch.request):
+            self.end(fetch.request)
+        return self._by_key.get(fetch.key) is fetch
+
+    def _forget_gone(self) -> None:
+        for fetch in list(self._by_request.values()):
+            self._is_there(fetch)
+        self._noted = max(NOTED, 2 * len(self._by_request))
 
     async def ended(self, key: str, seconds: float) -> bool:
         """Return when the page of a key has come or will not come; False where that takes too long."""
@@ -56,14 +80,24 @@ class UnderWay:
             return True
         if self._waiting >= self._most or seconds <= 0:
             return False
+        until = time.monotonic() + seconds
+        self._waiting += 1
+        try:
+            while self._is_there(fetch) and (left := until - time.monotonic()) > 0:
+                if await self._ended_within(fetch, min(left, LOOK_SECONDS)):
+                    return True
+            return not self._is_there(fetch)
+        finally:
+            self._waiting -= 1
+
+    async def _ended_within(self, fetch: _Fetch, seconds: float) -> bool:
         done: Deferred[bool] = Deferred()
         fetch.waiters.append(done)
         timer = call_later(seconds, _tell, done, False)
-        self._waiting += 1
         try:
             return await maybe_deferred_to_future(done)
         finally:
-            self._waiting -= 1
+            fetch.waiters.remove(done)
             timer.cancel()
 
     def left(self, request: Request) -> None:
@@ -84,7 +118,7 @@ class UnderWay:
         if fetch is None:
             return
         del self._by_key[fetch.key]
-        for waiter in fetch.waiters:
+        for waiter in list(fetch.waiters):
             _tell(waiter, True)
 
 

@@ -1,0 +1,62 @@
+"""Who waits for a page of the same key, and until when: also where a middleware makes another request of a request."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.crawling.under_way import NOTED, UnderWay
+from clusterd_crawler.rules import RuleSet
+from scrapy import Request
+
+from tests.crawler.crawling import crawl, publish_rules, sid_rule
+from tests.crawler.site import running
+
+
+class Replacing:
+    """A downloader middleware, as those that sign URLs or log in: it answers a request with another one."""
+
+    async def process_request(self, request: Request) -> Request | None:
+        from clusterd_crawler.crawling.older_scrapy import sleep
+
+        if "/page/" not in request.url or request.url.endswith("&signed=1"):
+            return None
+        await sleep(0.5)
+        return request.replace(url=f"{request.url}&signed=1")
+
+
+@pytest.mark.parametrize("pause", [0.2, 1.5])
+def test_nobody_waits_for_a_request_that_was_replaced(
+    pause: float, redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {
+        "CLUSTERD_REDIS": redis_url,
+        "CLUSTERD_REDIS_PREFIX": prefix,
+        "CLUSTERD_EXPLORE": 0,
+        "DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_under_way.Replacing": 600},
+    }
+    with running() as site:
+        publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+        steps = ["/", {"pause": 1}, "/page/1?sid=a", {"pause": pause}, "/page/1?sid=b"]
+        done = crawl(tmp_path, [site.url + step if isinstance(step, str) else step for step in steps], settings)
+        assert done.stat("skipped") == 1
+        assert sum(hits for path, hits in site.hits.items() if path.startswith("/page/")) == 1
+        assert done.stats["elapsed_time_seconds"] < 15
+
+
+def test_requests_that_were_replaced_are_not_kept() -> None:
+    downloading: set[Request] = set()
+    under_way = UnderWay(8, downloading.__contains__)
+    first = Request("http://h.com/first")
+    downloading.add(first)
+    assert under_way.begin("first", first)
+    seen = []
+    for number in range(3 * NOTED):
+        request = Request(f"http://h.com/{number}")
+        seen.append(weakref.ref(request))
+        assert under_way.begin(str(number), request)
+    del request
+    assert sum(one() is not None for one in seen) <= NOTED
+    assert not under_way.begin("first", Request("http://h.com/first?again"))

@@ -75,15 +75,15 @@ class Log:
 
 
 class Nodes:
-    """A cluster of which one node, not the home's, can be set back."""
+    """A cluster of which one node, the home's or another, can be set back."""
 
-    def __init__(self, url: str, folder: Path, prefix: str, stack: ExitStack) -> None:
+    def __init__(self, url: str, folder: Path, prefix: str, stack: ExitStack, *, home: bool = False) -> None:
         self.url = url
         self._stack = stack
         with connect_cluster(url) as cluster:
             ports = [node.port for node in cluster.get_primaries()]
-            home = cluster.get_node_from_key(f"{prefix}{{0}}").port
-        self._port = next(port for port in sorted(ports) if port != home)
+            of_home = cluster.get_node_from_key(f"{prefix}{{0}}").port
+        self._port = next(port for port in sorted(ports) if (port == of_home) == home)
         self._clients = [stack.enter_context(redis.Redis(port=port)) for port in ports]
         self._victim = stack.enter_context(redis.Redis(port=self._port))
         self._folder = Path(self._victim.config_get("dir")["dir"])

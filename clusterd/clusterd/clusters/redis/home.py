@@ -29,7 +29,7 @@ SHARED: Final = ("counters", "tables", "records", "forest", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
-    *("tell", "state", "repend", "mark"),
+    *("tell", "state", "repend", "mark", "anew"),
 )
 #: Places of counters in the order of `Counters`; where those of clusters begin.
 COUNTED: Final = (0, 1, 2, 5, 6, 13, 14)
@@ -67,6 +67,7 @@ TELL: Final = Script(LIBRARY, "tell")
 STATE: Final = Script(LIBRARY, "state")
 REPEND: Final = Script(LIBRARY, "repend")
 MARK: Final = Script(LIBRARY, "mark")
+ANEW: Final = Script(LIBRARY, "anew")
 
 
 @dataclass(frozen=True, slots=True)

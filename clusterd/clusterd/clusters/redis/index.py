@@ -41,6 +41,7 @@ from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, 
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import ADD_POLICY, FORGET, LINK, REGISTER, Home
 from clusterd.clusters.redis.marks import Marks
+from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending
 from clusterd.clusters.redis.posting import postings_of, verdicts_on
 from clusterd.clusters.redis.questions import Questions, slot_of
@@ -95,6 +96,7 @@ class RedisIndex:
         self._home = Home(self._calls, prefix)
         self._scheme = scheme
         self._tags = tags = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
+        self._numbers = Numbers(self._calls, self._home, prefix, tags) if len(tags) > 1 else None
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies: list[Policy] = []
         self._reload()
@@ -106,7 +108,9 @@ class RedisIndex:
         self._whole = SecondStream(self._calls, prefix, "whole", tags, scheme) if kept else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
         self._pending = Pending(self._calls, self._home)
-        self._marks = Marks(self._calls, self._home, prefix, tags, self._pending) if len(tags) > 1 else None
+        self._marks = (
+            Marks(self._calls, self._home, prefix, tags, self._pending, self._numbers) if self._numbers else None
+        )
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
 
@@ -189,13 +193,15 @@ class RedisIndex:
         while True:
             arguments = packed_versions(self._home, sketches)
             graded = self._graded()
-            known = b"%d %s" % (len(graded), self._home.used(sketches))
+            caller = b"%d %s" % (len(graded), self._home.used(sketches))
             with self._pending.telling() as posted:
-                answered, *reply = self._home.run(REGISTER, known, posted, *arguments)
+                answered, *reply = self._home.run(REGISTER, caller, posted, *arguments)
             if answered == len(graded) and reply:
                 self._waiting = reply[0]
-                width = PLACE.size * (1 + len(graded))
-                return read_answers(reply[1], reply[2:], width)
+                known = read_answers(reply[1], reply[2:], PLACE.size * (1 + len(graded)))
+                if self._numbers:
+                    self._numbers.note(one.content for one in known)
+                return known
             self._catch_up()
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
@@ -311,13 +317,14 @@ class RedisIndex:
     def _catch_up(self) -> None:
         """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
         known = self._policies
+        if self._numbers:
+            self._numbers.go_on()
         self._pending.look_anew()
         self._home.forget_labels()
         names = {policy.name for policy in self._reload()}
         lost = [policy for policy in known if policy.name not in names]
         if lost:
-            shards = len(self._tags)
-            self._founded(shards, LAYOUT if self._tags == hash_tags(shards) else OLDEST)
+            self._founded(len(self._tags), LAYOUT if self._tags == hash_tags(len(self._tags)) else OLDEST)
             self._keeps_whole(self._whole is not None)
         for policy in lost:
             self.add_policy(policy)

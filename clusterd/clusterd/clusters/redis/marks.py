@@ -35,6 +35,7 @@ from clusterd_consumer.redis_scripts import Calls, command, packed_numbers
 from clusterd_crawler.errors import Unreachable
 
 from clusterd.clusters.redis.home import MARK, REPEND, Home, counted, pairs
+from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending
 
 log = logging.getLogger(__name__)
@@ -72,10 +73,13 @@ class Mark:
 class Marks:
     """Sets marks, and lets the store go back where a node has lost something."""
 
-    def __init__(self, calls: Calls, home: Home, prefix: str, tags: Sequence[str], pending: Pending) -> None:
+    def __init__(
+        self, calls: Calls, home: Home, prefix: str, tags: Sequence[str], pending: Pending, numbers: Numbers
+    ) -> None:
         self._calls = calls
         self._home = home
         self._pending = pending
+        self._numbers = numbers
         self._keys = [f"{prefix}{{{tag}}}:mark" for tag in dict.fromkeys((HOME, *tags))]
         self._due = 0.0
 
@@ -88,6 +92,7 @@ class Marks:
 
     def mark(self) -> None:
         """Set a mark; where a node was set back since the latest, go back first."""
+        self._numbers.go_on()
         last, here = self._last(), self._here()
         same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
         name = "GET" if (same and last.number) or len(here.pending) > MOST else "INCR"

@@ -45,6 +45,7 @@ class Pending:
         """Look again at a store that is not the one it was: set back, or emptied."""
         self._process = ""
         self.look()
+        self.position()
 
     def position(self) -> dict[str, str]:
         """Look how far the log was read, and in what state the store is."""

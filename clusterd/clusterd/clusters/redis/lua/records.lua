@@ -8,6 +8,7 @@
 --   BASE:m              counters (counters.lua)
 --   BASE:w              set of pending contents: registered, not linked yet
 --   BASE:back, BASE:back:lock, BASE:marks   the state of the store, a node that was set back (pending.py, marks.py)
+--   BASE:process   which process of a server keeps the home shard of a cluster (anew.lua)
 --   BASE:wt             hash: pending content that departed → when (seconds) it was first to be dismissed
 --   BASE:x              a bit for each URL id, set where it has superseded versions
 --   BASE:h:<host>       URL ids of a host, 4 bytes each;  BASE:hosts   set of hosts

@@ -7,11 +7,11 @@
 --         the first four bytes of each version's URL hash, and of each sketch identity, one after the other
 --         the versions, packed as below; where in the last argument the URL of each begins and ends, and where its host
 --         does (4 bytes each, from 1); the URLs, one after the other
--- returns number of graded policies, alone where that, or a label's number, is not the caller's (no version was looked at
---         then); else how many ghosts wait to be dismissed; for each version 16 bytes: URL id, node, content, flags
---         (1 new, 2 current, 4 changed, 8 to be posted, 16 equal in text, 32 equal in
---         sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy, 256 its content was made by
---         this very call); and for each that is current and not alone a string: its places (forest.lua); if changed, those
+-- returns number of graded policies, alone where that, or a label's number, is not the caller's, or another process of a
+--         cluster's server answers (anew.lua; no version was looked at then); else how many ghosts wait to be dismissed;
+--         for each version 16 bytes: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal
+--         in text, 32 equal in sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy, 256 its
+--         content was made by this very call); and for each that is current and not alone a string: its places (forest.lua); if changed, those
 --         that it left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
@@ -281,7 +281,7 @@ define('register', function(ARGV)
   -- Whether the caller knows the policies and labels: a store that was set back has lost the latest.
   local function knows(said)
     local at = find(said, ' ', 1, true) + 1
-    if begin() ~= tonumber(sub(said, 1, at - 2)) then return false end
+    if begin() ~= tonumber(sub(said, 1, at - 2)) or not is_known() then return false end
     while at < #said do
       local number, length = unpack4('<I4I4', said, at)
       if call('HGET', BASE .. ':l', sub(said, at + 8, at + 7 + length)) ~= whole(number) then return false end

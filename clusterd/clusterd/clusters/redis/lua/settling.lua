@@ -9,21 +9,21 @@
 --   BASE:trash   list of contents whose stored sketches are to be discarded
 --   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted
 
-local function free(id)
-  local block = floor(id / NODES.per)
-  NODES.dirty[id], NODES.cache[id] = nil, nil
-  if call('STRLEN', key_of(NODES, id)) > 0 then
-    call('SETRANGE', key_of(NODES, id), id % NODES.per * NODES.size, NODES.zeros)
-  end
-  -- Ids begin with 1, so the first block is full with one record less.
-  if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and NODES.per - 1 or NODES.per) then return end
-  call('DEL', key_of(NODES, id))
-  call('HDEL', BASE .. ':b', block)
+-- Which process of the server this is; '' where this user may not ask.
+local function process()
+  local said = redis.pcall('INFO', 'server')
+  return type(said) == 'string' and string.match(said, 'run_id:(%x+)') or ''
+end
+
+-- Whether this is the process that is known to keep the home shard of a cluster (anew.lua; of one Redis none is noted).
+local function is_known()
+  local known = call('GET', BASE .. ':process')
+  return not known or known == process()
 end
 
 -- Whether the store is still in the state (BASE:back) that the first 4 bytes name: else what they begin does not count.
 local function is_as(packed)
-  return u4(packed, 1) == tonumber(call('GET', BASE .. ':back') or 0)
+  return u4(packed, 1) == tonumber(call('GET', BASE .. ':back') or 0) and is_known()
 end
 
 -- What was posted in that state is pending no more: these contents (4 bytes each). Returns whether it counts.
@@ -38,28 +38,43 @@ local function unpend(packed)
   return true
 end
 
-local function unlist(t, hash, id)
-  cut(t, hash, pack('<I4', id))
-end
+local free_text, free_content
+do
+  local function free(id)
+    local block = floor(id / NODES.per)
+    NODES.dirty[id], NODES.cache[id] = nil, nil
+    if call('STRLEN', key_of(NODES, id)) > 0 then
+      call('SETRANGE', key_of(NODES, id), id % NODES.per * NODES.size, NODES.zeros)
+    end
+    -- Ids begin with 1, so the first block is full with one record less.
+    if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and NODES.per - 1 or NODES.per) then return end
+    call('DEL', key_of(NODES, id))
+    call('HDEL', BASE .. ':b', block)
+  end
 
--- Free a text that no version shows, unless it is the content's own node.
-local function free_text(id)
-  local n = get(NODES, id)
-  if n[REP] == id then return end
-  set_field(NODES, n[TPREV], TNEXT, n[TNEXT])
-  if n[TNEXT] ~= 0 then set_field(NODES, n[TNEXT], TPREV, n[TPREV]) end
-  unlist(TEXTS, sub(n[TEXT], 1, 4), id)
-  free(id)
-end
+  local function unlist(t, hash, id)
+    cut(t, hash, pack('<I4', id))
+  end
 
--- Free a content that no version shows and that is out of the graph.
-local function free_content(id)
-  local n = get(NODES, id)
-  if n[CREFS] > 0 or not has(n, DISMISSED) or call('SISMEMBER', BASE .. ':w', id) == 1 then return end
-  unlist(SKETCHES, sub(n[SKEY], 1, 4), id)
-  free(id)
-  call('RPUSH', BASE .. ':trash', id)
-  count(CONTENTS, -1)
+  -- Free a text that no version shows, unless it is the content's own node.
+  function free_text(id)
+    local n = get(NODES, id)
+    if n[REP] == id then return end
+    set_field(NODES, n[TPREV], TNEXT, n[TNEXT])
+    if n[TNEXT] ~= 0 then set_field(NODES, n[TNEXT], TPREV, n[TPREV]) end
+    unlist(TEXTS, sub(n[TEXT], 1, 4), id)
+    free(id)
+  end
+
+  -- Free a content that no version shows and that is out of the graph.
+  function free_content(id)
+    local n = get(NODES, id)
+    if n[CREFS] > 0 or not has(n, DISMISSED) or call('SISMEMBER', BASE .. ':w', id) == 1 then return end
+    unlist(SKETCHES, sub(n[SKEY], 1, 4), id)
+    free(id)
+    call('RPUSH', BASE .. ':trash', id)
+    count(CONTENTS, -1)
+  end
 end
 
 local function held(token)

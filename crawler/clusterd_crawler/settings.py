@@ -58,10 +58,13 @@ def _positive(value: float) -> bool:
 
 def _is_redis(url: str) -> bool:
     try:
-        _ = urlsplit(url).port
+        parts = urlsplit(url)
+        _ = parts.port
     except ValueError:  # the port is no number, or the host no address
         return False
-    return url.startswith(("redis://", "rediss://", "unix://", "redis+cluster://"))
+    # A database that is no number would be taken for the first one, and crawls that are to be apart would share it.
+    numbered = parts.scheme == "unix" or not parts.path.strip("/") or parts.path.strip("/").isdecimal()
+    return numbered and url.startswith(("redis://", "rediss://", "unix://", "redis+cluster://"))
 
 
 def _is_kafka(servers: str) -> bool:
@@ -108,7 +111,7 @@ class Settings:
     skip_within: str = setting(
         "crawl",
         "how recent the known page must be",
-        lambda v: v == "crawl" or v.isdigit(),
+        lambda v: v == "crawl" or v.isdecimal(),
         "crawl, or a number of seconds",
     )
     rewrite: bool = setting(False, "rewrite a request to its key's URL where that is a URL that was linked")
@@ -137,7 +140,7 @@ class Settings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, source: str) -> Self:
-        """Read settings named ``CLUSTERD_…`` from a mapping; strings are converted.
+        """Read settings named ``CLUSTERD_…`` from a mapping; strings are converted, None is as if it were not there.
 
         Raises `SettingError` that names the setting, its value and what would be accepted.
         """
@@ -153,6 +156,8 @@ class Settings:
                 hint = f"; did you mean {near[0]}?" if near else f"; settings are {', '.join(sorted(known))}"
                 raise SettingError(f"{source}: there is no setting {name}{hint}")
             declared = known[name]
+            if value is None:  # as in ``CLUSTERD_CRAWL_ID = os.environ.get("CRAWL")``
+                continue
             chosen[declared.name] = _convert(name, value, declared, source)
         return cls(**chosen)
 
@@ -165,7 +170,8 @@ class Settings:
     def from_crawl(cls, given: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Self:
         """Read Scrapy's settings, and from the environment what they do not name."""
         cls.from_environment(environment)  # a fault there is said to be there
-        return cls.from_mapping({**ours(environment), **given}, source="Scrapy settings")
+        left = {name: value for name, value in ours(environment).items() if given.get(name) is None}
+        return cls.from_mapping({**given, **left}, source="Scrapy settings")
 
 
 def ours(environment: Mapping[str, str]) -> dict[str, str]:
@@ -195,11 +201,13 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
 
 
 def _as(value: Any, wanted: type) -> Any:
-    """Return the value as ``wanted``; ``true`` is no number, and 2.7 no whole one."""
+    """Return the value as ``wanted``; ``true`` is no number, and 2.7 no whole one (as text ``3600.0`` is ``3600``)."""
     if wanted in (int, float) and isinstance(value, bool):
         raise ValueError(value)
     if wanted is int and isinstance(value, float) and not value.is_integer():
         raise ValueError(value)
+    if wanted is str and isinstance(value, float) and value.is_integer():
+        value = int(value)
     return wanted(value)
 
 

@@ -72,6 +72,8 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ("policies = 3", "it takes a table"),
         ("batch = = 3", "is not TOML"),
         ('redis = "redis://127.0.0.1:port/0"', "it takes redis://HOST:PORT/DB"),
+        ('redis = "redis://127.0.0.1:6379/staging"', "it takes redis://HOST:PORT/DB"),
+        ('skip_within = "²"', "it takes crawl, or a number of seconds"),
         ('kafka = "127.0.0.1"', "it takes kafka://HOST:PORT"),
         ('kafka = "redis://127.0.0.1:6379"', "it takes kafka://HOST:PORT"),
         ('kafka = "kafka://a:1,b:99999"', "it takes kafka://HOST:PORT"),

@@ -1,0 +1,32 @@
+"""What Scrapy's settings may hold that neither a file nor the environment does: numbers, None."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from clusterd_crawler.settings import Settings
+
+
+@pytest.mark.parametrize("name", ["CRAWL_ID", "SWEEP", "REDIS", "KAFKA", "SPOOL", "DATA", "EXPLORE", "QUEUE", "SKIP"])
+def test_none_is_as_if_it_were_not_there(name: str) -> None:
+    """As in ``CLUSTERD_CRAWL_ID = os.environ.get("CRAWL")``: crawls that are to be apart must not be called "None"."""
+    assert Settings.from_crawl({f"CLUSTERD_{name}": None}, {}) == Settings()
+
+
+def test_none_leaves_it_to_the_environment() -> None:
+    environment = {"CLUSTERD_SWEEP": "may", "CLUSTERD_DATA": "there"}
+    read = Settings.from_crawl({"CLUSTERD_SWEEP": None, "CLUSTERD_DATA": "here"}, environment)
+    assert (read.sweep, read.data) == ("may", "here")
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(3600, "3600"), (0.5 * 86400, "43200"), ("3600", "3600")])
+def test_seconds_may_be_any_whole_number(given: Any, seconds: str) -> None:
+    assert Settings.from_crawl({"CLUSTERD_SKIP_WITHIN": given}, {}).skip_within == seconds
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h:6379", "redis://h:6379/", "rediss://u:p@h/3", "unix:///run/redis.sock", "redis+cluster://h:7000"]
+)
+def test_addresses_of_redis(url: str) -> None:
+    assert Settings.from_crawl({"CLUSTERD_REDIS": url}, {}).redis == url

@@ -20,6 +20,7 @@ from clusterd.learning.edits import Blank, Both, CandidateEdit, Drop, DropUnorde
 from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
 from clusterd.learning.fixed_values import TOGETHER, FixedPairs, fixed_edits
 from clusterd.learning.path_references import path_references
+from clusterd.learning.pooled import pooled
 from clusterd.learning.references import references
 from clusterd.learning.spellings import decoded, form_spaces, spaces_in_path, spaces_of_components, wiki_spaces
 
@@ -220,6 +221,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     found += [(Drop(dropped), 0) for dropped in joint(names)]
+    found = _pools(snapshot, counted) + found
     found += [(edit, 0) for edit in _fixed(snapshot, counted)]
     found += [(alias, 0) for alias in aliases(snapshot, clusters)]
     found += [(reference, 0) for reference in references(snapshot, clusters)]
@@ -230,6 +232,21 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
     found += [(decoded(key), PRIORS["Decode"]) for key in _escaped(snapshot)]
     found += [(cut, 0) for cut in cuts(snapshot, values)]  # type: ignore[arg-type]
     return found[:CANDIDATES]
+
+
+def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[tuple[CandidateEdit, int]]:
+    """Return the deletion of all parameters that together do not matter, where there are several."""
+    differing: Counter[ColumnKey] = Counter()
+    unordered = False
+    for (kind, what), support in counted.items():
+        if kind in {"query", "unordered"}:
+            unordered |= kind == "unordered"
+            for key in what:
+                differing[key] += support  # type: ignore[index]
+    keys = pooled(snapshot, Counter({key: count for key, count in differing.items() if count >= PROPOSED}))
+    if not keys:
+        return []
+    return [(DropUnordered(keys) if unordered else Drop(keys), 0)]
 
 
 def _replacements(snapshot: Snapshot, key: ColumnKey, first: int, second: int) -> list[CandidateEdit]:

@@ -253,7 +253,7 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
 def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int) -> bool:
     """Restrict the context to what its evidence has seen; false where that cannot be written."""
     path_closed = False
-    required = tried_together.restrict(snapshot, trials, conditions, DIFFER)
+    required = tried_together.restrict(snapshot, trials, conditions, DIFFER, OPEN)
     for attribute in found:
         if path_closed and attribute.column is None:
             continue

@@ -1,10 +1,13 @@
 """Which edited parameters were tried together: a context lets no other combination of them through.
 
-That ``?id=N`` and ``?h=X&id=N`` show what the page without either shows says nothing about ``?h=X`` alone, though each
-value of ``h`` and of ``id`` has its own clean record. A combination is the set of edited parameters that a URL has. Of
-those with `TOGETHER` agreements and a clean record, the context takes in, the most tried first, as many as can be said
-by "has to be there" and "must not be there", parameter by parameter, without letting through another one that the host
-has. (One that it never links may pass: of ``asc`` and ``desc`` a listing has either, and no rule could say so.)
+That ``?id=N`` and ``?h=X&id=N`` show what the page without either shows says nothing about ``?h=X`` alone, though
+each value of ``h`` and of ``id`` has its own clean record. A combination is the set of edited parameters that a URL
+has. Of those with `TOGETHER` agreements and a clean record, the context takes in, the most tried first, as many as
+can be said by "has to be there" and "must not be there", parameter by parameter, without letting through another one
+that the host has. (One that it never links may pass: of ``asc`` and ``desc`` a listing has either, and no rule could
+say so.) Where very many combinations were tried, and nearly all are clean, the next is expected to be: of ten
+campaign tags a URL bears any, a thousand combinations, of which none is tried often. What all of them have, or none,
+is asked for all the same.
 
 Nor may one parameter live on another's record: that ``?f=1&t=2&p=3`` shows what ``?f=1&t=2`` shows, for every ``p``,
 says nothing about ``f``. So every parameter has a record of its own, of what it alone still tells apart once the others
@@ -16,7 +19,7 @@ Cost: a sort of the edited rows, and a pass over the host's combinations for eac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -25,7 +28,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import Drop, DropUnordered
 from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot
-from clusterd.learning.trials import Outcome, judge
+from clusterd.learning.trials import Outcome, judge, lower_bound
 
 #: Fewest agreements of a combination.
 TOGETHER: Final = 8
@@ -35,17 +38,20 @@ MOST: Final = 62
 MANY: Final = 64
 
 
-def restrict(snapshot: Snapshot, trials: Trials, conditions: list[Condition], differ: float) -> set[ColumnKey]:
+def restrict(
+    snapshot: Snapshot, trials: Trials, conditions: list[Condition], differ: float, enough: float
+) -> set[ColumnKey]:
     """Restrict a joint deletion to combinations that were tried; return the parameters that have to be there.
 
-    Other edits are left as they are: what they do to a page that has none of the parameters is tried as well.
+    ``differ``: most units of a clean record that may differ; ``enough``: lower bound of the share of clean combinations
+    above which the next may be expected to be clean. Other edits are left as they are: what they do to a page that has
+    none of the parameters is tried as well.
     """
     own = trials.edit.own
     if len(own) < 2 or type(trials.edit) is not Drop:
         return set()
     pattern = combinations(snapshot, own[:MOST])
-    tried = clean(pattern, trials, differ) if len(own) <= MOST else []
-    taken = chosen(tried, np.setdiff1d(pattern[trials.rows], [0, *tried]))
+    taken = Records.of(pattern, trials, differ).together(pattern[trials.rows], enough) if len(own) <= MOST else []
     trials.narrow(lets_through(taken, pattern) if taken else np.zeros(len(snapshot), np.bool_))
     if not taken:
         return set()
@@ -64,18 +70,37 @@ def combinations(snapshot: Snapshot, own: tuple[ColumnKey, ...]) -> Rows:
     return found
 
 
-def clean(pattern: Rows, trials: Trials, differ: float) -> list[int]:
-    """Return the combinations with a clean record, the `MANY` most tried first; the empty one left out."""
-    outcome = trials.outcome
-    edited = trials.rows[outcome.rows]
-    good = outcome.good & edited
-    agreed = np.unique(np.stack([pattern[outcome.rows[good]], trials.units[good]]), axis=1)[0]
-    bad = pattern[outcome.rows[~outcome.good & edited]]
-    numbers, right = np.unique(agreed, return_counts=True)
-    wrong = np.array([np.count_nonzero(bad == number) for number in numbers], np.int64)
-    stays = (numbers != 0) & (right >= TOGETHER) & (wrong <= differ * right)
-    order = np.argsort(-right[stays], kind="stable")
-    return [int(number) for number in numbers[stays][order][:MANY]]
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What is known of each combination that was tried: how many pages agreed and differed, and whether it is clean."""
+
+    numbers: Rows
+    right: Rows
+    clean: Flags
+
+    @classmethod
+    def of(cls, pattern: Rows, trials: Trials, differ: float) -> Records:
+        """Return the records of combinations (the empty one left out), the most tried first."""
+        outcome = trials.outcome
+        edited = trials.rows[outcome.rows]
+        good, bad = outcome.good & edited, ~outcome.good & edited
+        agreed = np.unique(np.stack([pattern[outcome.rows[good]], trials.units[good]]), axis=1)[0]
+        every = np.concatenate([agreed, pattern[outcome.rows[bad]]])
+        numbers, which = np.unique(every, return_inverse=True)
+        right = np.bincount(which.ravel()[: len(agreed)], minlength=len(numbers))
+        wrong = np.bincount(which.ravel()[len(agreed) :], minlength=len(numbers))
+        order = np.argsort(-right, kind="stable")
+        order = order[numbers[order] != 0]
+        numbers, right, wrong = numbers[order], right[order], wrong[order]
+        return cls(numbers, right, (right > 0) & (wrong <= differ * right))
+
+    def together(self, host: Rows, enough: float) -> list[int]:
+        """Return the combinations that a context takes in, of those that the host has."""
+        if lower_bound(int(np.count_nonzero(self.clean)), len(self.numbers)) >= enough:
+            every: list[int] = self.numbers[self.clean].tolist()
+            return every
+        often: list[int] = self.numbers[self.clean & (self.right >= TOGETHER)][:MANY].tolist()
+        return chosen(often, np.setdiff1d(host, [0, *often]))
 
 
 def chosen(tried: list[int], untried: Rows) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from clusterd.clusters.contract import Change, Cluster
 
@@ -11,15 +11,25 @@ from clusterd.clusters.contract import Change, Cluster
 Standing = Mapping[str, tuple[str, int]]
 
 
-def changes(before: Standing, after: Standing, merged: Mapping[str, bool] | None = None) -> tuple[Change, ...]:
-    """Return what happened to a page whose standing was ``before`` and is ``after``."""
+#: What a page did to others by which it was linked (link.lua): it made one of two clusters of several pages, or it
+#: brought together pages and at most one such cluster.
+MERGED: Final = 1
+GREW: Final = 2
+
+
+def changes(before: Standing, after: Standing, brought: Mapping[str, int] | None = None) -> tuple[Change, ...]:
+    """Return what happened to a page whose standing was ``before`` and is ``after``.
+
+    ``brought``: policy → what it did to others; a page that stays in its cluster may do that by its new text, too.
+    """
     found = []
     for policy, (cluster, size) in before.items():
         if after.get(policy, ("", 0))[0] != cluster:
             found.append(Change(policy, "left", cluster, size - 1))
     for policy, (cluster, size) in after.items():
-        if not before or before.get(policy, ("", 0))[0] != cluster:
-            event: Literal["merged", "joined"] = "merged" if merged and merged.get(policy) else "joined"
+        done = brought.get(policy, 0) if brought else 0
+        if done or before.get(policy, ("", 0))[0] != cluster:
+            event: Literal["merged", "joined"] = "merged" if done == MERGED else "joined"
             found.append(Change(policy, event, cluster, size))
     return tuple(found)
 

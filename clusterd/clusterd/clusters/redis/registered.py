@@ -52,7 +52,8 @@ class Registered:
     #: URL of the page that is equal to it or matches best, and how well.
     match: bytes
     resemblance: float
-    merged: bytes = b""
+    #: For each graded policy: whom the page brought together (`changes.MERGED`, `changes.GREW`, or 0).
+    brought: bytes = b""
 
 
 def time_of(sketch: Sketch) -> int:
@@ -115,9 +116,9 @@ def read_answers(answers: bytes, others: Sequence[bytes], width: int) -> list[Re
     return found
 
 
-def note(known: Registered, best: Verdict, match: bytes, now: bytes, merged: bytes) -> None:
+def note(known: Registered, best: Verdict, match: bytes, now: bytes, brought: bytes) -> None:
     """Note what link.lua said of a page; an equal page, if any, stays its match."""
-    known.now, known.merged = now, merged
+    known.now, known.brought = now, brought
     if not known.match:
         known.match, known.resemblance = match, best.resemblance
 
@@ -148,8 +149,8 @@ def _outcome_of(slots: Slots, sketch: Sketch, known: Registered) -> Outcome:
     after = _standing(slots, known.now)
     happened: tuple[Change, ...] = ()
     if flags & NEW and flags & CURRENT:
-        merged = {name: at > 0 and known.merged[at - 1 : at] == b"\1" for name, at in slots} if known.merged else None
-        happened = changes(_standing(slots, known.before) if known.before else {}, after, merged)
+        brought = {name: known.brought[at - 1] for name, at in slots if 0 < at <= len(known.brought)}
+        happened = changes(_standing(slots, known.before) if known.before else {}, after, brought)
     return Outcome(
         sketch.url,
         sketch.fetched_at,

@@ -221,10 +221,11 @@ local function settle_alone(p, content, id)
   e[SIZE] = e[SIZE] + get(NODES, content)[CLIVE]
 end
 
--- Make the clusters of two contents one. Returns whether both had more than one page before.
+-- Make the clusters of two contents one. Returns how many pages each of them had; nothing where they were one.
 local function join(p, a, b)
   local ra, rb = root(p, a), root(p, b)
-  if ra ~= 0 and ra == rb then return false end
+  if ra ~= 0 and ra == rb then return end
+  local first = a
   if ra == 0 and rb ~= 0 then a, b, ra, rb = b, a, rb, ra end
   local sa = ra == 0 and get(NODES, a)[CLIVE] or get(ELEMENTS, ra)[SIZE]
   local sb = rb == 0 and get(NODES, b)[CLIVE] or get(ELEMENTS, rb)[SIZE]
@@ -243,7 +244,8 @@ local function join(p, a, b)
   recount(p + 3, sa, 0)
   recount(p + 3, sb, 0)
   recount(p + 3, 0, sa + sb)
-  return sa > 1 and sb > 1
+  if a == first then return sa, sb end
+  return sb, sa
 end
 
 -- Take a content out of its ring; its element is left to the caller.
@@ -305,7 +307,8 @@ local function joins(bits, p)
   return bits % BITS[p + 1] >= BITS[p]
 end
 
--- Add a content's verified edges, and join what they join; notes in `merged` under which policies two clusters became one.
+-- Add a content's verified edges, and join what they join. Notes in `met` for each policy under which any cluster was
+-- joined how many were, and how many of these, or was the content's own, had several pages before.
 -- An edge to a content that departed in the meantime is dropped: it never comes back.
 local link
 do
@@ -325,36 +328,51 @@ do
     cb[at + AFTER], ca[at + ELEMENT], ca[at + AFTER], ca[at + BEFORE] = a, id, after, b
     local more = (sa + sb > 1 and 1 or 0) - (sa > 1 and 1 or 0) - (sb > 1 and 1 or 0)
     if more ~= 0 then count(CLUSTERS + 3 + p, more) end
-    return sa > 1 and sb > 1
+    return sa, sb
   end
 
-  local function welcome(a, b, bits, merged)
+  local function note(met, p, mine, others)
+    local so_far = met[p]
+    if not so_far then
+      so_far = {0, mine > 1 and 1 or 0}
+      met[p] = so_far
+    end
+    so_far[1], so_far[2] = so_far[1] + 1, so_far[2] + (others > 1 and 1 or 0)
+  end
+
+  local function welcome(a, b, bits, met, is_mine)
     local na, nb = edit(NODES, a), get(NODES, b)
     edit_place(a)
     edit_place(b)
     na[FLAGS] = na[FLAGS] + JOINED
     if not has(nb, JOINED) then set(edit(NODES, b), JOINED, true) end
     for p = 0, graded - 1 do
-      if joins(bits, p) and enter(p, a, na[CLIVE], b, nb[CLIVE]) then merged[p] = true end
+      if joins(bits, p) then
+        local sa, sb = enter(p, a, na[CLIVE], b, nb[CLIVE])
+        if is_mine then note(met, p, sa, sb) else note(met, p, sb, sa) end
+      end
     end
     set_edges(a, pack('<I4I2', b, bits))
     set_edges(b, edges(b) .. pack('<I4I2', a, bits))
   end
 
-  function link(content, bytes, merged)
+  function link(content, bytes, met)
     for at = 1, #bytes, 6 do
       local other, bits = unpack4('<I4I2', bytes, at)
       local n = get(NODES, other)
       if n[REP] == other and not has(n, DEPARTED) and other ~= content then
         if not has(get(NODES, content), JOINED) then
-          welcome(content, other, bits, merged)
+          welcome(content, other, bits, met, true)
         elseif not has(n, JOINED) then
-          welcome(other, content, bits, merged)
+          welcome(other, content, bits, met, false)
         else
           set_edges(content, add_edge(edges(content), other, bits))
           set_edges(other, add_edge(edges(other), content, bits))
           for p = 0, graded - 1 do
-            if joins(bits, p) and join(p, content, other) then merged[p] = true end
+            if joins(bits, p) then
+              local mine, others = join(p, content, other)
+              if mine then note(met, p, mine, others) end
+            end
           end
         end
       end

@@ -8,7 +8,8 @@
 -- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
 --         now; number of graded policies, alone where it is not the caller's (nothing was done then); else for each page
 --         three strings: a URL of its best match; its places (forest.lua), empty where it shows another text by now; for
---         each graded policy a byte, 1 where two clusters of several pages became one
+--         each graded policy a byte: 1 where this page made one of two clusters of several pages, 2 where it brought
+--         others together of which but one or none was in company before, else 0
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
 define('link', function(ARGV)
@@ -17,13 +18,19 @@ define('link', function(ARGV)
   if not is_as(posted) then return {-1} end
   if begin() ~= tonumber(ARGV[1]) then return {graded} end
 
-  local merged = {}
+  local met = {}
+
+  local function brought(by, p)
+    local joined, of_several = unpack(by[p] or {0, 0})
+    return of_several > 1 and '\1' or joined > 1 and '\2' or '\0'
+  end
+
   for i = first, #ARGV, 2 do
     local _, _, content = unpack4('<I4I4I4', ARGV[i])
-    merged[i] = {}
+    met[i] = {}
     if ARGV[i + 1] ~= '' then
       local n = get(NODES, content)
-      if n[REP] == content and not has(n, DEPARTED) then link(content, ARGV[i + 1], merged[i]) end
+      if n[REP] == content and not has(n, DEPARTED) then link(content, ARGV[i + 1], met[i]) end
     end
   end
 
@@ -31,11 +38,11 @@ define('link', function(ARGV)
   for i = first, #ARGV, 2 do
     local u, node, _, match = unpack4('<I4I4I4I4', ARGV[i])
     if match ~= 0 then match = shown_by(match, u) end
-    local both = {}
-    for p = 0, graded - 1 do both[p + 1] = merged[i][p] and '\1' or '\0' end
+    local together = {}
+    for p = 0, graded - 1 do together[p + 1] = brought(met[i], p) end
     reply[#reply + 1] = match ~= 0 and one_url(match) or ''
     reply[#reply + 1] = get_field(PAGES, u, NODE) == node and places_of_page(node) or ''
-    reply[#reply + 1] = concat(both)
+    reply[#reply + 1] = concat(together)
   end
   finish()
   unpend(posted)

@@ -107,7 +107,7 @@ def work_off(services: Services, progress: Progress | None = None, insist: Insis
 
 
 def run(config: Config, with_parent: bool = False) -> bool:
-    """Run the daemon until SIGTERM or SIGINT; ``with_parent``: or until the process that started it has ended.
+    """Run the daemon until SIGTERM, SIGINT or SIGHUP; ``with_parent``: or until the process that started it has ended.
 
     False: a thread is still at a step that was left (`Upkeep.stop`), so that this process should end at once.
     """
@@ -245,9 +245,9 @@ def configure_logging(config: Config) -> None:
 
 @contextmanager
 def _on_signal(stopping: StopFlag, seconds: int = 0) -> Iterator[None]:
-    """Set the flag on SIGTERM and SIGINT; end the process where this lasts so many seconds longer (0: as it likes).
+    """Set the flag on SIGTERM, SIGINT and SIGHUP; end the process where this lasts so many seconds longer (0: ever so).
 
-    Only in a main thread.
+    Only in a main thread. A SIGHUP that is ignored (nohup) stays so.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -263,6 +263,8 @@ def _on_signal(stopping: StopFlag, seconds: int = 0) -> Iterator[None]:
         end_at_once()
 
     handlers = {signal.SIGTERM: asked, signal.SIGINT: asked, signal.SIGALRM: too_long}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        handlers[signal.SIGHUP] = asked
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield

@@ -7,7 +7,9 @@ A command is a click command in the module that `commands.COMMANDS` names; it is
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 
 
@@ -15,4 +17,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process: 0 done, 1 could not, 2 wrong input."""
     from clusterd.cli.commands import run
 
+    _end_in_order()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _end_in_order() -> None:
+    """Take SIGTERM, and SIGHUP of a terminal that closes, as Ctrl-C: else the embedded store would run on for nobody.
+
+    Where they are ignored (nohup) they stay so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _as_interrupt)
+
+
+def _as_interrupt(number: int, frame: object) -> None:
+    interrupted = signal.getsignal(signal.SIGINT)
+    if not callable(interrupted):  # ignored, as behind ``… &`` in a script: this signal is not
+        raise KeyboardInterrupt
+    interrupted(signal.SIGINT, None)

@@ -1,0 +1,87 @@
+"""What SIGTERM (``timeout``, systemd) and SIGHUP (a terminal that closes) leave behind: nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CLUSTERD = str(Path(sys.executable).parent / "clusterd")
+
+
+def store_runs(folder: Path) -> bool:
+    """Whether a server works on the embedded store: it holds this lock while it lives."""
+    lock = folder / "redis.server.lock"
+    if not lock.exists():
+        return False
+    with lock.open("rb") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def until_it_works(process: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not (folder / "redis.sock").exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def start(*command: str, ignored: tuple[signal.Signals, ...] = ()) -> subprocess.Popen[bytes]:
+    def ignore() -> None:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+    return subprocess.Popen([CLUSTERD, *command], stderr=subprocess.PIPE, preexec_fn=ignore)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("ignored", [(), (signal.SIGINT,)], ids=["", "in the background"])
+def test_a_command_that_is_ended_takes_its_store_with_it(
+    number: signal.Signals, ignored: tuple[signal.Signals, ...], tmp_path: Path
+) -> None:
+    crawl, data = tmp_path / "crawl.jsonl", tmp_path / "store"
+    with crawl.open("w") as file:
+        for page in range(60_000):
+            words = " ".join(f"w{page * word % 9973}" for word in range(1, 60))
+            file.write(json.dumps({"url": f"http://h.com/{page}", "text": words}) + "\n")
+    process = start("ingest", str(crawl), "--data", str(data), ignored=ignored)
+    until_it_works(process, data)
+    time.sleep(0.5)
+    process.send_signal(number)
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 1
+    assert said.splitlines()[-1] == "clusterd: stopped"
+    assert not store_runs(data)
+
+
+def test_a_daemon_whose_terminal_closes_ends_in_order(tmp_path: Path) -> None:
+    process = start("run", "--data", str(tmp_path))
+    until_it_works(process, tmp_path)
+    time.sleep(2)
+    process.send_signal(signal.SIGHUP)
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 0
+    assert "stops after 0 messages" in said
+    assert not store_runs(tmp_path)
+
+
+def test_what_nohup_started_goes_on(tmp_path: Path) -> None:
+    process = start("run", "--data", str(tmp_path), ignored=(signal.SIGHUP,))
+    until_it_works(process, tmp_path)
+    time.sleep(2)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(1)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 0

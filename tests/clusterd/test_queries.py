@@ -264,6 +264,13 @@ class TestDocuments:
             (b"if a < b and c > d", False),
             (b"<note> not a page", False),
             (b"", False),
+            (b"<span>one</span><ul><li>two</li></ul>", True),
+            (b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- " + 3000 * b"licence " + b"-->\n<HTML>", True),
+            ("<!-- Größe --><main>".encode("utf-16"), True),
+            (b"<!-- a comment that is not closed <p>", True),
+            (b"<stdio.h> is included; a < b", False),
+            (b"<!-- note --> only words", False),
+            (b"<?xml version='1.0'?><svg><text>a drawing</text></svg>", False),
         ],
     )
     def test_is_html(self, data: bytes, html: bool) -> None:

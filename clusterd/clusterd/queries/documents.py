@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from clusterd_crawler.chrome import TAGS
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_tokens
 from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
@@ -29,6 +30,12 @@ TEXT_MARK: Final = "text:"
 #: How much of a file is looked at to tell HTML from plain text.
 LOOKED_AT: Final = 2048
 _HTML: Final = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|div|p|table|article|h[1-6])[\s>/]", re.I)
+#: What may stand before the first tag: byte order marks, blanks, comments (often a licence) and XML's declaration. It
+#: is passed over in so many bytes.
+PASSED_OVER: Final = 65536
+_BEFORE: Final = re.compile(rb"(?:[\xef\xbb\xbf\xff\xfe\s]+|<!--.*?-->|<\?[^>]*>)*", re.DOTALL)
+_FIRST_TAG: Final = re.compile(rb"<([a-z][a-z0-9]*)[\s>/]", re.I)
+_ELEMENTS: Final = TAGS.keys() - {b"svg"}
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -118,9 +125,12 @@ def unpacked(data: bytes, name: str) -> bytes:
 
 
 def is_html(data: bytes) -> bool:
-    """Whether the beginning of a file looks like HTML rather than plain text."""
-    head = data[: 2 * LOOKED_AT].replace(b"\0", b"")  # UTF-16 has a NUL beside every letter of a tag
-    return _HTML.search(head[:LOOKED_AT]) is not None
+    """Whether a file looks like HTML rather than plain text: it begins with a tag, or one is near its beginning."""
+    head = data[:PASSED_OVER].replace(b"\0", b"")  # UTF-16 has a NUL beside every letter of a tag
+    before = _BEFORE.match(head)
+    begin = before.end() if before else 0
+    first = _FIRST_TAG.match(head, begin)
+    return bool(first and first[1].lower() in _ELEMENTS) or bool(_HTML.search(head, begin, begin + LOOKED_AT))
 
 
 def _spellings(url: str) -> list[str]:

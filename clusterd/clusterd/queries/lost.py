@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -129,6 +130,8 @@ class Search:
     _others: dict[int, list[Hit]] = field(default_factory=dict)
     #: Sweep and URL of a later page → its text as an earlier page of that sweep had it.
     _origins: dict[tuple[str, str], StreamSketch | None] = field(default_factory=dict)
+    #: Two sweeps → how many pages of the later one are not as in the earlier.
+    _news: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sweeps = timeline(self.host, self.index.pages(self.host))
@@ -212,11 +215,20 @@ class Search:
         return sketch is None or self._gained(page, Page(hit.url, sketch), start, [])
 
     def _direct(self, page: Page, start: str, target: str) -> Found | None:
-        matches = self._nearest(target).matches(page, 2, lambda match: self._fits(page, match, start))
+        fits = partial(self._fits, page, start=start)
+        matches = self._nearest(target).matches(page, 2, fits, self._fitting(start, target))
         if not matches:
             return None
         best, runner_up = matches[0], matches[1].score if len(matches) > 1 else 0.0
         return self._found(page, best.page, best.score - runner_up, start, target)
+
+    def _fitting(self, start: str, target: str) -> int:
+        """Return how many pages of a sweep are new or other than in an earlier one."""
+        if (start, target) not in self._news:
+            before, after = self.sweeps.pages[start], self.sweeps.pages[target]
+            known = sum(url in before and before[url].text == version.text for url, version in after.items())
+            self._news[start, target] = len(after) - known
+        return self._news[start, target]
 
     def _chain(self, page: Page, start: str, target: str) -> Found | None:
         """Follow the page through the sweeps between; the figures compare its first text and its last."""

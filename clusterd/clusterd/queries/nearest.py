@@ -19,11 +19,13 @@ part of the path is worth `SAME_NAME`, and `SAME_PLACE` more where one folder of
 (``/docs/2.0/filter.html`` → ``/docs/2.4/filter.html``): together a twentieth of a full match. Such a page is the match
 where no text is near: it was rewritten in its place, and its resemblance says so.
 
-Cost: building, a sort of all values; a query, the postings of its rare values and an exact reading of the `READ` best.
+Cost: building, a sort of all values; a query, the postings of its rare values, `ROWS` at most, an exact reading of the
+`READ` best, and a few additions for each page of the set. Memory: some 25 bytes a value beside the sketches.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,18 +41,24 @@ from clusterd_crawler.sketch import FINGERPRINT_BITS, Profile, StreamSketch
 COMMON: Final = 1000
 #: Candidates that are read in full for one query.
 READ: Final = 32
+#: Entries of the postings that one query reads, those of its shortest lists: of 50,000 pages thousands carry a value by
+#: chance. The longest lists are those of the largest values, which hold most of the chance and half of the sample.
+ROWS: Final = 100_000
 #: What an equal page name adds to a score of at most 1, and what a path that differs in one part at most adds to that.
 SAME_NAME: Final = 0.03
 SAME_PLACE: Final = 0.02
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
-#: where `PASSAGES` shingles are shared (long pages of which little is left), both three deviations beyond chance; any
-#: for a namesake that shares something.
+#: where `PASSAGES` shingles are shared (long pages of which little is left), both beyond what chance may bring
+#: (`beyond_chance`); any for a namesake that shares something.
 NEAR: Final = 0.05
 PLAIN: Final = 0.2
 PHRASES: Final = 3.0
 NEAR_WITH_PASSAGES: Final = 0.01
 PASSAGES: Final = 6.0
 NAMESAKE: Final = 0.5
+#: Deviations that chance may bring a page of a set of so many; of a larger set the luckiest one is luckier.
+DEVIATIONS: Final = 3.0
+ORDINARY: Final = 1000
 
 #: Page names that name only their folder.
 _NAMELESS: Final = ("index.", "default.", "home.", "main.")
@@ -79,7 +87,7 @@ class Match:
     text: float
     shared: float
     address: float
-    #: What chance adds to or takes from ``shared``: one standard deviation.
+    #: How much of ``shared`` may be chance.
     doubt: float = 0.0
 
     @property
@@ -92,7 +100,7 @@ class Match:
         """Whether the pages share more than a phrase of the site."""
         if self.address:
             return self.address > SAME_NAME or self.shared > NAMESAKE
-        certain = self.shared - 3 * self.doubt
+        certain = self.shared - self.doubt
         return self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN)
 
 
@@ -105,31 +113,52 @@ class Nearest:
         self._cells = float(1 << mantissa(profile))
         self._sketches = [values(page.sketch) for page in pages]
         sizes = np.array([len(v) for v in self._sketches], np.int64)
+        #: Octave → how many values each page has in it.
+        self._octaves = np.zeros((OCTAVES, len(pages)), np.float32)
+        for number, own in enumerate(self._sketches):
+            self._octaves[:, number] = np.bincount(octave(own), minlength=OCTAVES)
         everything = np.concatenate([np.empty(0, np.uint64), *self._sketches])
-        owners = np.repeat(np.arange(len(pages)), sizes)
-        #: How many values each page has in each octave.
-        self._octaves = np.zeros((len(pages), OCTAVES), np.float32)
-        np.add.at(self._octaves, (owners, octave(everything)), 1)
         order = np.argsort(everything, kind="stable")
-        self._owners = owners[order]
-        self._known, starts, counts = np.unique(everything[order], return_index=True, return_counts=True)
+        self._owners = np.repeat(np.arange(len(pages), dtype=np.int32), sizes)[order]
+        everything = everything[order]
+        begins = np.flatnonzero(np.append(True, everything[1:] != everything[:-1])[: len(everything)])
+        self._known = everything[begins]
         #: Where the owners of each known value begin; at last, where they end.
-        self._starts = np.append(starts, len(everything))
-        self._counts = np.maximum(counts - self._octaves.sum(axis=0)[octave(self._known)] / self._cells, 1.0)
-        #: The weights of each page's values.
-        self._weighed = np.split(self._weights(everything), np.cumsum(sizes)[:-1]) if len(pages) else []
+        self._starts = np.append(begins, len(everything)).astype(np.uint32)
+        counts = np.diff(np.append(begins, len(everything)))
+        self._counts = np.maximum(counts - self._chance_of_known(), 1.0).astype(np.float32)
+        #: The weights of all pages' values, one page behind the other, and where those of each begin.
+        self._weighed = np.empty(len(everything), np.float32)
+        self._weighed[order] = np.repeat(1 / self._counts, counts)
+        self._begins = np.cumsum(sizes) - sizes
         self._namesakes: dict[str, list[int]] = {}
         self._names = [page_name(page.url) for page in pages]
         for number, name in enumerate(self._names):
             self._namesakes.setdefault(name, []).append(number)
 
-    def matches(self, query: Page, limit: int = 2, fits: Callable[[Match], bool] = lambda match: True) -> list[Match]:
-        """Return the nearest pages that fit, best first; none where nothing is near."""
+    def _chance_of_known(self) -> Weights:
+        """Return on how many pages each known value is expected by chance."""
+        ends = np.searchsorted(self._known, np.left_shift(np.uint64(1), np.arange(OCTAVES, dtype=np.uint64)))
+        by_chance = self._octaves.sum(axis=1, dtype=np.float64) / self._cells
+        return np.repeat(by_chance, np.diff(ends, prepend=0))
+
+    def matches(
+        self,
+        query: Page,
+        limit: int = 2,
+        fits: Callable[[Match], bool] = lambda match: True,
+        fitting: int | None = None,
+    ) -> list[Match]:
+        """Return the nearest pages that fit, best first; none where nothing is near.
+
+        ``fitting``: about how many of the pages may fit, where not all do: so many have their chance.
+        """
         own = values(query.sketch)
         if not len(own) or not len(self._known):
             return []
         weights = self._weights(own)
-        found = [self._read(query, own, weights, owner) for owner in self._candidates(query, own, weights)]
+        most = len(self.pages) if fitting is None else fitting
+        found = [self._read(query, own, weights, owner, most) for owner in self._candidates(query, own, weights)]
         found = sorted((match for match in found if match.near), key=lambda match: (-match.score, match.page.url))
         best: list[Match] = []
         for match in found:
@@ -153,13 +182,20 @@ class Nearest:
     def _candidates(self, query: Page, own: Values, weights: Weights) -> list[int]:
         """Return the pages that share more weight with the query than by chance, the most first, and its namesakes."""
         at, there = self._places(own)
-        rare = there & (self._counts[at] <= COMMON)
-        starts = self._starts[at[rare]]
-        counts = self._starts[at[rare] + 1] - starts
+        used = np.flatnonzero(there & (self._counts[at] <= COMMON))
+        starts = self._starts[at].astype(np.int64)
+        counts = self._starts[at + 1] - starts
+        expected = np.ones(len(own), np.bool_)
+        if counts[used].sum() > ROWS:
+            shortest = used[np.argsort(counts[used], kind="stable")]
+            used = shortest[np.cumsum(counts[shortest]) <= ROWS]
+            expected[np.setdiff1d(shortest, used, assume_unique=True)] = False
+        starts, counts = starts[used], counts[used]
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        carried = np.bincount(self._owners[rows], np.repeat(weights[rare], counts), len(self.pages))
-        by_chance = self._by_chance(own, weights).astype(np.float32)
-        shared = carried - np.einsum("ij,j->i", self._octaves, by_chance)  # no BLAS: its threads wait for one another
+        shared = np.bincount(self._owners[rows], np.repeat(weights[used], counts), len(self.pages))
+        by_chance = self._by_chance(own[expected], weights[expected])
+        for number in np.flatnonzero(by_chance):
+            shared -= np.float32(by_chance[number]) * self._octaves[number]
         if len(shared) > READ:
             least = np.partition(shared, len(shared) - READ)[len(shared) - READ]
             best = np.flatnonzero(shared >= least)
@@ -174,19 +210,31 @@ class Nearest:
         """Return, for one value of another page in each octave, the weight that it shares with the query by chance."""
         return np.bincount(octave(own), weights, OCTAVES) / self._cells
 
-    def _read(self, query: Page, own: Values, weights: Weights, owner: int) -> Match:
+    def _read(self, query: Page, own: Values, weights: Weights, owner: int, fitting: int) -> Match:
         page, other = self.pages[owner], self._sketches[owner]
         end = min(last(query.sketch, self._profile), last(page.sketch, self._profile))
         mine, theirs = int(np.searchsorted(own, end, "right")), int(np.searchsorted(other, end, "right"))
-        octaves = self._octaves[owner]
-        if theirs < len(other):
-            octaves = np.bincount(octave(other[:theirs]), minlength=OCTAVES)
+        octaves = np.bincount(octave(other[:theirs]), minlength=OCTAVES)
         chance = float(self._by_chance(own[:mine], weights[:mine]) @ octaves)
         both = max(0.0, float(weights[:mine][_holds(other[:theirs], own[:mine])].sum()) - chance)
-        union = float(weights[:mine].sum() + self._weighed[owner][:theirs].sum()) - both
+        weighed = self._weighed[self._begins[owner] : self._begins[owner] + theirs]
+        union = float(weights[:mine].sum() + weighed.sum(dtype=np.float64)) - both
         text = both / union if union else 0.0
         is_namesake = self._names[owner] == page_name(query.url)
-        return Match(page, text, both, address_bonus(page.url, query.url) if is_namesake else 0.0, chance**0.5)
+        address = address_bonus(page.url, query.url) if is_namesake else 0.0
+        return Match(page, text, both, address, beyond_chance(chance, fitting))
+
+
+def beyond_chance(expected: float, pages: int) -> float:
+    """Return how far beyond what is expected of chance one of so many pages may lie.
+
+    The tail of Poisson's distribution falls by expected / k from k to k + 1: where more pages have their chance, it is
+    followed so much farther that no more of them lie beyond.
+    """
+    if expected <= 0:
+        return 0.0
+    beyond = DEVIATIONS * float(expected**0.5)
+    return beyond + math.log(max(1.0, pages / ORDINARY)) / math.log((expected + beyond + PHRASES) / expected)
 
 
 def _holds(ascending: Values, wanted: Values) -> npt.NDArray[np.bool_]:

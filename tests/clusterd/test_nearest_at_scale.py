@@ -1,0 +1,64 @@
+"""What lost & found makes of chance where the sweep has tens of thousands of pages."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from clusterd.queries.nearest import Nearest, Page, beyond_chance
+from clusterd_consumer.postings.stored import coarse
+from clusterd_crawler.sketch import TEXT, StreamSketch
+
+#: Shingles of a page of a hundred words, and pages of the sweep.
+SHINGLES = 91
+PAGES = 30_000
+
+
+def page(name: str, fingerprints: np.typing.NDArray[np.uint64]) -> Page:
+    """A page as the index gives it: its values are cut."""
+    values = np.sort(fingerprints).astype("<u8").tobytes()
+    sketch = StreamSketch(values, len(fingerprints), len(fingerprints) + 9, 1)
+    return Page(f"http://site.example/{name}", coarse(sketch, TEXT))
+
+
+@pytest.fixture(scope="module")
+def fingerprints() -> np.typing.NDArray[np.uint64]:
+    return np.random.default_rng(1).integers(0, 2**40, (PAGES + 400, SHINGLES), np.uint64)
+
+
+@pytest.fixture(scope="module")
+def sweep(fingerprints: np.typing.NDArray[np.uint64]) -> Nearest:
+    return Nearest([page(f"new{n}", fingerprints[n]) for n in range(PAGES)], TEXT)
+
+
+class TestAmongTensOfThousands:
+    def test_pages_that_share_nothing_have_no_match(
+        self, sweep: Nearest, fingerprints: np.typing.NDArray[np.uint64]
+    ) -> None:
+        """By chance some of 30,000 pages share eight cut values with a page that is gone."""
+        gone = [page(f"gone{n}", fingerprints[n]) for n in range(PAGES, PAGES + 400)]
+        assert sum(bool(sweep.matches(one)) for one in gone) <= 0.02 * len(gone)  # of 1,000 pages as many have one
+
+    def test_a_page_of_which_a_third_is_left_is_found(
+        self, sweep: Nearest, fingerprints: np.typing.NDArray[np.uint64]
+    ) -> None:
+        for number in range(0, PAGES, PAGES // 50):
+            left = np.append(fingerprints[number, : SHINGLES // 3], fingerprints[PAGES + 1, SHINGLES // 3 :])
+            assert sweep.matches(page("old", left))[0].page.url == f"http://site.example/new{number}"
+
+    def test_a_query_does_not_read_what_chance_brings_of_every_page(self) -> None:
+        """Of pages of 400 values 20,000 have some 2,000 cut values in common with any other by chance."""
+        made = np.random.default_rng(2).integers(0, 2**40, (20_000, 400), np.uint64)
+        sweep = Nearest([page(f"new{n}", own) for n, own in enumerate(made)], TEXT)
+        asked = [page(f"old{n}", made[n]) for n in range(100)]
+        begun = time.process_time()
+        found = [sweep.matches(one)[0].page.url for one in asked]
+        assert found == [f"http://site.example/new{n}" for n in range(100)]
+        assert (time.process_time() - begun) / len(asked) < 0.03
+
+
+def test_what_chance_may_bring_grows_with_the_pages() -> None:
+    assert beyond_chance(4.0, 10) == beyond_chance(4.0, 1000) == 6.0
+    assert 6.0 < beyond_chance(4.0, 10_000) < beyond_chance(4.0, 100_000) < 12.0
+    assert beyond_chance(0.0, 100_000) == 0.0

@@ -18,7 +18,6 @@ from scrapy import Request, Spider
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.asyncio import create_looping_call
-from scrapy.utils.httpobj import urlparse_cached
 
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.connections import Connections
@@ -28,9 +27,11 @@ from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.kept import Kept, KeptOut
+from clusterd_crawler.crawling.meeting import Meeting
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.pages import Pages
+from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped
@@ -39,7 +40,7 @@ from clusterd_crawler.crawling.rewriting import META, Rewriting
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.verdicts import Verdicts, is_near
-from clusterd_crawler.errors import ClusterdError, WrongInput
+from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.message import Failure, SkipReport, Verdict
 from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.publish.spool import Spool
@@ -49,7 +50,7 @@ from clusterd_crawler.skipped import SkippedDuplicate, end_unscheduled
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.traps import GUARDED
-from clusterd_crawler.urls import canonical, host_of, registrable
+from clusterd_crawler.urls import registrable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -97,7 +98,8 @@ class Crawl:
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2, self._places.holds)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        self._met: set[str] = set()
+        self._meeting: Meeting | None = None
+        self._paused = Paused(self._spider, crawler.settings.get("JOBDIR"))
         #: Skipped and explored URLs, so that each counts once.
         self._skipped: Remembered[str] = Remembered()
         self._explored: Remembered[Skip] = Remembered()
@@ -125,12 +127,17 @@ class Crawl:
             OthersPages(self._wanted),
             self._decisions.learn_of,
         )
+        self._meeting = Meeting(self._loop, self._subscriber)
         if self._verdicts.prompt:
             await run_in_thread(self._subscriber.connected.wait, START_SECONDS)
         if self._wanted.any and self._settings.skip:
             await run_in_thread(self._subscriber.caught_up.wait, KNOWN_SECONDS)
         if self._settings.skip and (self._rewriting is not None or self._decisions.decides):
             self._attend()
+        if self._settings.skip and self._paused.there:
+            self._loop.start(
+                self._paused.resume(self._subscriber.connected.is_set, self._meeting.met, self._decide_anew)
+            )
         await run_in_thread(registrable, "example.com")  # reads the list of public suffixes: 10 ms
         gc.freeze()  # what is there by now stays: a full collection would look at all of it again, 40 ms each time
         self._counting = create_looping_call(self._count)
@@ -152,6 +159,7 @@ class Crawl:
             await run_in_thread(self._subscriber.close, 5.0)
         if self._daemon is not None:
             await run_in_thread(self._daemon.stop)
+        await run_in_thread(self._paused.keep, self._kept)
         await run_in_thread(self._kept.close)
         if self._publisher is not None:
             self._count()
@@ -160,7 +168,7 @@ class Crawl:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
         assert self._publisher is not None
         recent = time.monotonic() - self._explored_last < EXPLORED_SECONDS
-        if self._changes.busy or (recent and len(self._kept) and self._publisher.reachable):
+        if self._changes.busy or self._paused.busy or (recent and len(self._kept) and self._publisher.reachable):
             raise DontCloseSpider
 
     # Requests.
@@ -169,7 +177,8 @@ class Crawl:
         """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
         if not self._settings.skip or not may_be_skipped(request):
             return
-        self._meet(request)
+        assert self._meeting is not None
+        self._meeting.meet(request)
         if self._rewriting is None and not self._decisions.decides:
             return
         url = request.url.partition("#")[0]
@@ -271,22 +280,9 @@ class Crawl:
         self._stats.inc_value("clusterd/requeued")
         engine.crawl(kept.request.replace(dont_filter=True) if kept.filtered else kept.request)
 
-    def _meet(self, request: Request) -> None:
-        """Ask for the rules of a host at its first request."""
-        netloc = urlparse_cached(request).netloc
-        if netloc in self._met:
-            return
-        self._met.add(netloc)
-        try:
-            host = host_of(canonical(request.url))
-        except WrongInput:
-            return
-        self._loop.start(self._meet_hosts({host, registrable(host)}))
-
-    async def _meet_hosts(self, hosts: set[str]) -> None:
-        assert self._subscriber is not None
-        for host in sorted(hosts):
-            await run_in_thread(self._subscriber.meet, host)
+    async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
+        await self._changes.settled()
+        await self._changes.decide_anew(kept_out)
 
     # Pages.
 
@@ -391,8 +387,8 @@ class Crawl:
             self._sketches = 0
         if self._reporter.shortened:
             self._stats.set_value("clusterd/shortened", self._reporter.shortened)
-        if self._kept.forgotten:
-            self._stats.set_value("clusterd/forgotten", self._kept.forgotten)
+        if forgotten := self._kept.forgotten + self._paused.forgotten:
+            self._stats.set_value("clusterd/forgotten", forgotten)
 
 
 def now() -> int:

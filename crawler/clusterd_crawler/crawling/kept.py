@@ -3,11 +3,12 @@
 The latest `MEMORY` requests stay as they are; older ones are written to one file a rule, each as a pickled
 ``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. A request whose
 callback is no method of the spider cannot be written and is forgotten, and counted (``clusterd/forgotten``). The files
-go with the crawl.
+go with the crawl; where it may be resumed, `paused` keeps what was in them.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import shutil
@@ -19,10 +20,12 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from scrapy import Request, Spider
 from scrapy.utils.request import request_from_dict
+
+logger = logging.getLogger(__name__)
 
 #: Requests in memory (about 1 kB each).
 MEMORY: Final = 20_000
@@ -79,13 +82,12 @@ class Kept:
         """Write requests to the disk."""
         with self._disk:
             for kept in old:
+                packed = pack(kept, self._spider)
                 try:
-                    packed = pickle.dumps(kept.request.to_dict(spider=self._spider))
-                    packed = _LENGTH.pack(len(packed), kept.filtered) + packed
-                    if len(packed) > self._disk_bytes:
-                        raise OSError("the limit is reached")
+                    if packed is None or len(packed) > self._disk_bytes:
+                        raise OSError("it cannot be written, or the limit is reached")
                     _append(self._path(kept.rule), packed)
-                except (OSError, ValueError, TypeError, AttributeError, pickle.PicklingError):
+                except OSError:
                     self.forgotten += 1
                     continue
                 self._disk_bytes -= len(packed)
@@ -98,10 +100,16 @@ class Kept:
             for rule in rules:
                 if self._spilled.pop(rule, 0):
                     path = self._path(rule)
-                    found.extend(KeptOut(rule, request, filtered) for request, filtered in self._requests(path))
+                    found.extend(self._written(rule, path))
                     self._disk_bytes += path.stat().st_size
                     path.unlink()
         return found
+
+    def everything(self) -> Iterator[KeptOut]:
+        """Yield all that is kept, wherever it lies. At the end of the crawl."""
+        yield from list(self._held)
+        for rule in self._spilled:
+            yield from self._written(rule, self._path(rule))
 
     def close(self) -> None:
         """Delete the files."""
@@ -114,11 +122,34 @@ class Kept:
             self._own = Path(tempfile.mkdtemp(prefix="kept-", dir=self._folder))
         return self._own / f"{rule.replace('/', '_')}.requests"
 
-    def _requests(self, path: Path) -> Iterator[tuple[Request, bool]]:
+    def _written(self, rule: str, path: Path) -> Iterator[KeptOut]:
         with path.open("rb") as file:
-            while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
-                size, filtered = _LENGTH.unpack(head)
-                yield request_from_dict(pickle.loads(file.read(size)), spider=self._spider), bool(filtered)
+            for one in unpack(file, rule, self._spider):
+                if one is None:
+                    self.forgotten += 1
+                else:
+                    yield one
+
+
+def pack(kept: KeptOut, spider: Spider) -> bytes | None:
+    """Return a request as a record; None where it cannot be written."""
+    try:
+        packed = pickle.dumps(kept.request.to_dict(spider=spider))
+    except (ValueError, TypeError, AttributeError, RecursionError, pickle.PicklingError):
+        return None
+    return _LENGTH.pack(len(packed), kept.filtered) + packed
+
+
+def unpack(file: BinaryIO, rule: str, spider: Spider) -> Iterator[KeptOut | None]:
+    """Yield the requests of the records that follow in a file; None for one that the spider does not know any more."""
+    while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
+        size, filtered = _LENGTH.unpack(head)
+        packed = file.read(size)
+        try:
+            yield KeptOut(rule, request_from_dict(pickle.loads(packed), spider=spider), bool(filtered))
+        except Exception as error:  # whatever the classes in it raise
+            logger.debug("A request that was kept out cannot be read: %s", error)
+            yield None
 
 
 def _append(path: Path, packed: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 #: Requests that are reconsidered before the loop gets its turn (about 10 µs each).
 AT_ONCE: Final = 100
+#: Seconds between two looks whether the rule sets that have arrived are in use.
+LOOK_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,15 @@ class RuleChanges:
         kept_out = self._kept.take(gone)
         if self._kept.has_spilled(gone):
             kept_out += await run_in_thread(self._kept.read, gone)
+        await self.decide_anew(kept_out)
+
+    async def settled(self) -> None:
+        """Return when the rule sets that have arrived are in use."""
+        while self._working:
+            await sleep(LOOK_SECONDS)
+
+    async def decide_anew(self, kept_out: Sequence[KeptOut]) -> None:
+        """Decide about requests that were kept out: where rules say the same they still are, else they are fetched."""
         for number, kept in enumerate(kept_out, start=1):
             skip = self._decisions.decide(kept.request.url, self._now())
             if skip is not None and not skip.explore:

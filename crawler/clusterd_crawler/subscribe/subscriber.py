@@ -69,10 +69,11 @@ class Subscriber:
             new = host not in self._met
             self._met.add(host)
             feed = self._feed
-        if new and feed is not None:
+        if not new:
+            return
+        self._take_held(host)  # first: what the rules are to be applied to
+        if feed is not None:
             self._catch_up(feed, [host])
-        if new:
-            self._take_held(host)
 
     def close(self, timeout: float) -> None:
         """Stop following. Blocks: not for the reactor's thread."""

@@ -1,0 +1,121 @@
+"""What rules kept out before a crawl was paused (``JOBDIR``): decided anew when the crawl goes on.
+
+Meanwhile a rule may have been withdrawn or a skip undone, and nobody else would ask for these requests again: the pages
+that link to them have been read. They lie in one file of the JOBDIR, as records of `kept`, and stay in it until the
+crawl ends, so that a crash costs fetches and loses nothing. A request that can be written no more, or read, because the
+spider has changed meanwhile, is forgotten and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from scrapy import Request, Spider
+
+from clusterd_crawler.crawling.kept import Kept, KeptOut, pack, unpack
+from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
+
+logger = logging.getLogger(__name__)
+
+#: File of a JOBDIR that holds the requests.
+FILE: Final = "clusterd-kept"
+#: Requests that are decided about together.
+PORTION: Final = 500
+#: Seconds between two looks whether the daemon's messages can be read.
+LOOK_SECONDS: Final = 0.5
+
+
+class Paused:
+    """`resume` is for the loop's thread; `keep` touches the disk and is not."""
+
+    def __init__(self, spider: Spider, job: str | None) -> None:
+        self._spider = spider
+        self._path = Path(job) / FILE if job else None
+        #: Whether there are requests to be decided about, and whether that is being done.
+        self.there = self._path is not None and self._path.exists()
+        self.busy = False
+        #: Bytes of the file that have been decided about.
+        self._done = 0
+        self._lock = threading.Lock()
+        self._ended = False
+        #: Requests that could not be read or written.
+        self.forgotten = 0
+
+    async def resume(
+        self,
+        connected: Callable[[], bool],
+        meet: Callable[[Request], Awaitable[None]],
+        decide: Callable[[list[KeptOut]], Awaitable[None]],
+    ) -> None:
+        """Have it decided anew about what was kept out, once the daemon's messages can be read."""
+        while not connected():
+            await sleep(LOOK_SECONDS)
+        self.busy = True
+        try:
+            while self.there and not self._ended:
+                some, end = await run_in_thread(self._read)
+                for kept in some:
+                    await meet(kept.request)
+                await decide(some)
+                self.there = end > self._done
+                self._done = end
+        finally:
+            self.busy = False
+
+    def keep(self, kept: Kept) -> None:
+        """Write what is kept out now, behind it what has not been decided about. At the end of the crawl."""
+        with self._lock:
+            self._ended = True
+            if self._path is None:
+                return
+            new = self._path.with_suffix(".new")
+            try:
+                new.parent.mkdir(parents=True, exist_ok=True)
+                self._write(new, kept)
+                if new.stat().st_size:
+                    os.replace(new, self._path)
+                else:
+                    new.unlink()
+                    self._path.unlink(missing_ok=True)
+            except OSError as error:
+                logger.warning("What rules have kept out cannot be written for a resume: %s", error)
+
+    def _write(self, new: Path, kept: Kept) -> None:
+        with new.open("wb") as out:
+            for one in kept.everything():
+                packed = pack(one, self._spider)
+                if packed is None:
+                    self.forgotten += 1
+                else:
+                    out.write(packed)
+            if self.there and self._path is not None:
+                with self._path.open("rb") as old:
+                    old.seek(self._done)
+                    while some := old.read(1 << 20):
+                        out.write(some)
+
+    def _read(self) -> tuple[list[KeptOut], int]:
+        """Return the next requests, and where in the file they end."""
+        with self._lock:
+            if self._ended or self._path is None:
+                return [], self._done
+            found: list[KeptOut] = []
+            try:
+                with self._path.open("rb") as file:
+                    file.seek(self._done)
+                    for one in unpack(file, "", self._spider):
+                        if one is None:
+                            self.forgotten += 1
+                        else:
+                            found.append(one)
+                        if len(found) == PORTION:
+                            break
+                    return found, file.tell()
+            except OSError as error:
+                logger.warning("What rules kept out before the pause cannot be read: %s", error)
+                return [], self._done

@@ -1,0 +1,97 @@
+"""What rules kept out of a crawl that was paused is not lost with the pause: it is decided anew when the crawl goes on.
+
+Real crawls with a store and a daemon of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scrapy
+from clusterd.cli.commands import run
+from clusterd_crawler.crawling.kept import Kept, KeptOut
+from clusterd_crawler.crawling.paused import FILE, Paused
+
+from tests.crawler.crawling import crawl
+from tests.crawler.site import Site, running
+from tests.crawler.test_known import ASKED, SETTINGS, import_rule, urls
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with running() as made:
+        yield made
+
+
+def command(folder: Path, *arguments: str) -> None:
+    assert run(["--data", str(folder / ".clusterd"), *arguments]) == 0
+
+
+@pytest.mark.parametrize("queued", [False, True], ids=["not even queued", "queued before its rule"])
+def test_a_skip_is_undone_while_the_crawl_is_paused(queued: bool, site: Site, tmp_path: Path) -> None:
+    """Requests that were queued are taken for seen by the resumed scheduler, and no page links to any of them again."""
+    job: dict[str, Any] = SETTINGS | {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 1 if queued else 4}
+    import_rule(site, tmp_path)
+    again = urls(site, ASKED, "a")
+    paused = crawl(tmp_path, [*urls(site, ASKED), {"pause": 0 if queued else 2}, *again], job)
+    assert sorted(paused.paths()) == sorted(f"/page/{n}" for n in ASKED)
+    assert paused.stat("skipped") == len(ASKED)
+
+    command(tmp_path, "unskip", again[3])
+    resumed = crawl(tmp_path, [f"{site.url}/other"], job | {"HTTPERROR_ALLOW_ALL": True})
+    assert sorted(resumed.paths()) == ["/other", "/page/3?sid=a3"]
+    assert (resumed.stat("requeued"), resumed.stat("forgotten")) == (1, 0)
+
+    command(tmp_path, "rules", "retire", "r1")
+    after = crawl(tmp_path, [f"{site.url}/another"], job | {"HTTPERROR_ALLOW_ALL": True})
+    left = [f"/page/{n}?sid=a{n}" for n in ASKED if n != 3]
+    assert sorted(after.paths()) == sorted(["/another", *left]), after.log[-3000:]
+    assert not (tmp_path / "job" / FILE).exists()
+
+
+class Spider(scrapy.Spider):
+    name = "paused"
+
+    def parse_page(self, response: scrapy.http.Response) -> None:
+        raise AssertionError("never called")
+
+
+class Changed(scrapy.Spider):
+    name = "paused"
+
+
+def test_requests_of_a_callback_that_is_gone_are_forgotten_and_counted(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    for number, callback in enumerate((spider.parse_page, None, lambda response: None)):
+        kept.add(KeptOut("r1", scrapy.Request(f"http://a.test/{number}", callback=callback), filtered=False))
+    paused = Paused(spider, str(tmp_path / "job"))
+    paused.keep(kept)
+    assert paused.forgotten == 1  # the lambda
+    changed = Paused(Changed(), str(tmp_path / "job"))
+    assert changed.there
+    some, _ = changed._read()
+    assert [one.request.url for one in some] == ["http://a.test/1"]
+    assert changed.forgotten == 1
+
+
+def test_what_was_not_decided_about_stays_for_the_next_time(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    kept.add(KeptOut("r1", scrapy.Request("http://a.test/", callback=spider.parse_page), filtered=True))
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    again = Paused(spider, str(tmp_path / "job"))
+    again.keep(Kept(spider, tmp_path / "spool", disk_bytes=10**6))
+    (one,), _ = Paused(spider, str(tmp_path / "job"))._read()
+    assert (one.request.url, one.filtered) == ("http://a.test/", True)
+
+
+def test_without_a_jobdir_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kept = Kept(Spider(), tmp_path / "spool", disk_bytes=10**6)
+    kept.add(KeptOut("r1", scrapy.Request("http://a.test/"), filtered=False))
+    Paused(Spider(), None).keep(kept)
+    assert list(tmp_path.iterdir()) == []

@@ -38,6 +38,7 @@ def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
     data = tmp_path / ".clusterd"
     assert done.stat("sketched") == done.stat("published") == 4
     assert done.stat("near_duplicates") >= 1
+    assert "[redis.client]" not in done.log  # Scrapy logs at DEBUG where nobody says otherwise
     near = [heard for heard in done.heard if "near" in heard]
     assert all("/near/" in heard["near"] and heard["cluster"] for heard in near)
     assert is_free(data / "redis.users.lock")

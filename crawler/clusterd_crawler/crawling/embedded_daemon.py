@@ -14,6 +14,7 @@ import logging
 import os
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -160,7 +161,14 @@ class EmbeddedDaemon:
         return self._process is None or (self._process.poll() is not None and not self._replacements)
 
     def _answers(self) -> bool:
-        return bool(self._ask(lambda client: client.ping()))
+        # Asked in vain, the client writes a line into the crawl's log each time; Scrapy's default level is DEBUG.
+        return self._listens() and bool(self._ask(lambda client: client.ping()))
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as tried, contextlib.suppress(OSError):  # also where the path is too long
+            tried.connect(embedded_url(self._data).removeprefix("unix://"))
+            return True
+        return False
 
     def _works(self) -> bool:
         """Whether a daemon says that it is alive (`clusterd.health`)."""

@@ -1,15 +1,22 @@
-"""deploy/redis/redis.conf is what a real server runs with."""
+"""deploy/redis/redis.conf is what a real server runs with, and what README.md names what a user of one needs."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import redis
+from clusterd.clusters.contract import Policy
+from clusterd.config import Config
+from clusterd.services import open_services, process_pending, publish_sketches
 
-from tests.services.redis_server import binary, free_port
+from tests.contract.index_world import expected, partition
+from tests.flow.daemons import made_up_crawl
+from tests.services.redis_server import binary, connect_cluster, free_port, redis_cluster, redis_server
 
 CONF = Path(__file__).resolve().parents[2] / "deploy" / "redis" / "redis.conf"
 
@@ -41,3 +48,36 @@ def test_a_server_runs_with_the_deployed_configuration(tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait(20)
+
+
+def permissions() -> list[list[str]]:
+    """Return what README.md says that a user needs: on one Redis; on a cluster besides."""
+    text = (CONF.parents[2] / "README.md").read_text().partition("a user with ACLs needs")[2]
+    return [allowed.split() for allowed in re.findall(r"`([+~][^`]+)`", text)[:3]]
+
+
+@pytest.mark.parametrize("nodes", [1, pytest.param(3, marks=pytest.mark.cluster)])
+def test_a_user_with_the_permissions_that_are_named_can_do_all(tmp_path: Path, nodes: int) -> None:
+    everywhere, on_a_cluster, keys = permissions()
+    crawl = made_up_crawl(80, seed=1)
+    with ExitStack() as stack:
+        if nodes == 1:
+            url, allowed = stack.enter_context(redis_server(tmp_path)), everywhere
+            servers = [redis.Redis.from_url(url)]
+        else:
+            url, allowed = stack.enter_context(redis_cluster(tmp_path, nodes)), everywhere + on_a_cluster
+            with connect_cluster(url) as cluster:
+                servers = [redis.Redis(port=node.port) for node in cluster.get_primaries()]
+        for server in servers:
+            server.execute_command("ACL", "SETUSER", "crawl", "on", ">secret", *keys, "-@all", *allowed)
+            stack.callback(server.close)
+        config = Config.load(environment={}, options={"redis": url.replace("//", "//crawl:secret@")})
+        with open_services(config) as services:
+            publish_sketches(services, crawl)
+            process_pending(services)
+            services.index.add_policy(Policy("more", resemblance=0.7))
+            services.index.expire(10**15)
+            assert partition(services.index) == expected(crawl)
+            assert list(services.alerts.since(0))
+            services.rulebook.learn_due(10**13)
+        assert [server.execute_command("ACL", "LOG") for server in servers] == [[] for _ in servers]

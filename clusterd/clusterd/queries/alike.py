@@ -11,7 +11,7 @@ from typing import Final
 
 from clusterd_consumer.resemblance import Estimate, exact
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.sketch import PROFILES, Profile, sketch_tokens
+from clusterd_crawler.sketch import PROFILES, Profile, sketch_text
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Hit, Index
@@ -49,12 +49,12 @@ def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, wa
     among the pages of each (a store of tweets is asked like any other). ``walk``: see `Index.similar`.
     """
     own = asked.profile
-    if own is not None or asked.tokens is None:
+    if own is not None or asked.text is None:
         hits = index.similar(asked.sketch, (own or profile).code, limit + 1, walk=walk)
         return [hit for hit in hits if hit.url != asked.url][:limit]
     best: dict[str, Hit] = {}
     for one in PROFILES.values():
-        sketch = asked.sketch if one is profile else sketch_tokens(asked.tokens, one)
+        sketch = asked.sketch if one is profile else sketch_text(asked.text, one)
         for hit in index.similar(sketch, one.code, limit, walk=walk):
             if hit.url not in best or hit.resemblance > best[hit.url].resemblance:
                 best[hit.url] = hit
@@ -83,20 +83,20 @@ def compare(a: Document, b: Document, profile: Profile, w: int | None = None) ->
         )
     if kept and profile.name not in kept:
         (profile,) = kept.values()
-        a, b = (_resketched(one, profile) if one.tokens is not None else one for one in (a, b))
+        a, b = (_resketched(one, profile) if one.text is not None else one for one in (a, b))
     if w is not None and w != profile.w:
         profile = Profile(profile.code, profile.name, w, profile.kind, profile.size)
         a, b = _resketched(a, profile), _resketched(b, profile)
-    if a.tokens is not None and b.tokens is not None:
-        found = exact(a.tokens, b.tokens, profile.w)
-        return Comparison(likeness(a.sketch, b.sketch, profile), found)
-    return Comparison(likeness(a.sketch, b.sketch, profile))
+    found = None
+    if a.text is not None and b.text is not None:
+        found = exact(a.tokens or (), b.tokens or (), profile.w)
+    return Comparison(likeness(a.sketch, b.sketch, profile), found)
 
 
 def _resketched(asked: Document, profile: Profile) -> Document:
-    if asked.tokens is None:
+    if asked.text is None:
         raise WrongInput(
             f"the text of {asked.url} is not kept, so that it cannot be compared with --w {profile.w}; "
             "leave --w out, or give the page as a file"
         )
-    return Document(asked.url, sketch_tokens(asked.tokens, profile), asked.tokens)
+    return Document(asked.url, sketch_text(asked.text, profile), asked.text)

@@ -1,7 +1,7 @@
 """What a question is asked with: a URL of the store, a file, standard input, or a text on the command line.
 
 A file may be HTML or plain text, gzipped or not: its content decides, not its name. A URL of the store is known by its
-sketch alone (texts are not kept), the others with their tokens, so that they can be compared exactly.
+sketch alone (texts are not kept), the others with their text, so that they can be compared exactly.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import re
 import sys
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from clusterd_crawler.chrome import TAGS
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_tokens
+from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
 from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
 from clusterd_crawler.urls import canonical, is_text
@@ -39,15 +40,20 @@ _ELEMENTS: Final = TAGS.keys() - {b"svg"}
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Document:
     """A document to ask with."""
 
     #: The URL, where it is a page of the store; else None.
     url: str | None
     sketch: StreamSketch
-    #: The tokens of the main text, where the text is at hand.
-    tokens: tuple[str, ...] | None = None
+    #: The main text, where it is at hand.
+    text: str | None = None
+
+    @cached_property
+    def tokens(self) -> tuple[str, ...] | None:
+        """The tokens of the main text, where it is at hand: a book's take more time and memory than all its sketches."""
+        return None if self.text is None else tuple(tokens(self.text))
 
     @property
     def profile(self) -> Profile | None:
@@ -68,7 +74,7 @@ def document(given: str, index: Index | None, profile: Profile) -> Document:
 
 def of_text(text: str, profile: Profile) -> Document:
     """Return a plain text as a document."""
-    return of_tokens(tokens(text), profile)
+    return Document(None, sketch_text(text, profile), text)
 
 
 def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document:
@@ -81,12 +87,8 @@ def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document
     if not is_html(data):
         return of_text(decode(data, "text/plain"), profile)
     marked, _ = marked_text(decode(data, "text/html"))
-    return of_tokens(tokens(main_part(marked)) or tokens(plain(marked)), profile)
-
-
-def of_tokens(sequence: list[str], profile: Profile) -> Document:
-    """Return a sequence of tokens as a document."""
-    return Document(None, sketch_tokens(sequence, profile), tuple(sequence))
+    main = of_text(main_part(marked), profile)
+    return main if main.sketch.tokens else of_text(plain(marked), profile)
 
 
 def of_url(url: str, index: Index) -> Document:

@@ -52,7 +52,7 @@ class Document:
 
     @cached_property
     def tokens(self) -> tuple[str, ...] | None:
-        """The tokens of the main text, where it is at hand: a book's take more time and memory than all its sketches."""
+        """The tokens of the main text, where it is at hand: of a book they take longer than all its sketches."""
         return None if self.text is None else tuple(tokens(self.text))
 
     @property

@@ -44,6 +44,18 @@ class TestLostOnAnotherHost:
         assert moved.lost("https://old.example/late", to_sweep="2")["https://old.example/late"].match is None
         assert moved.lost("https://old.example/late")["https://old.example/late"].match == "https://new.example/late"
 
+    @pytest.mark.parametrize(("name", "match"), [("else", "https://new.example/q"), ("q", "https://old.example/new/q")])
+    def test_the_whole_page_there_is_nearer_than_a_page_here_that_shares_a_passage(
+        self, moved: Site, name: str, match: str
+    ) -> None:
+        """Unless that one stands in its place: it was rewritten, and the other host has the old text."""
+        passage = words("left").split()[:60]
+        moved.add("https://old.example/q", words("left"), "1", at=DAY)
+        moved.add(f"https://old.example/new/{name}", " ".join(passage) + " " + words("grown"), "3", at=3 * DAY)
+        assert moved.lost()["https://old.example/q"].match == f"https://old.example/new/{name}"
+        moved.add("https://new.example/q", words("left"), "3", at=3 * DAY)
+        assert moved.lost()["https://old.example/q"].match == match
+
 
 class TestLostAskedForWrongly:
     @pytest.fixture

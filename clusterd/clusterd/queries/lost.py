@@ -17,6 +17,7 @@ followed on (chains of moves: a page that was renamed and then rewritten resembl
 
 What the host itself does not have may be on another (servers get renamed, users change providers): a page there that
 resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later sweep, where the two hosts share sweeps.
+The same page there (r ≥ `TWIN`) is a better match than one of the host with another name that shares only passages.
 
 Cost: one reading of the sketches of both sweeps, `Nearest.matches` for each lost page and its match, `similar` for what
 that misses.
@@ -38,7 +39,7 @@ from clusterd.clusters.contract import Hit, Index, Version
 from clusterd.queries.alike import similar
 from clusterd.queries.documents import Document, known_url
 from clusterd.queries.likeness import likeness
-from clusterd.queries.nearest import Match, Nearest, Page
+from clusterd.queries.nearest import Match, Nearest, Page, address_bonus
 from clusterd.queries.timeline import Timeline, sweep_of, timeline
 
 #: Resemblance at which a page that was there before counts as another copy of the lost one.
@@ -186,7 +187,10 @@ class Search:
         found = self._direct(page, start, target)
         if found is None and len(self.sweeps.between(start, target)) > 1:
             found = self._chain(page, start, target)
-        found = found or self._elsewhere(page, self.sweeps.pages[start][url], start, target)
+        if found is None or (found.resemblance < SAME and not address_bonus(found.match or "", url)):
+            elsewhere = self._elsewhere(page, self.sweeps.pages[start][url], start, target)
+            if elsewhere is not None and (found is None or elsewhere.resemblance >= TWIN):
+                found = elsewhere
         return found or Found(url, None, 0.0, 0.0, 0.0, 0.0, start, target)
 
     def _elsewhere(self, page: Page, last: Version, start: str, target: str) -> Found | None:

@@ -62,3 +62,8 @@ def test_what_chance_may_bring_grows_with_the_pages() -> None:
     assert beyond_chance(4.0, 10) == beyond_chance(4.0, 1000) == 6.0
     assert 6.0 < beyond_chance(4.0, 10_000) < beyond_chance(4.0, 100_000) < 12.0
     assert beyond_chance(0.0, 100_000) == 0.0
+
+
+def test_a_page_with_no_value_in_common_has_no_match() -> None:
+    fingerprints = np.random.default_rng(3).integers(0, 2**40, (2, 3), np.uint64)
+    assert Nearest([page("new", fingerprints[0])], TEXT).matches(page("old", fingerprints[1])) == []

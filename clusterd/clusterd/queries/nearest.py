@@ -192,7 +192,8 @@ class Nearest:
             expected[np.setdiff1d(shortest, used, assume_unique=True)] = False
         starts, counts = starts[used], counts[used]
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        shared = np.bincount(self._owners[rows], np.repeat(weights[used], counts), len(self.pages))
+        carried = np.bincount(self._owners[rows], np.repeat(weights[used], counts), len(self.pages))
+        shared = carried.astype(np.float64)  # of nothing it counts whole numbers
         by_chance = self._by_chance(own[expected], weights[expected])
         for number in np.flatnonzero(by_chance):
             shared -= np.float32(by_chance[number]) * self._octaves[number]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.util import find_spec
 
 from clusterd_crawler import Addon
@@ -15,3 +17,6 @@ page = b"<html><body><p>" + b" ".join(b"word%d" % n for n in range(100)) + b"</p
 sketch = sketch_page("http://example.com/", page, "text/html", fetched_at=1)
 assert sketch.main.shingles == 91, sketch.main.shingles
 assert all((Addon, ClusterdMiddleware, Crawl))
+asked = subprocess.run([sys.executable, "-m", "clusterd", "status"], capture_output=True, text=True, check=False)
+assert (asked.returncode, asked.stderr.count("\n")) == (1, 1), asked.stderr
+assert "pip install 'clusterd[daemon]'" in asked.stderr, asked.stderr

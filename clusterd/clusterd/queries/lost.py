@@ -20,7 +20,8 @@ resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later 
 The same page there (r ≥ `TWIN`) is a better match than one of the host with another name that shares only passages.
 
 Cost: one reading of the sketches of both sweeps, `Nearest.matches` for each lost page and its match, `similar` for what
-that misses.
+that misses. Of the sweeps between, those pages are looked through that are not as in the sweep before. Memory: the two
+sweeps in use, and others up to `HELD` pages together.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
+import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
@@ -39,7 +41,7 @@ from clusterd.clusters.contract import Hit, Index, Version
 from clusterd.queries.alike import similar
 from clusterd.queries.documents import Document, known_url
 from clusterd.queries.likeness import likeness
-from clusterd.queries.nearest import Match, Nearest, Page, address_bonus
+from clusterd.queries.nearest import Match, Nearest, Owners, Page, address_bonus
 from clusterd.queries.timeline import Timeline, sweep_of, timeline
 
 #: Resemblance at which a page that was there before counts as another copy of the lost one.
@@ -50,6 +52,12 @@ GAIN: Final = 0.2
 SAME: Final = 0.5
 #: Pages of other hosts that are looked at for one lost page.
 LOOKED_AT: Final = 20
+#: Pages that sets of sweeps hold together, and sketches beside them, where two sweeps do not have more.
+HELD: Final = 50_000
+#: Lost pages whose sketches are read at a time.
+PORTION: Final = 1000
+
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +126,19 @@ def _all(
 
 
 @dataclass
+class Trail:
+    """A lost page that is followed through the sweeps between."""
+
+    page: Page
+    start: str
+    #: What it is by now, and the sweep that this was found in.
+    at: Page
+    sweep: str
+    margin: float = 1.0
+    via: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass
 class Search:
     """The lost pages of one host; remembers the pages that it searched."""
 
@@ -125,6 +146,7 @@ class Search:
     profile: Profile
     host: str
     sweeps: Timeline = field(init=False)
+    #: Sweep → its pages, the one used last at the end.
     _sets: dict[str, Nearest] = field(default_factory=dict)
     _texts: dict[int, StreamSketch] = field(default_factory=dict)
     #: Text of a lost page → what resembles it on other hosts.
@@ -133,6 +155,8 @@ class Search:
     _origins: dict[tuple[str, str], StreamSketch | None] = field(default_factory=dict)
     #: Two sweeps → how many pages of the later one are not as in the earlier.
     _news: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: The sweep that pages are being followed through → which of its pages are not as in the one before.
+    _freshly: dict[str, Owners] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sweeps = timeline(self.host, self.index.pages(self.host))
@@ -159,12 +183,29 @@ class Search:
         earlier = [from_sweep] if from_sweep else self.sweeps.sweeps[: self.sweeps.sweeps.index(target)]
         known = {url for sweep in earlier for url in self.sweeps.pages[sweep]}
         lost = sorted(known - self.sweeps.pages[target].keys())
-        last_seen = [(url, from_sweep or self.sweeps.last_seen(url, target)) for url in lost]
-        self.read([self.sweeps.pages[sweep][url] for url, sweep in last_seen if sweep is not None])
-        for url in lost:
-            found = self.one(url, from_sweep, target)
-            if found is not None:
-                yield found
+        last_seen = [(url, from_sweep or self.sweeps.last_seen(url, target) or target) for url in lost]
+        if len(self.sweeps.sweeps) == 2:
+            yield from (self._one(page, start, target) for page, start in self._lost(last_seen))
+            return
+        found: dict[str, Found] = {}
+        trails = []
+        for page, start in self._lost(sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0]))):
+            direct = self._direct(page, start, target)
+            if direct is None:
+                trails.append(Trail(page, start, page, start))
+            else:
+                found[page.url] = self._settled(page, start, target, direct)
+        self._follow(trails, target)
+        for trail in trails:
+            found[trail.page.url] = self._settled(trail.page, trail.start, target, self._ended(trail, target))
+        yield from (found[url] for url in lost)
+
+    def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:
+        """Yield lost pages as the sweep that last saw them had them, and that sweep."""
+        for portion in portions(last_seen):
+            self.read([self.sweeps.pages[sweep][url] for url, sweep in portion])
+            for url, sweep in portion:
+                yield self._page(url, sweep), sweep
 
     def one(self, url: str, from_sweep: str | None = None, to_sweep: str | None = None) -> Found | None:
         """Return what became of one page; None where the later sweep still has it."""
@@ -180,18 +221,29 @@ class Search:
         start = from_sweep or self.sweeps.last_seen(url, target)
         if start is None or url not in self.sweeps.pages[start]:
             raise NotFound(f"{url} is not in the sweep {start or 'before ' + target}")
-        sketch = self.sketch(self.sweeps.pages[start][url])
+        return self._one(self._page(url, start), start, target)
+
+    def _page(self, url: str, sweep: str) -> Page:
+        sketch = self.sketch(self.sweeps.pages[sweep][url])
         if sketch is None:
-            raise NotFound(f"the sketch of {url} in {start} is no longer kept")
-        page = Page(url, sketch)
+            raise NotFound(f"the sketch of {url} in {sweep} is no longer kept")
+        return Page(url, sketch)
+
+    def _one(self, page: Page, start: str, target: str) -> Found:
         found = self._direct(page, start, target)
-        if found is None and len(self.sweeps.between(start, target)) > 1:
-            found = self._chain(page, start, target)
-        if found is None or (found.resemblance < SAME and not address_bonus(found.match or "", url)):
-            elsewhere = self._elsewhere(page, self.sweeps.pages[start][url], start, target)
+        if found is None:
+            trail = Trail(page, start, page, start)
+            self._follow([trail], target)
+            found = self._ended(trail, target)
+        return self._settled(page, start, target, found)
+
+    def _settled(self, page: Page, start: str, target: str, found: Found | None) -> Found:
+        """Return what the host or another has of a lost page."""
+        if found is None or (found.resemblance < SAME and not address_bonus(found.match or "", page.url)):
+            elsewhere = self._elsewhere(page, self.sweeps.pages[start][page.url], start, target)
             if elsewhere is not None and (found is None or elsewhere.resemblance >= TWIN):
                 found = elsewhere
-        return found or Found(url, None, 0.0, 0.0, 0.0, 0.0, start, target)
+        return found or Found(page.url, None, 0.0, 0.0, 0.0, 0.0, start, target)
 
     def _elsewhere(self, page: Page, last: Version, start: str, target: str) -> Found | None:
         """Return the page of another host that the lost one became."""
@@ -218,9 +270,9 @@ class Search:
         sketch = self.index.sketch(hit.url) if hit.resemblance < TWIN else None
         return sketch is None or self._gained(page, Page(hit.url, sketch), start, [])
 
-    def _direct(self, page: Page, start: str, target: str) -> Found | None:
+    def _direct(self, page: Page, start: str, target: str, among: Owners | None = None) -> Found | None:
         fits = partial(self._fits, page, start=start)
-        matches = self._nearest(target).matches(page, 2, fits, self._fitting(start, target))
+        matches = self._nearest(target).matches(page, 2, fits, self._fitting(start, target), among)
         if not matches:
             return None
         best, runner_up = matches[0], matches[1].score if len(matches) > 1 else 0.0
@@ -234,22 +286,41 @@ class Search:
             self._news[start, target] = len(after) - known
         return self._news[start, target]
 
-    def _chain(self, page: Page, start: str, target: str) -> Found | None:
-        """Follow the page through the sweeps between; the figures compare its first text and its last."""
-        at, sweep, margin = page, start, 1.0
-        via: list[tuple[str, str]] = []
-        for step in self.sweeps.between(start, target):
-            here = self.sweeps.pages[step].get(at.url)
-            if here is None:
-                moved = self._direct(at, sweep, step)
-                if moved is None or moved.match is None:
-                    continue
-                here, margin = self.sweeps.pages[step][moved.match], min(margin, moved.margin)
-                via.append((step, here.url))
-            at, sweep = Page(here.url, self.sketch(here) or at.sketch), step
-        if sweep != target:
+    def _follow(self, trails: Sequence[Trail], target: str) -> None:
+        """Follow pages through the sweeps between, all of them from one sweep to the next: each is read once."""
+        order = {sweep: place for place, sweep in enumerate(self.sweeps.sweeps)}
+        starts = {order[trail.start] for trail in trails if order[target] - order[trail.start] > 1}
+        for place in range(min(starts, default=order[target]) + 1, order[target] + 1):
+            step = self.sweeps.sweeps[place]
+            for trail in sorted(trails, key=lambda trail: order[trail.sweep]):
+                if order[trail.start] < place and order[trail.start] in starts:
+                    self._advance(trail, step, asked=order[trail.sweep] < place - 1)
+
+    def _advance(self, trail: Trail, step: str, asked: bool) -> None:
+        """Take a page one sweep further; `asked`: the sweep before this one had nothing for it."""
+        here = self.sweeps.pages[step].get(trail.at.url)
+        if here is None:
+            moved = self._direct(trail.at, trail.sweep, step, self._fresh(step) if asked else None)
+            if moved is None or moved.match is None:
+                return
+            here, trail.margin = self.sweeps.pages[step][moved.match], min(trail.margin, moved.margin)
+            trail.via += ((step, here.url),)
+        trail.at, trail.sweep = Page(here.url, self.sketch(here) or trail.at.sketch), step
+
+    def _ended(self, trail: Trail, target: str) -> Found | None:
+        """Return what a page that was followed came to; the figures compare its first text and its last."""
+        if trail.sweep != target:
             return None
-        return self._found(page, at, margin, start, target, tuple(via[:-1]))
+        return self._found(trail.page, trail.at, trail.margin, trail.start, target, trail.via[:-1])
+
+    def _fresh(self, sweep: str) -> Owners:
+        """Return which pages of a sweep are new or other than in the sweep before."""
+        if sweep not in self._freshly:
+            before = self.sweeps.pages[self.sweeps.sweeps[self.sweeps.sweeps.index(sweep) - 1]]
+            pages = self.sweeps.pages[sweep]
+            new = {url for url, one in pages.items() if url not in before or before[url].text != one.text}
+            self._freshly = {sweep: np.flatnonzero([page.url in new for page in self._nearest(sweep).pages])}
+        return self._freshly[sweep]
 
     def _found(
         self, page: Page, match: Page, margin: float, start: str, target: str, via: tuple[tuple[str, str], ...] = ()
@@ -259,12 +330,17 @@ class Search:
 
     def _nearest(self, sweep: str) -> Nearest:
         """Return the pages of a sweep as a searchable set."""
-        if sweep not in self._sets:
+        found = self._sets.pop(sweep, None)
+        if found is None:
             versions = self.sweeps.pages[sweep].values()
+            held = sum(len(known.pages) for known in self._sets.values()) + len(versions)
+            while len(self._sets) > 1 and held > HELD:
+                held -= len(self._sets.pop(next(iter(self._sets))).pages)
             self.read(versions)
             pages = [(v.url, self.sketch(v)) for v in versions]
-            self._sets[sweep] = Nearest([Page(url, s) for url, s in pages if s is not None], self.profile)
-        return self._sets[sweep]
+            found = Nearest([Page(url, s) for url, s in pages if s is not None], self.profile)
+        self._sets[sweep] = found
+        return found
 
     def _fits(self, page: Page, match: Match, start: str) -> bool:
         """Whether the match is new since ``start``, or has or took over the lost page's content."""
@@ -292,6 +368,10 @@ class Search:
 
     def read(self, versions: Iterable[Version]) -> None:
         """Read the sketches of versions that `sketch` will be asked for, in few calls."""
+        versions = list(versions)
+        if len(self._texts) > HELD:
+            self._texts = {v.text: self._texts[v.text] for v in versions if v.text in self._texts}
+            self._origins.clear()
         unknown = list({v.text: v for v in versions if v.text not in self._texts}.values())
         sketches = self.index.sketches([(v.url, v.fetched_at) for v in unknown])
         self._texts.update((v.text, one) for v, one in zip(unknown, sketches, strict=True) if one is not None)
@@ -304,3 +384,8 @@ class Search:
             if known is not None:
                 self._texts[version.text] = known
         return known
+
+
+def portions(things: Sequence[Thing]) -> Iterator[Sequence[Thing]]:
+    """Yield some things at a time, so many that their sketches take few calls and little memory."""
+    return (things[begin : begin + PORTION] for begin in range(0, len(things), PORTION))

@@ -68,6 +68,8 @@ OCTAVES: Final = FINGERPRINT_BITS + 2
 
 Values = npt.NDArray[np.uint64]
 Weights = npt.NDArray[np.float64]
+#: Places of pages in the set.
+Owners = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +150,20 @@ class Nearest:
         limit: int = 2,
         fits: Callable[[Match], bool] = lambda match: True,
         fitting: int | None = None,
+        among: Owners | None = None,
     ) -> list[Match]:
         """Return the nearest pages that fit, best first; none where nothing is near.
 
-        ``fitting``: about how many of the pages may fit, where not all do: so many have their chance.
+        ``fitting``: about how many of the pages may fit, where not all do: so many have their chance. ``among``: the
+        places in ``pages`` of those that are asked, where not all are.
         """
         own = values(query.sketch)
-        if not len(own) or not len(self._known):
+        if not len(own) or not len(self._known) or (among is not None and not len(among)):
             return []
         weights = self._weights(own)
         most = len(self.pages) if fitting is None else fitting
-        found = [self._read(query, own, weights, owner, most) for owner in self._candidates(query, own, weights)]
+        candidates = self._candidates(query, own, weights, among)
+        found = [self._read(query, own, weights, owner, most) for owner in candidates]
         found = sorted((match for match in found if match.near), key=lambda match: (-match.score, match.page.url))
         best: list[Match] = []
         for match in found:
@@ -179,7 +184,7 @@ class Nearest:
         weights[there] /= self._counts[at[there]]
         return weights
 
-    def _candidates(self, query: Page, own: Values, weights: Weights) -> list[int]:
+    def _candidates(self, query: Page, own: Values, weights: Weights, among: Owners | None) -> list[int]:
         """Return the pages that share more weight with the query than by chance, the most first, and its namesakes."""
         at, there = self._places(own)
         used = np.flatnonzero(there & (self._counts[at] <= COMMON))
@@ -197,14 +202,20 @@ class Nearest:
         by_chance = self._by_chance(own[expected], weights[expected])
         for number in np.flatnonzero(by_chance):
             shared -= np.float32(by_chance[number]) * self._octaves[number]
+        namesakes = self._namesakes.get(page_name(query.url), [])
+        if among is not None:
+            asked = set(among.tolist()) if namesakes else set()
+            namesakes = [owner for owner in namesakes if owner in asked]
+            shared = shared[among]
         if len(shared) > READ:
             least = np.partition(shared, len(shared) - READ)[len(shared) - READ]
             best = np.flatnonzero(shared >= least)
         else:
             best = np.arange(len(shared))
         best = best[np.argsort(-shared[best], kind="stable")][:READ]
-        chosen = dict.fromkeys(int(owner) for owner in best if shared[owner] > 0)
-        chosen.update(dict.fromkeys(self._namesakes.get(page_name(query.url), [])[:READ]))
+        best = best[shared[best] > 0]
+        chosen = dict.fromkeys((best if among is None else among[best]).tolist())
+        chosen.update(dict.fromkeys(namesakes[:READ]))
         return list(chosen)
 
     def _by_chance(self, own: Values, weights: Weights) -> Weights:

@@ -1,0 +1,76 @@
+"""What lost & found holds and reads of a site that was crawled many times: no more than its sweeps in use."""
+
+from __future__ import annotations
+
+import weakref
+from typing import ClassVar
+
+import pytest
+from clusterd.queries import lost
+from clusterd.queries.nearest import Match, Nearest
+from clusterd_crawler.sketch import TEXT
+
+from clusterd import queries
+from tests.clusterd.made_up_site import DAY, Site, words
+
+SWEEPS = 10
+PAGES = 12
+
+
+@pytest.fixture(scope="module")
+def site() -> Site:
+    """In each sweep a page goes and one is new; every third moves twice, half of it written anew each time."""
+    site = Site()
+    for sweep in range(SWEEPS):
+        for number in range(sweep, sweep + PAGES):
+            moves = (sweep - number + PAGES - 1) // 4 if number % 3 == 0 else 0
+            text = " ".join(words(f"{number} {half + 2 * (moves > half)}", 40) for half in range(2))
+            site.add(f"http://a.example/{moves}/{number}-{moves}", text, f"{sweep}", at=(sweep + 1) * DAY)
+    return site
+
+
+class Counted(Nearest):
+    """Knows how many sets there are, were at most and have been, and how many pages were read."""
+
+    living: ClassVar[weakref.WeakSet[Counted]] = weakref.WeakSet()
+    most = made = reads = 0
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        Counted.living.add(self)
+        Counted.most, Counted.made = max(Counted.most, len(Counted.living)), Counted.made + 1
+
+    def _read(self, *given: object) -> Match:
+        Counted.reads += 1
+        return super()._read(*given)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
+    Counted.living.clear()
+    Counted.most = Counted.made = Counted.reads = 0
+    monkeypatch.setattr(lost, "Nearest", Counted)
+    return Counted
+
+
+def test_no_more_sweeps_are_held_than_are_in_use(
+    site: Site, counted: type[Counted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, changed = site.lost(), list(queries.changes(site.index, TEXT))
+    assert sum(one.match is not None for one in whole.values()) > 3
+    assert any(one.via for one in whole.values())
+    monkeypatch.setattr(lost, "HELD", 0)
+    counted.most = counted.made = 0
+    counted.living.clear()
+    assert site.lost() == whole
+    assert counted.most <= 3  # one more while it is made
+    assert counted.made < 3 * len(whole)
+    counted.most = 0
+    assert list(queries.changes(site.index, TEXT)) == changed
+    assert counted.most <= 3
+
+
+def test_a_page_that_is_gone_is_not_compared_with_each_sweep_anew(site: Site, counted: type[Counted]) -> None:
+    found = site.lost("http://a.example/0/1-0")["http://a.example/0/1-0"]
+    assert found.match is None
+    assert counted.reads <= 3 * PAGES

@@ -55,6 +55,7 @@ class Site:
             def do_GET(self) -> None:
                 site.hits[self.path] += 1
                 site.asked_at[self.path] = time.time()
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if self.path.startswith("/slow/"):
                     time.sleep(SLOW)
                 status, headers, body = answer(self.path)

@@ -120,9 +120,10 @@ def test_what_must_be_sent_is_sent(
         {"url": "/redir/1?sid=b"},
         {"url": "/page/1?sid=c", "options": {"method": "POST"}},
         {"url": "/page/1?sid=d", "options": {"method": "HEAD"}},
+        {"url": "/page/1?sid=e", "options": {"body": "a question"}},
     ]
     done = crawl(tmp_path, at(site, steps), settings | {"HTTPERROR_ALLOW_ALL": True})
-    assert sorted(done.paths()) == ["/page/1", *(f"/page/1?sid={sid}" for sid in "abcd")]
+    assert sorted(done.paths()) == ["/page/1", *(f"/page/1?sid={sid}" for sid in "abcde")]
     assert done.stat("skipped") == 0
     assert done.stat("sketched") == 3
 

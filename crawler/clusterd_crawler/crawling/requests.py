@@ -9,8 +9,11 @@ from clusterd_crawler.crawling.reporter import URL_BYTES
 
 
 def is_page(request: Request) -> bool:
-    """Whether a request is for a page that the spider wants to see: robots.txt and media are not."""
-    return request.method == "GET" and request.callback is not NO_CALLBACK
+    """Whether a request is for a page that the spider wants to see, and that its URL alone names.
+
+    robots.txt and media are not; nor is what is asked for in a body, as with POST, and with GET where an API wants it.
+    """
+    return request.method == "GET" and not request.body and request.callback is not NO_CALLBACK
 
 
 def may_be_skipped(request: Request) -> bool:

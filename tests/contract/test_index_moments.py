@@ -74,6 +74,35 @@ def test_a_bridge_that_comes_while_a_cluster_parts(
         opened.close()
 
 
+@pytest.mark.parametrize("side", [LEFT, RIGHT], ids=["left", "right"])
+@pytest.mark.parametrize("name", ["MGET", "withdraw", "dismiss", "near", "part", "move"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_page_that_comes_to_one_side_while_a_cluster_parts(
+    redis_url: str, prefix: str, name: str, nth: int, side: range
+) -> None:
+    """It finds that side where it stood, or on its way, and is to go with it: it holds nothing else there."""
+    other = RedisIndex(redis_url, prefix)
+    crawl = [page(A, 1, LEFT), page(B, 1, BRIDGE), page(C, 1, RIGHT), page(B, 2, ELSEWHERE)]
+    arrival = page(D, 1, [*side][:-1])
+    happened: list[bool] = []
+
+    def arrive() -> None:
+        happened.append(True)
+        other.apply([arrival])
+
+    index = interrupted(redis_url, prefix, name, nth, arrive)
+    for one in crawl:
+        other.apply([one])
+    settled(index)
+    if not happened:
+        arrive()
+    settled(index)
+    assert partition(index) == expected([*crawl, arrival])
+    assert [split.size for split in index.splits() if split.policy == "contained"] in ([1], [2])
+    for opened in (index, other):
+        opened.close()
+
+
 def test_pieces_of_two_clusters_that_a_page_joins_before_either_is_searched(redis_url: str, prefix: str) -> None:
     """Two long chains lose their last link but one at once; a page joins both ends: the long pieces stay apart."""
     index = RedisIndex(redis_url, prefix)

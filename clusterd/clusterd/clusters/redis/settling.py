@@ -48,6 +48,10 @@ class LeaseLost(Exception):
     """Another settler took over."""
 
 
+class BroughtBack(Exception):
+    """Pages that came meanwhile brought a side back: the next call searches it again, when others had their turn."""
+
+
 class Settler:
     """Does what waits, step by step."""
 
@@ -73,7 +77,7 @@ class Settler:
                 done = 0
                 while (steps is None or done < steps) and self._step(policies):
                     done += 1
-            except LeaseLost:
+            except (LeaseLost, BroughtBack):
                 pass
             finally:
                 if self._home.command("GET", "lock") == self._token.encode():
@@ -124,7 +128,8 @@ class Settler:
             while self._move():
                 pass
         sides = packed_numbers([min(side) for side in search.apart])
-        self._held(self._home.run(PART, self._token, task, b"", struct.pack("<I", search.rest), sides, SPLITS))
+        if self._held(self._home.run(PART, self._token, task, b"", struct.pack("<I", search.rest), sides, SPLITS)) > 1:
+            raise BroughtBack
 
     def splits(self, graded: Sequence[Policy]) -> list[Split]:
         """Return the splits that wait to be told."""

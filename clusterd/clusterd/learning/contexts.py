@@ -209,6 +209,7 @@ def _narrowest(trials: Trials, found: list[Attribute]) -> tuple[Attribute, Rows,
     """Return the key, and those of its values, that leave the best outcome, and whether they are so beyond luck."""
     best: tuple[Attribute, Rows, bool] | None = None
     highest = _worth(trials.outcome)
+    trials.judge_alone(found)
     offers = [offer for number, attribute in enumerate(found) for offer in _offers(trials, attribute, number)]
     for _, _, attribute, allowed, beyond_luck in sorted(offers, key=lambda offer: offer[:2])[:TRIED]:
         worth = _worth(trials.preview(np.isin(attribute.values, allowed)))

@@ -6,6 +6,7 @@ Cost: one judgement of the rows that the edit touches; each narrowing judges tho
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import replace
 from typing import Final
@@ -15,7 +16,8 @@ import numpy as np
 from clusterd.learning.attributes import Attribute
 from clusterd.learning.edits import CandidateEdit
 from clusterd.learning.evidence import Flags, Rows, Snapshot, distinct
-from clusterd.learning.trials import Outcome, Parts, judge, judge_each
+from clusterd.learning.parts import Parts, judge_each
+from clusterd.learning.trials import Outcome, judge
 
 #: Most values of an edited key that are judged one by one.
 ALONE: Final = 64
@@ -84,17 +86,15 @@ class Trials:
 
     def records(self, attribute: Attribute) -> tuple[Rows, Rows]:
         """Return, for every value of a key, its agreeing contents and what differs, of the rows edited."""
-        which = attribute.column or attribute.name
+        which = self._which(attribute)
+        if which not in self._known:
+            self.judge_alone([attribute])
         if which not in self._known:
             self._known[which] = self._records(attribute)
         return self._known[which]
 
     def _records(self, attribute: Attribute) -> tuple[Rows, Rows]:
         size = int(attribute.values.max(initial=0)) + 1
-        if attribute.column in self.edit.own or (not self.edit.own and attribute.column is None):
-            alone = self._records_alone(attribute, size)
-            if alone is not None:
-                return alone
         values = attribute.values[self.outcome.rows]
         edited = self.rows[self.outcome.rows]
         good = self.outcome.good & edited
@@ -103,17 +103,29 @@ class Trials:
         bad = ~self.outcome.good & edited
         return np.bincount(pairs // contents, minlength=size), np.bincount(values[bad], minlength=size)
 
-    def _records_alone(self, attribute: Attribute, size: int) -> tuple[Rows, Rows] | None:
-        """Judge each value of an edited key by itself: in a group of several it is not plain which of them differs."""
-        values = attribute.values[self._at]
+    def judge_alone(self, attributes: Iterable[Attribute]) -> None:
+        """Judge the values of edited keys, each by itself (`parts`); of a key with more than `ALONE` none."""
         edited = self.rows[self._at]
-        present = distinct(values[edited])
-        if len(present) > ALONE:
-            return None
-        good, bad = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        step = max(1, AT_ONCE // max(1, len(values)))
-        for start in range(0, len(present), step):
-            some = present[start : start + step]
-            parts = Parts(values, edited, some)
-            good[some], bad[some] = judge_each(self._before, self._after, self._content, parts, by_group=self._by_group)
-        return good, bad
+        asked = [one for one in attributes if self._is_edited(one) and self._which(one) not in self._known]
+        columns = [one.values[self._at] for one in asked]
+        present = [distinct(values[edited]) for values in columns]
+        few = [at for at in range(len(asked)) if len(present[at]) <= ALONE]
+        step = max(1, AT_ONCE // max(1, ALONE * len(edited)))
+        for start in range(0, len(few), step):
+            some = few[start : start + step]
+            parts = Parts([columns[at] for at in some], edited, [present[at] for at in some])
+            good, bad = judge_each(self._before, self._after, self._content, parts, by_group=self._by_group)
+            first = 0
+            for at in some:
+                size = int(asked[at].values.max(initial=0)) + 1
+                records = np.zeros(size, np.int64), np.zeros(size, np.int64)
+                last = first + len(present[at])
+                records[0][present[at]], records[1][present[at]] = good[first:last], bad[first:last]
+                self._known[self._which(asked[at])] = records
+                first = last
+
+    def _which(self, attribute: Attribute) -> object:
+        return attribute.column or attribute.name
+
+    def _is_edited(self, attribute: Attribute) -> bool:
+        return attribute.column in self.edit.own or (not self.edit.own and attribute.column is None)

@@ -14,8 +14,8 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, distinct, value_hash
-from clusterd.learning.path_tables import Moves
+from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, value_hash
+from clusterd.learning.moves import Moves
 
 
 class CandidateEdit(Protocol):
@@ -105,7 +105,9 @@ class Drop:
                 column.alive &= ~chosen_of(column, rows)
 
     def _shapes(self, snapshot: Snapshot) -> Rows:
-        return map_shapes(snapshot, lambda shape: tuple(key for key in shape if key not in self.own))
+        return map_shapes(
+            snapshot, ("drop", self.own), lambda shape: tuple(key for key in shape if key not in self.own)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class DropUnordered(Drop):
         def change(shape: Shape) -> Shape:
             return tuple(sorted((key for key in shape if key not in self.own), key=lambda key: key[0]))
 
-        return map_shapes(snapshot, change)
+        return map_shapes(snapshot, ("drop and sort", self.own), change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,7 @@ class Sort:
         snapshot.shape[rows] = self._shapes(snapshot)[snapshot.shape[rows]]
 
     def _shapes(self, snapshot: Snapshot) -> Rows:
-        return map_shapes(snapshot, lambda shape: tuple(sorted(shape, key=lambda key: key[0])))
+        return map_shapes(snapshot, "sort", lambda shape: tuple(sorted(shape, key=lambda key: key[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,12 +281,12 @@ class PathEdit:
     def _paths(self, snapshot: Snapshot) -> Rows:
         paths = snapshot.evidence.paths
 
-        def move(path: str) -> int | None:
-            changed = self.change(path.split("/"))
+        def move(path: object) -> int | None:
+            changed = self.change(str(path).split("/"))
             return None if changed is None else paths.number("/".join(changed))
 
         # What says where it applies is known by what it says; of other edits nothing is remembered.
-        moves = snapshot.evidence.path_tables.moves((self.edit, self.needs)) if self.needs else Moves()
+        moves = snapshot.evidence.path_moves.moves((self.edit, self.needs)) if self.needs else Moves()
         return moves.table(snapshot.paths_present(), paths.items, move)
 
 
@@ -331,17 +333,16 @@ class Both:
         self.query.commit(snapshot, rows)
 
 
-def map_shapes(snapshot: Snapshot, change: Callable[[Shape], Shape]) -> Rows:
-    """Return, for every shape number, the number of the shape after a change."""
+def map_shapes(snapshot: Snapshot, said: object, change: Callable[[Shape], Shape]) -> Rows:
+    """Return, for every shape number, the number of the shape after a change, which is known by what is said of it."""
     shapes = snapshot.evidence.shapes
-    mapped = np.arange(len(shapes.items), dtype=np.int64)
-    for number in distinct(snapshot.shape).tolist():
-        shape = shapes.items[number]
+
+    def move(shape: object) -> int | None:
         assert isinstance(shape, tuple)
         changed = change(shape)
-        if changed != shape:
-            mapped[number] = shapes.number(changed)
-    return mapped
+        return None if changed == shape else shapes.number(changed)
+
+    return snapshot.evidence.shape_moves.moves(said).table(snapshot.shapes_present(), shapes.items, move)
 
 
 def exchange(after: Hashes, rows: Flags, numbers: Rows, mapped: Rows, table: Hashes) -> None:

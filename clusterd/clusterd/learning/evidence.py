@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.urls import Url, hash_of
 
+from clusterd.learning.moves import Remembered
 from clusterd.learning.path_tables import PathTables
 
 Rows = npt.NDArray[np.int64]
@@ -141,7 +142,9 @@ class Evidence:
         self.identities: list[int] = []
         self.paths = Interned()
         self.path_tables = PathTables()
+        self.path_moves = Remembered()
         self.shapes = Interned()
+        self.shape_moves = Remembered()
         self.path_numbers = array("q")
         self.shape_numbers = array("q")
         self.columns: dict[ColumnKey, Column] = {}
@@ -251,6 +254,13 @@ class Snapshot:
         known = self.derived.get("paths present")
         if known is None:
             known = self.derived["paths present"] = distinct(self.path)
+        return cast(Rows, known)
+
+    def shapes_present(self) -> Rows:
+        """Return the numbers of the shapes that pages have."""
+        known = self.derived.get("shapes present")
+        if known is None:
+            known = self.derived["shapes present"] = distinct(self.shape)
         return cast(Rows, known)
 
     def values(self, key: ColumnKey) -> Rows:

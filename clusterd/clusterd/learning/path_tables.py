@@ -1,23 +1,18 @@
 """What is derived from a host's paths, kept while more of them come: a path is taken apart once, not once a candidate.
 
-Both tables go by path number (`evidence.Interned`), are extended by the numbers that are new, and stay right whatever
+The tables go by path number (`evidence.Interned`), are extended by the numbers that are new, and stay right whatever
 edits a snapshot has accepted, since these only exchange numbers.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
-
-#: Edits of which it is remembered what each path becomes; each costs a byte a path.
-REMEMBERED: Final = 96
 
 
 class Components:
@@ -54,44 +49,12 @@ class Components:
         return [parts[at] if len(parts) > at else None for path in paths for parts in [path.split("/", at + 1)]]
 
 
-class Moves:
-    """What paths become under one edit, as far as they were asked for."""
-
-    def __init__(self) -> None:
-        self._known = np.zeros(0, np.bool_)
-        self._moved: dict[int, int] = {}
-
-    def table(self, present: Numbers, items: Sequence[object], move: Callable[[str], int | None]) -> Numbers:
-        """Return for every path number what it becomes; of paths that are not present, itself."""
-        if len(self._known) < len(items):
-            self._known = np.append(self._known, np.zeros(len(items) - len(self._known), np.bool_))
-        for number in present[~self._known[present]].tolist():
-            became = move(str(items[number]))
-            if became is not None:
-                self._moved[number] = became
-        self._known[present] = True
-        mapped = np.arange(len(items), dtype=np.int64)
-        if self._moved:
-            size = len(self._moved)
-            mapped[np.fromiter(self._moved.keys(), np.int64, size)] = np.fromiter(self._moved.values(), np.int64, size)
-        return mapped
-
-
 class PathTables:
     """The tables of one host's evidence."""
 
     def __init__(self) -> None:
         self._components: dict[tuple[int, int], Components] = {}
-        self._moves: OrderedDict[object, Moves] = OrderedDict()
 
     def components(self, start: int, end: int) -> Components:
         """Return the table of a component: its place from the start or from the end; of (0, 0) the whole path."""
         return self._components.setdefault((start, end), Components(start, end))
-
-    def moves(self, said: object) -> Moves:
-        """Return the table of an edit, which is known by what it says."""
-        found = self._moves.setdefault(said, Moves())
-        self._moves.move_to_end(said)
-        if len(self._moves) > REMEMBERED:
-            self._moves.popitem(last=False)
-        return found

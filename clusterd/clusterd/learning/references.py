@@ -119,7 +119,7 @@ class Reference:
                 return shape
             return (*(key for key in shape if key not in gone), self.target)
 
-        return map_shapes(snapshot, change)
+        return map_shapes(snapshot, ("refer", self.dropped, self.source, self.target), change)
 
     def _parts(self, source: LiveColumn) -> list[str | None]:
         """Return, for each value number of the source, the part that is meant."""

@@ -61,8 +61,6 @@ class Outcome:
         return self.agreed / max(1, self.agreed + self.differed)
 
 
-#: Odd, so that its multiples are distinct modulo 2^64 (2^64 by the golden ratio; Knuth, volume 3, section 6.4).
-_SALT: Final = np.uint64(0x9E3779B97F4A7C15)
 _ONE: Final = np.ones(1, np.bool_)
 _NOTHING: Final = np.zeros(0, np.int64)
 NO_OUTCOME: Final = Outcome(_NOTHING, np.zeros(0, np.bool_), _NOTHING, _NOTHING, 0, 0, 0)
@@ -74,7 +72,7 @@ def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags, *, by_gr
     ``by_group``: the unit of agreement is a group, for a question that is about one content.
     """
     rows = _brought_together(after, changed)
-    found = _grouped(rows, after[rows], before[rows], content[rows], changed[rows]) if len(rows) else None
+    found = grouped(rows, after[rows], before[rows], content[rows], changed[rows]) if len(rows) else None
     if found is None:
         return NO_OUTCOME
     agreeing = found.agreeing
@@ -85,75 +83,8 @@ def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags, *, by_gr
     return Outcome(found.rows, found.good, found.group, found.shown, agreed, differed, pages)
 
 
-def judge_each(
-    before: Hashes, after: Hashes, content: Rows, parts: Parts, *, by_group: bool = False
-) -> tuple[Rows, Rows]:
-    """Judge an edit part by part, each as if it were all that is edited; return what agrees and differs in each.
-
-    The same figures as `judge` has for every part, at the cost of one sort for all of them.
-    """
-    rows, part = parts.rows, parts.part
-    salt = parts.salt()
-    keys = after[rows] + salt[part]
-    # 1. What is not edited in a part and has a key that the part's rows get.
-    targets, first = np.unique(keys, return_index=True)
-    order = np.argsort(before, kind="stable")
-    ordered, wanted = before[order], targets - salt[part[first]]
-    starts = np.searchsorted(ordered, wanted)
-    counts = np.searchsorted(ordered, wanted, side="right") - starts
-    ends = np.cumsum(counts)
-    joined = order[np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - ends + counts, counts)]
-    joined_part = np.repeat(part[first], counts)
-    still = ~parts.edited(joined, joined_part)
-    # 2. These with the rows that are edited, in groups.
-    every = np.concatenate([rows, joined[still]])
-    every_part = np.concatenate([part, joined_part[still]])
-    every_key = np.concatenate([keys, np.repeat(targets, counts)[still]])
-    changed = np.arange(len(every)) < len(rows)
-    found = _grouped(every, every_key, before[every], content[every], changed)
-    if found is None:
-        return np.zeros(parts.count, np.int64), np.zeros(parts.count, np.int64)
-    # 3. Counts by part.
-    part_of = every_part[found.first]
-    agreeing = found.agreeing
-    agreed = _agreed_each(part_of[agreeing], found.wanted[agreeing], found.pages[agreeing], parts.count, by_group)
-    return agreed, np.bincount(part_of, weights=found.differed, minlength=parts.count).astype(np.int64)
-
-
-def _agreed_each(part: Rows, contents: Rows, pages: Rows, count: int, by_group: bool) -> Rows:
-    if by_group or not len(part):
-        return np.bincount(part, minlength=count)
-    size = int(contents.max()) + 1
-    unit, units = _units(part * size + contents, pages)
-    return np.bincount(unit // size, weights=units, minlength=count).astype(np.int64)
-
-
-class Parts:
-    """Rows edited, by the value of a key: a part has the rows with its value, and those with none (value 0)."""
-
-    def __init__(self, values: Rows, edited: Flags, present: Rows) -> None:
-        """Take every row's value, which rows are edited, and the values whose parts are meant, in order."""
-        self._values, self._edited, self._present = values, edited, present
-        self.count = len(present)
-        chosen = np.flatnonzero(edited & np.isin(values, present) & (values > 0))
-        rest = np.flatnonzero(edited & (values == 0))
-        self.rows: Rows = np.concatenate([chosen, np.tile(rest, self.count)])
-        numbers = np.searchsorted(present, values[chosen])
-        self.part: Rows = np.concatenate([numbers, np.repeat(np.arange(self.count), len(rest))])
-
-    def salt(self) -> Hashes:
-        """Return a number for every part that keeps its keys apart from those of others."""
-        return np.arange(self.count, dtype=np.uint64) * _SALT
-
-    def edited(self, rows: Rows, part: Rows) -> Flags:
-        """Return which of these rows are edited in their part."""
-        values = self._values[rows]
-        found: Flags = self._edited[rows] & ((values == self._present[part]) | (values == 0))
-        return found
-
-
 @dataclass(frozen=True, slots=True)
-class _Groups:
+class Groups:
     """Rows of one key after an edit that had several before: one row for each key before, and figures by group."""
 
     rows: Rows
@@ -174,7 +105,8 @@ class _Groups:
         return found
 
 
-def _grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: Flags) -> _Groups | None:
+def grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: Flags) -> Groups | None:
+    """Return the groups of several keys before and one after; None where there is none."""
     # 1. One row for each key before: what earlier rules merged is one page here.
     order = np.lexsort((rows, before, after))
     after, before = after[order], before[order]
@@ -205,7 +137,7 @@ def _grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: 
     pages = np.bincount(group[good], minlength=len(wanted))
     good &= (pages > 1)[group]
     firsts = np.flatnonzero(np.concatenate([_ONE, group[1:] != group[:-1]]))
-    return _Groups(rows[at], group, shown, good, at[firsts], wanted, pages, np.bincount(run_group) - 1)
+    return Groups(rows[at], group, shown, good, at[firsts], wanted, pages, np.bincount(run_group) - 1)
 
 
 def _brought_together(after: Hashes, changed: Flags) -> Rows:
@@ -245,4 +177,9 @@ def _units(contents: Rows, pages: Rows) -> tuple[Rows, Rows]:
     distinct, which = np.unique(contents, return_inverse=True)
     groups = np.bincount(which, minlength=len(distinct))
     shown = np.bincount(which, weights=pages, minlength=len(distinct)).astype(np.int64)
-    return distinct, np.where(groups <= REPEATED, np.minimum(shown - groups, REPEATED), 1)
+    return distinct, counted(groups, shown)
+
+
+def counted(groups: Rows, pages: Rows) -> Rows:
+    """Return how many units contents count that stand in so many groups, on so many pages."""
+    return np.where(groups <= REPEATED, np.minimum(pages - groups, REPEATED), 1)

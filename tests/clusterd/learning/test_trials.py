@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from clusterd.learning.trials import REPEATED, Parts, judge, judge_each
+from clusterd.learning.parts import Parts, judge_each
+from clusterd.learning.trials import REPEATED, judge
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-#: Before, after (where edited), content, edited, value of a key.
+#: Before, after (where edited), content, edited, values of two keys.
 ROWS = st.lists(
-    st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 4), st.booleans(), st.integers(0, 4)),
+    st.tuples(
+        *(st.integers(0, 9), st.integers(0, 9), st.integers(0, 4), st.booleans()),
+        *(st.integers(0, 4), st.integers(0, 3)),
+    ),
     min_size=1,
     max_size=40,
 )
@@ -21,20 +25,24 @@ def keys(numbers: list[int]) -> np.ndarray:
 
 @given(ROWS, st.booleans())
 @settings(deadline=None, max_examples=300)
-def test_parts_judged_together_are_judged_as_alone(rows: list[tuple[int, int, int, bool, int]], by_group: bool) -> None:
+def test_parts_judged_together_are_judged_as_alone(
+    rows: list[tuple[int, int, int, bool, int, int]], by_group: bool
+) -> None:
     before, to = keys([row[0] for row in rows]), keys([row[1] for row in rows])
     content = np.array([row[2] for row in rows], np.int64)
     edited = np.array([row[3] for row in rows], np.bool_)
-    values = np.array([row[4] for row in rows], np.int64)
+    columns = [np.array([row[at] for row in rows], np.int64) for at in (4, 5)]
     after = np.where(edited, to, before)
-    present = np.unique(values[edited])
-    if not len(present):
-        return
-    agreed, differed = judge_each(before, after, content, Parts(values, edited, present), by_group=by_group)
-    for number, value in enumerate(present.tolist()):
-        part = edited & ((values == value) | (values == 0))
-        alone = judge(before, np.where(part, after, before), content, part, by_group=by_group)
-        assert (agreed[number], differed[number]) == (alone.agreed, alone.differed)
+    present = [np.unique(values[edited]) for values in columns]
+    agreed, differed = judge_each(before, after, content, Parts(columns, edited, present), by_group=by_group)
+    number = 0
+    for values, some in zip(columns, present, strict=True):
+        for value in some.tolist():
+            part = edited & ((values == value) | (values == 0))
+            alone = judge(before, np.where(part, after, before), content, part, by_group=by_group)
+            assert (agreed[number], differed[number]) == (alone.agreed, alone.differed)
+            number += 1
+    assert number == len(agreed) == len(differed)
 
 
 def test_pages_that_agree_and_differ_are_counted_by_content() -> None:

@@ -17,6 +17,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.printing import printable
 
 if TYPE_CHECKING:
     from clusterd.alerts import Alert
@@ -85,5 +86,5 @@ def moment(given: str) -> int:
 def told(alert: Alert) -> str:
     """Return an alert for people: on a terminal one address a line, in a pipe all on one."""
     gap = "\n  " if sys.stdout.isatty() else "  "
-    match = f"{gap}{alert.resemblance:.3f}  {alert.match}" if alert.match else ""
-    return f"{alert.at}  {alert.event:<6}  {alert.cluster} ({alert.size} pages){gap}{alert.url}{match}"
+    match = f"{gap}{alert.resemblance:.3f}  {printable(alert.match)}" if alert.match else ""
+    return f"{alert.at}  {alert.event:<6}  {alert.cluster} ({alert.size} pages){gap}{printable(alert.url)}{match}"

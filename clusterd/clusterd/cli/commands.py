@@ -17,6 +17,7 @@ import click
 from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.printing import printable
 
 #: Command → the module that holds it, and its line in ``clusterd --help``.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -186,5 +187,5 @@ def _one_line(error: click.ClickException) -> str:
 
 
 def _say(message: str, status: int) -> int:
-    print(f"clusterd: {' '.join(message.split())}", file=sys.stderr)
+    print(f"clusterd: {printable(' '.join(message.split()))}", file=sys.stderr)
     return status

@@ -87,4 +87,4 @@ class Invocation:
 
     def hint(self, message: str) -> None:
         """Say something to a person; never on standard output."""
-        print(message, file=sys.stderr, flush=True)
+        print(printing.printable(message), file=sys.stderr, flush=True)

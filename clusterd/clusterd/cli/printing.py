@@ -44,7 +44,7 @@ def emit(record: Record, text: str | None, *, json: bool) -> None:
     if json:
         write_line(to_json(record))
     elif text is not None:
-        write_line(text)
+        write_line("\n".join(map(printable, text.split("\n"))))
     else:
         width = max(map(len, record), default=0)
         for name, value in record.items():
@@ -81,7 +81,12 @@ def cell(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         more = f" … {len(value) - SHOWN_MEMBERS} more" if len(value) > SHOWN_MEMBERS else ""
         return " ".join(cell(v) for v in value[:SHOWN_MEMBERS]) + more
-    return "".join(c if c.isprintable() else "\ufffd" for c in str(value))
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """Return a text without what would command a terminal, or begin a line: a page's URL may hold anything."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _rounded(value: Any) -> Any:

@@ -1,0 +1,60 @@
+"""URLs that command a terminal, or begin a line of their own: no command prints them as they are, to people."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CLUSTERD = str(Path(sys.executable).parent / "clusterd")
+URLS = ["http://h.com/\x1b[31mred\x07", "http://h.com/b\nforged  line", "http://h.com/c\x9b2J", "http://h.com/plain"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile")
+    text = " ".join(f"w{n}" for n in range(200))
+    rows = [{"url": url, "text": text} for url in URLS]
+    (folder / "crawl.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    subprocess.run([CLUSTERD, "ingest", folder / "crawl.jsonl", "--data", folder / "store"], check=True)
+    return folder / "store"
+
+
+def printed(data: Path, *command: str, terminal: bool) -> str:
+    """Return what a command prints in a pipe, or on a terminal."""
+    if not terminal:
+        done = subprocess.run([CLUSTERD, *command, "--data", data], stdout=subprocess.PIPE, check=True)
+        return done.stdout.decode()
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "dumb", "COLUMNS": "200"}
+    with subprocess.Popen([CLUSTERD, *command, "--data", data], stdout=theirs, env=environment):
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                said += os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                os.close(ours)
+                return said.decode()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize(
+    "command", [("clusters",), ("cluster", "http://h.com/plain"), ("alerts",), ("similar", "http://h.com/plain")]
+)
+def test_what_a_terminal_would_obey_is_not_printed(command: tuple[str, ...], terminal: bool, data: Path) -> None:
+    said = printed(data, *command, terminal=terminal)
+    assert "red" in said or "more" in said
+    assert not {"\x1b", "\x07", "\x9b"} & set(said)
+    assert not any(line.strip().startswith("forged") for line in said.splitlines())
+
+
+def test_nor_is_what_was_asked_for() -> None:
+    done = subprocess.run([CLUSTERD, "similar", "/nowhere/\x1b[31m"], stderr=subprocess.PIPE, check=False)
+    assert done.returncode in (1, 2)
+    assert b"\x1b" not in done.stderr

@@ -74,6 +74,29 @@ def test_a_bridge_that_comes_while_a_cluster_parts(
         opened.close()
 
 
+def test_an_old_version_that_comes_late_does_not_pass_for_the_posting_of_its_content(
+    redis_url: str, prefix: str
+) -> None:
+    """Another worker meets a content by a version superseded long ago, while its own worker dies before it posts it."""
+    other = RedisIndex(redis_url, prefix)
+    crawl = [page(B, 5, ELSEWHERE), page(B, 1, LEFT), page(A, 1, LEFT), page(C, 1, [*LEFT][:-1])]
+    other.apply(crawl[:1])
+
+    def act() -> None:
+        other.apply(crawl[1:2])
+        raise KeyboardInterrupt
+
+    dying = interrupted(redis_url, prefix, "post", 1, act)
+    with pytest.raises(KeyboardInterrupt):
+        dying.apply(crawl[2:3])
+    for one in crawl[2:]:
+        other.apply([one])
+    settled(other)
+    assert partition(other) == expected(crawl)
+    for opened in (dying, other):
+        opened.close()
+
+
 @pytest.mark.parametrize("side", [LEFT, RIGHT], ids=["left", "right"])
 @pytest.mark.parametrize("name", ["MGET", "withdraw", "dismiss", "near", "part", "move"])
 @pytest.mark.parametrize("nth", [1, 2, 3])

@@ -175,7 +175,9 @@ local function keep_late(i, u, v)
   if v.made == 0 then refer(node) end
   supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
   answer(i, u, node, 1 + v.made, '', '', '')
-  post_if_pending(i, get(NODES, node)[REP], 64)
+  -- One that lives may be on its way to be posted by somebody who dies: stored alone it would pass for posted.
+  content = get(NODES, node)[REP]
+  post_if_pending(i, content, has(get(NODES, content), DEPARTED) and 64 or 8)
 end
 
 -- What is equal to a page that moves from one node (0: a new page) to another: flag, and the id of a page.

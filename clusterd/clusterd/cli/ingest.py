@@ -7,12 +7,7 @@ command ends when all is settled, and the next one sees these pages.
 from __future__ import annotations
 
 import logging
-import math
-import multiprocessing
-import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from clusterd_crawler.errors import ClusterdError, WrongInput
 
+from clusterd.cli.interruptions import Outages, ended_soon
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.sketching import sketching
 
@@ -38,14 +34,10 @@ if TYPE_CHECKING:
 CHUNK: Final = 10_000
 #: Pages that a daemon may have left before more are read: reading and processing overlap, the log stays bounded.
 AHEAD: Final = 5 * CHUNK
-#: Rejected records that are named one by one.
-NAMED: Final = 20
 #: Seconds for which a store or a broker is waited for that stops answering in the middle of a run.
 PATIENCE: Final = 60.0
-#: Seconds after an outage in which another one is part of it: the nodes of a cluster do not come back together.
-CALM: Final = 10.0
-#: Whole seconds that closing may take after Ctrl-C.
-CLOSING: Final = 1
+#: Rejected records that are named one by one.
+NAMED: Final = 20
 
 
 @click.command("ingest")
@@ -78,8 +70,8 @@ def ingest(
     if not invocation.debug:
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # of a broker that is away it writes a page a second
     started = time.monotonic()
-    with _ended_soon(config.uses_kafka()), invocation.services() as services:
-        left = _work(services, run, paths, base, Insisting(Outages(invocation), None, PATIENCE, logging.INFO))
+    with ended_soon(config.uses_kafka()), invocation.services() as services:
+        left = _work(services, run, paths, base, Insisting(Outages(invocation, PATIENCE), None, PATIENCE, logging.INFO))
     seconds = time.monotonic() - started
     record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
@@ -122,41 +114,6 @@ def _work(services: Services, run: Sketching, paths: Sequence[str], base: str, i
                 "what it takes (appendonly yes)"
             )
         return left
-
-
-@contextmanager
-def _ended_soon(kafka: bool) -> Iterator[None]:
-    """Let Ctrl-C end this process in time also where a broker is away: Kafka's client waits for it when it closes.
-
-    What is cut off by that is done again, as after a crash.
-    """
-    if not kafka or signal.getsignal(signal.SIGINT) is not signal.default_int_handler or not _is_main_thread():
-        yield
-        return
-    closed = False
-
-    def interrupted(*_: object) -> None:
-        signal.alarm(CLOSING)
-        raise KeyboardInterrupt
-
-    def too_long(*_: object) -> None:
-        for child in multiprocessing.active_children():
-            child.kill()
-        if not closed:
-            print("\x1b[?25h" * sys.stderr.isatty() + "clusterd: stopped", file=sys.stderr, flush=True)
-        os._exit(1)
-
-    signal.signal(signal.SIGALRM, too_long)
-    signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield
-    finally:
-        closed = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _is_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
 
 
 def _items(paths: Sequence[str], base: str, bar: Progress | None) -> Iterator[RawPage | Broken]:
@@ -207,20 +164,3 @@ class Rejections:
             self._invocation.hint(f"rejected: {broken.where}: {broken.reason}")
         elif self._run.rejected == NAMED + 1:
             self._invocation.hint("rejected: more, counted only")
-
-
-class Outages:
-    """Says on standard error that a store or a broker does not answer and is waited for: of each outage once."""
-
-    def __init__(self, invocation: Invocation) -> None:
-        self._invocation = invocation
-        self._away = False
-        self._over = -math.inf
-
-    def __call__(self, trouble: str) -> None:
-        """Take an attempt that failed, or "" where it is over (`Insisting`)."""
-        now = time.monotonic()
-        if trouble and not self._away and now - self._over >= CALM:
-            self._invocation.hint(f"{' '.join(trouble.split())}; trying again for {PATIENCE:g} s")
-        self._away = bool(trouble)
-        self._over = now

@@ -22,11 +22,12 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
 
+from clusterd.alert_file import AlertFile
 from clusterd.clusters.contract import Outcome, Split
 from clusterd.config import Config
 
@@ -116,8 +117,7 @@ class Alerts:
         self._stream = topics.stream(config.redis_prefix, topics.ALERTS)
         self._kept = config.alerts_kept
         self._transport = transport
-        self._file: IO[bytes] | None = None
-        self._path = Path(config.alert_file) if config.alert_file else None
+        self._file = AlertFile(Path(config.alert_file)) if config.alert_file else None
         self._webhook = Webhook(config.alert_webhook) if config.alert_webhook else None
 
     def publish(self, alerts: Sequence[Alert]) -> None:
@@ -135,7 +135,8 @@ class Alerts:
             for key, value in coded:
                 self._transport.publish(topics.ALERTS, key, value)
         lines = b"".join(value + b"\n" for _, value in coded)
-        self._append(lines)
+        if self._file is not None:
+            self._file.append(lines)
         if self._webhook is not None:
             self._webhook.post(lines)
 
@@ -181,17 +182,6 @@ class Alerts:
         with translated():
             latest = self._redis.xrevrange(self._stream, count=1)
         return latest[0][0].decode() if latest else "0-0"
-
-    def _append(self, lines: bytes) -> None:
-        if self._path is None:
-            return
-        try:
-            if self._file is None:
-                self._file = self._path.open("ab")
-            self._file.write(lines)
-            self._file.flush()
-        except OSError as error:
-            log.error("alerts cannot be written to %s: %s", self._path, error)
 
 
 def _read(offset: str, entry: dict[bytes, bytes]) -> Iterator[Alert]:

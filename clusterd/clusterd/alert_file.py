@@ -1,0 +1,61 @@
+"""A file to which lines are appended, found again under its name where it was moved away (logrotate) or deleted.
+
+What the disk does not take is lost, and logged once; a line that was half written is ended before the next. Several
+workers may append to one file: each batch of lines is one write.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import IO
+
+log = logging.getLogger(__name__)
+
+
+class AlertFile:
+    """For one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: IO[bytes] | None = None
+        #: Whether the last line in the file has no end.
+        self._half = False
+        #: Whether the last batch was refused.
+        self._refused = False
+
+    def append(self, lines: bytes) -> None:
+        """Write whole lines, if the disk takes them."""
+        try:
+            file = self._current()
+            given = b"\n" + lines if self._half else lines
+            written = file.write(given)
+            self._half = not given[:written].endswith(b"\n") if written else self._half
+            if written < len(given):
+                raise OSError("the disk is full")
+            self._refused = False
+        except OSError as error:
+            if not self._refused:
+                log.error("alerts cannot be written to %s: %s", self._path, error)
+            self._refused = True
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _current(self) -> IO[bytes]:
+        """Return the file that bears the name now, made where there is none."""
+        if self._file is not None:
+            try:
+                named = os.stat(self._path)
+            except FileNotFoundError:
+                named = None
+            if named is None or not os.path.samestat(named, os.fstat(self._file.fileno())):
+                self.close()
+        if self._file is None:
+            self._file = self._path.open("ab", buffering=0)
+            self._half = False
+        return self._file

@@ -51,6 +51,21 @@ def test_all_sides_but_one_are_found(edges: list[tuple[int, int]], starts: set[i
     assert len(apart) == max(0, len(sides) - 1)
 
 
+def test_an_edge_that_comes_to_a_side_that_was_found_apart_is_left_to_the_next_search() -> None:
+    """Links come between two rounds: 15, which was found to lie apart, is a neighbour of both other sides then."""
+    near = graph([(0, 7), (7, 8), (8, 9), (20, 21), (21, 22), (22, 23)], 24)
+    search = Search([0, 15, 20])
+    for _ in range(2):
+        search.feed({node: near[node] for node in search.wanted()})
+    assert search.apart == [{15}]
+    for a, b in ((8, 15), (22, 15)):
+        near[a].add(b)
+        near[b].add(a)
+    while not search.done:
+        search.feed({node: near[node] for node in search.wanted()})
+    assert len(search.apart) == 2
+
+
 def test_the_cost_is_that_of_the_smaller_side() -> None:
     size = 20_000
     near = graph([(n, n + 1) for n in range(10)] + [(n, n + 1) for n in range(100, size)], size + 1)

@@ -74,7 +74,9 @@ class Search:
             self._seen[side].add(node)
             self._frontier[side].append(node)
             return side
-        return side if other == side else self._join(side, other)
+        if other == side or other not in self._seen:
+            return side  # to a side that was found apart this edge came since: who moves that side sees it
+        return self._join(side, other)
 
     def _join(self, a: int, b: int) -> int:
         """Make two sides one, the smaller into the larger."""

@@ -25,13 +25,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "store"
 
 
-def printed(data: Path, *command: str, terminal: bool) -> str:
+def printed(data: Path, *command: str, terminal: bool, **more: str) -> str:
     """Return what a command prints in a pipe, or on a terminal."""
     if not terminal:
         done = subprocess.run([CLUSTERD, *command, "--data", data], stdout=subprocess.PIPE, check=True)
         return done.stdout.decode()
     ours, theirs = pty.openpty()
-    environment = os.environ | {"TERM": "dumb", "COLUMNS": "200"}
+    environment = os.environ | {"TERM": "dumb", "COLUMNS": "200"} | more
     with subprocess.Popen([CLUSTERD, *command, "--data", data], stdout=theirs, env=environment):
         os.close(theirs)
         said = b""
@@ -52,6 +52,11 @@ def test_what_a_terminal_would_obey_is_not_printed(command: tuple[str, ...], ter
     assert "red" in said or "more" in said
     assert not {"\x1b", "\x07", "\x9b"} & set(said)
     assert not any(line.strip().startswith("forged") for line in said.splitlines())
+
+
+def test_a_table_is_drawn_in_any_locale(data: Path) -> None:
+    said = printed(data, "clusters", terminal=True, PYTHONIOENCODING="ascii")
+    assert "\ufffd[31mred\ufffd" in said
 
 
 def test_nor_is_what_was_asked_for() -> None:

@@ -119,7 +119,9 @@ def _draw(rows: list[list[str]], columns: Sequence[str]) -> None:
         )
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    with console.capture() as drawn:
+        console.print(table)
+    write_line(drawn.get().removesuffix("\n"))  # in UTF-8, which rich would not write in another locale
 
 
 def _stack(rows: list[list[str]], columns: Sequence[str]) -> None:

@@ -121,3 +121,17 @@ class TestLostBesidePagesThatMoved:
         found = kin.lost()
         assert found["https://a.example/moves"].match == "https://mirror.example/moves"
         assert found["https://a.example/gone"].match is None
+
+
+class TestChangesAfterRetention:
+    def test_a_sweep_of_which_versions_were_forgotten_is_not_compared(self, site: Site) -> None:
+        # Given: four sweeps of ten pages, of which one vanishes each time.
+        for sweep in range(1, 5):
+            for page in range(sweep, 11):
+                site.add(f"https://old.example/{page}", words(f"p{page}"), f"{sweep}", at=sweep * DAY + page)
+        told = [(one.from_sweep, one.unchanged, one.vanished) for one in queries.changes(site.index, TEXT)]
+        assert told == [("1", 9, 1), ("2", 8, 1), ("3", 7, 1)]
+        # When: what was fetched before the third is forgotten, where a later sweep has the page.
+        site.index.expire(3 * DAY)
+        # Then: the first sweep, of which one page is left, is not told to have lost all its pages.
+        assert [(one.from_sweep, one.unchanged) for one in queries.changes(site.index, TEXT)] == [("3", 7)]

@@ -219,7 +219,8 @@ def test_expiry_forgets_what_was_superseded_and_only_that(index: Index) -> None:
     for at in range(1, 6):
         index.apply([page(A, at, range(at * 1000, at * 1000 + 100)), page(B, at, range(at * 1000, at * 1000 + 100))])
     settled(index)
-    assert index.expire(4) == 6
+    assert (index.expire(1), index.forgotten()) == (0, 0)
+    assert (index.expire(4), index.forgotten()) == (6, 4)
     settled(index)
     assert [version.fetched_at for version in index.versions(A)] == [4, 5]
     assert index.counts()["versions"] == 4
@@ -227,7 +228,8 @@ def test_expiry_forgets_what_was_superseded_and_only_that(index: Index) -> None:
     assert index.sketch(A, 4) is not None
     assert index.sketch(A, 2) is None
     assert index.expire(10**12) == 2
-    assert index.expire(10**12) == 0
+    assert index.expire(10**12 + 1) == 0
+    assert index.forgotten() == 10**12
     assert partition(index)["near"] == {frozenset({A, B})}
 
 

@@ -69,6 +69,7 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
     """Tell what became of the pages from sweep to sweep: unchanged, revised, moved, vanished, appeared."""
     from clusterd import queries
     from clusterd.queries import plot as plots
+    from clusterd.queries.timeline import day
 
     if plot is not None:
         plots.check(plot)
@@ -84,6 +85,8 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
 
         empty = "nothing to compare: no host has been seen in two sweeps (clusterd ingest --sweep LABEL)"
         invocation.show(kept(), CHANGES_COLUMNS, empty=empty)
+        if forgotten := services.index.forgotten():
+            invocation.hint(f"versions of before {day(forgotten)} were forgotten (retention): nothing is told of then")
     if plot is not None:
         if not periods:
             raise NotFound("there is nothing to plot: no host has been seen in two sweeps")

@@ -220,6 +220,10 @@ class Index(Protocol):
         """Forget superseded versions fetched before a time (Unix ms) and free what only they held; return how many."""
         ...
 
+    def forgotten(self) -> int:
+        """Return before which time (Unix ms) superseded versions were forgotten; 0: none was."""
+        ...
+
     def close(self) -> None:
         """Free connections."""
         ...

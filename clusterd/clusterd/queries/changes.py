@@ -5,7 +5,10 @@ says. A URL that the later sweep lacks has **moved** where `lost` finds its page
 **vanished**. A URL that is new, and that no page moved to, has **appeared**. A vanished page's lifetime is the time
 from its first known fetch to its last.
 
-A sweep is a label, a crawl or a day (`timeline`). Cost: one reading of each revised, lost and new page's sketch.
+A sweep is a label, a crawl or a day (`timeline`). One that began before what retention has forgotten is whole no more:
+of its pages those are left that no later sweep has, and nothing is told of what came after it.
+
+Cost: one reading of each revised, lost and new page's sketch.
 """
 
 from __future__ import annotations
@@ -50,11 +53,13 @@ class Changes:
 
 
 def changes(index: Index, profile: Profile, host: str | None = None) -> Iterator[Changes]:
-    """Yield what happened between the consecutive sweeps of a host, or of every host."""
+    """Yield what happened between the consecutive sweeps of a host, or of every host, as far as all of it is known."""
+    forgotten = index.forgotten()
     for name in [host] if host is not None else sorted(index.hosts()):
         search = Search(index, profile, name)
         for start, end in zip(search.sweeps.sweeps, search.sweeps.sweeps[1:], strict=False):
-            yield _between(search, start, end)
+            if min(page.fetched_at for page in search.sweeps.pages[start].values()) >= forgotten:
+                yield _between(search, start, end)
 
 
 def _between(search: Search, start: str, end: str) -> Changes:

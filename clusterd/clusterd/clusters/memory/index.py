@@ -56,6 +56,7 @@ class MemoryIndex:
         self._unbuilt: deque[int] = deque()
         self._splits: deque[Split] = deque(maxlen=SPLITS)
         self._position: dict[str, str] = {}
+        self._forgotten = 0
         self._wholes = Wholes(scheme) if whole else None
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -237,16 +238,18 @@ class MemoryIndex:
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
         with self._lock:
-            gone = 0
+            gone = [f for fetches in self._urls.values() for f in fetches[:-1] if f.version.fetched_at < before]
             for fetches in self._urls.values():
-                kept = [f for f in fetches[:-1] if f.version.fetched_at >= before]
-                for fetch in fetches[:-1]:
-                    if fetch.version.fetched_at < before:
-                        gone += 1
-                        fetch.content.versions -= 1
-                        self._forget(fetch.content)
-                fetches[:-1] = kept
-            return gone
+                fetches[:-1] = [f for f in fetches[:-1] if f.version.fetched_at >= before]
+            for fetch in gone:
+                fetch.content.versions -= 1
+                self._forget(fetch.content)
+            self._forgotten = max(self._forgotten, before if gone else 0)
+            return len(gone)
+
+    def forgotten(self) -> int:
+        """Return before which time (Unix ms) superseded versions were forgotten; 0: none was."""
+        return self._forgotten
 
     # -- policies --------------------------------------------------------------------------------------------------
 
@@ -343,9 +346,7 @@ class MemoryIndex:
 
     def _cluster_name(self, content: Content) -> str | None:
         """Return the name of a content's cluster under the first policy by resemblance, where it has company."""
-        if not self._policies or self._forests[0].weight(content.number) < 2:
-            return None
-        return self._name(content, 0)
+        return self._name(content, 0) if self._policies and self._forests[0].weight(content.number) > 1 else None
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""

@@ -27,7 +27,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
-import numpy as np
 from clusterd_consumer.hash_tags import hash_tags, numbered
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
@@ -39,7 +38,7 @@ from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Split, Version
 from clusterd.clusters.redis.edges import packed_edges
-from clusterd.clusters.redis.home import ADD_POLICY, FORGET, LINK, REGISTER, Home
+from clusterd.clusters.redis.home import ADD_POLICY, LINK, REGISTER, Home
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending
@@ -47,7 +46,6 @@ from clusterd.clusters.redis.posting import postings_of, verdicts_on
 from clusterd.clusters.redis.questions import Questions, slot_of
 from clusterd.clusters.redis.registered import (
     CURRENT,
-    LATEST,
     PLACE,
     Registered,
     best_of,
@@ -57,6 +55,7 @@ from clusterd.clusters.redis.registered import (
     read_answers,
     time_of,
 )
+from clusterd.clusters.redis.retention import expire, forgotten
 from clusterd.clusters.redis.settling import PATIENCE, Settler
 from clusterd.clusters.redis.stream import SecondStream, Showing
 
@@ -73,9 +72,6 @@ BACKLOG: Final = 64
 HELP: Final = 4
 #: Sketches that are applied in one call of each script: the server answers others meanwhile.
 PART: Final = 64
-#: URLs whose superseded versions are looked through in one call, and versions at most.
-CHUNK: Final = 256
-LOOKS: Final = 512
 
 
 class RedisIndex:
@@ -283,16 +279,13 @@ class RedisIndex:
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
-        superseded = np.frombuffer(self._home.command("GET", "x") or b"", np.uint8)
-        numbers = np.flatnonzero(np.unpackbits(superseded)).tolist()
-        limit = min(max(before, 0), LATEST).to_bytes(6, "big")
-        gone = start = offset = 0
-        while start < len(numbers):
-            chunk = numbers[start : start + CHUNK]
-            some, done, offset = self._home.run(FORGET, limit, LOOKS, offset, packed_numbers(chunk))
-            gone, start = gone + some, start + done
+        gone = expire(self._home, before)
         self._settler.discard()
         return gone
+
+    def forgotten(self) -> int:
+        """Return before which time (Unix ms) superseded versions were forgotten; 0: none was."""
+        return forgotten(self._home)
 
     # -- policies --------------------------------------------------------------------------------------------------
 

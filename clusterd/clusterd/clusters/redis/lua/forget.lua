@@ -3,6 +3,7 @@
 -- KEYS[1] BASE   the home shard (records.lua, settling.lua);  BASE:late   list of contents that were pending when the last
 --                version that showed them was forgotten: a later call frees them
 -- ARGV    before: superseded versions that were fetched before this time (6 bytes, big-endian) are forgotten
+--         (BASE:m forgotten: the latest such time before which one was forgotten)
 --         looks: how many versions are looked at in this call; offset: bytes of the first URL's that were looked at before
 define('forget', function(ARGV)
   begin()
@@ -63,6 +64,9 @@ define('forget', function(ARGV)
     rest = look(u4(ARGV[4], at))
     if rest then break end
     done, offset, rest = done + 1, 0, 0
+  end
+  if gone > 0 and (call('HGET', BASE .. ':m', 'forgotten') or '') < ARGV[1] then
+    call('HSET', BASE .. ':m', 'forgotten', ARGV[1])
   end
   count(VERSIONS, -gone)
   finish()

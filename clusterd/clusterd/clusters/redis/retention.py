@@ -1,0 +1,33 @@
+"""Retention on Redis: superseded versions are forgotten, those of some URLs at a call."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from clusterd_consumer.redis_scripts import packed_numbers
+
+from clusterd.clusters.redis.home import FORGET, Home
+from clusterd.clusters.redis.registered import LATEST
+
+#: URLs whose superseded versions are looked through in one call, and versions at most.
+CHUNK: Final = 256
+LOOKS: Final = 512
+
+
+def expire(home: Home, before: int) -> int:
+    """Forget superseded versions fetched before a time; return how many."""
+    superseded = np.frombuffer(home.command("GET", "x") or b"", np.uint8)
+    numbers = np.flatnonzero(np.unpackbits(superseded)).tolist()
+    limit = min(max(before, 0), LATEST).to_bytes(6, "big")
+    gone = start = offset = 0
+    while start < len(numbers):
+        chunk = numbers[start : start + CHUNK]
+        some, done, offset = home.run(FORGET, limit, LOOKS, offset, packed_numbers(chunk))
+        gone, start = gone + some, start + done
+    return gone
+
+
+def forgotten(home: Home) -> int:
+    """Return before which time superseded versions were forgotten; 0: none was."""
+    return int.from_bytes(home.command("HGET", "m", "forgotten") or b"", "big")

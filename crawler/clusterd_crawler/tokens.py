@@ -37,12 +37,23 @@ _ASCII_TOKEN: Final = re.compile(r"[0-9a-z_]+")
 _COMBINING: Final = re.compile(f"[{pattern(MARK)}]")
 _IGNORED: Final = re.compile(f"[{pattern(IGNORABLE)}]+")
 
+#: Marks in a row that NFKC puts in order together: Python's time for it grows with their square, hours for a page of
+#: nothing else. No word of any language has so many (Unicode's stream-safe format, UAX #15, section 13, allows 30).
+MARKS: Final = 64
+#: Marks, and the two letters that NFKC turns into such; the grapheme joiner parts marks, and is ignorable.
+_ANY_MARK: Final = f"[{pattern(MARK)}\uff9e\uff9f]"
+#: Of so many in a row four stand at the places that are looked at first.
+_LOOKED_AT: Final = MARKS // 4
+_SOME_MARKS: Final = re.compile(_ANY_MARK + "{4,}")
+_MANY_MARKS: Final = re.compile(f"{_ANY_MARK}{{{MARKS}}}")
+_JOINER: Final = "\u034f"
+
 
 def fold(text: str) -> str:
     """Return the canonical form of a text: NFKC, then case folding, then without what is ignorable."""
     if text.isascii():
         return text.lower()
-    return _IGNORED.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return _IGNORED.sub("", _normalized(text).casefold())
 
 
 def composed(text: str) -> str:
@@ -53,7 +64,16 @@ def composed(text: str) -> str:
     """
     if text.isascii():
         return text
-    return "".join(unicodedata.normalize("NFKC", piece).casefold() for piece in _pieces(text))
+    return "".join(_normalized(piece).casefold() for piece in _pieces(text))
+
+
+def _normalized(text: str) -> str:
+    """Return NFKC, where `MARKS` and more in a row are put in order so many at a time."""
+    for some in _SOME_MARKS.finditer(text[::_LOOKED_AT]):
+        if _MANY_MARKS.search(text, (some.start() - 1) * _LOOKED_AT, (some.end() + 1) * _LOOKED_AT):
+            text = _MANY_MARKS.sub(rf"\g<0>{_JOINER}", text)
+            break
+    return unicodedata.normalize("NFKC", text)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -15,14 +15,19 @@ from tests.services.redis_server import redis_server
 URLS = [f"http://h.example/{n}" for n in range(40)]
 
 
-def test_a_full_store_answers_and_retention_makes_room(tmp_path: Path, prefix: str) -> None:
+@pytest.mark.parametrize("shards", [1, 16])
+def test_a_full_store_answers_and_retention_makes_room(tmp_path: Path, prefix: str, shards: int) -> None:
+    """With several shards as a cluster's, whose home node was restarted besides."""
     crawl = [page(url, at, range(n + at, n + at + 100)) for at in (1, 2) for n, url in enumerate(URLS)]
     more = [page(f"{url}/more", 3, range(n + 3, n + 103)) for n, url in enumerate(URLS)]
     with redis_server(tmp_path / "full") as url, redis.Redis.from_url(url) as client:
+        client.hset(f"{prefix}{{0}}:m", "shards", shards)
         index = RedisIndex(url, prefix)
         index.apply(crawl)
         settled(index)
         before = index.counts()
+        if shards > 1:
+            client.set(f"{prefix}{{0}}:process", "another")
         client.config_set("maxmemory", 1)
         with pytest.raises(Unreachable, match="maxmemory"):
             index.apply(more)

@@ -42,7 +42,7 @@ USED: Final = struct.Struct("<II")
 FLAGS: Final = {
     **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
     **dict.fromkeys(
-        ("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget", "tell", "state"), FREES
+        ("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES
     ),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)

@@ -144,6 +144,18 @@ def test_the_http_cache_keeps_its_own_counsel(
     assert site.hits["/page/1"] == 1
 
 
+def test_a_page_of_the_http_cache_is_there_in_its_sweep(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Else each page that the server says is unchanged (304) would be lost to ``clusterd find-lost``."""
+    cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    for sweep in ("may", "june"):
+        crawl(tmp_path, at(site, ["/page/1", "/gone"]), cached | {"CLUSTERD_SWEEP": sweep})
+    pages = [message for message in published(redis_url, prefix) if isinstance(message, Sketch)]
+    assert [(page.sweep, page.url) for page in pages] == [(s, f"{site.url}/page/1") for s in ("may", "june")]
+    assert site.hits["/page/1"] == 1
+
+
 @pytest.mark.parametrize("error", ["/slow/1?bad=1", "/soft?bad=1"])
 def test_no_skip_rests_on_an_error_page_of_the_http_cache(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path, error: str

@@ -293,7 +293,7 @@ class Crawl:
         self._under_way.arrived(request)
         url, at = response.url.partition("#")[0], now()
         explored = self._explored.pop(url, None)
-        if "cached" in response.flags:
+        if "cached" in response.flags and not self._settings.sweep:  # of a sweep each page is told, lest it seem lost
             self._decisions.fetched(url, at, good=is_good(response))  # sketched when it was fetched
         elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
             self._stats.inc_value("clusterd/rejected")

@@ -7,13 +7,13 @@
 -- that what was registered before does not count, and workers read again from the position that it remembers.
 define('anew', function(ARGV)
   local known, now, given = call('GET', BASE .. ':process'), process(), tonumber(ARGV[1])
-  if known == now then return 0 end
+  if not now or known == now then return 0 end
   begin()
   if known or given > counters[N] then
     counters[N], counted = math.max(counters[N], given) + tonumber(ARGV[2]), true
     write_counters()
   end
   call('SET', BASE .. ':process', now)
-  call('SET', BASE .. ':back', tonumber(sub(now, 1, 7), 16) or 1)
+  call('SET', BASE .. ':back', tonumber(sub(now, 1, 7), 16))
   return 1
 end)

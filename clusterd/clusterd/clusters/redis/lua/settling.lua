@@ -9,16 +9,16 @@
 --   BASE:trash   list of contents whose stored sketches are to be discarded
 --   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted
 
--- Which process of the server this is; '' where this user may not ask.
+-- Which process of the server this is; nil where this user may not ask.
 local function process()
   local said = redis.pcall('INFO', 'server')
-  return type(said) == 'string' and string.match(said, 'run_id:(%x+)') or ''
+  return type(said) == 'string' and string.match(said, 'run_id:(%x+)') or nil
 end
 
 -- Whether this is the process that is known to keep the home shard of a cluster (anew.lua; of one Redis none is noted).
 local function is_known()
   local known = call('GET', BASE .. ':process')
-  return not known or known == process()
+  return not known or known == (process() or known)
 end
 
 -- Whether the store is still in the state (BASE:back) that the first 4 bytes name: else what they begin does not count.

@@ -283,6 +283,8 @@ class Search:
         if (start, target) not in self._news:
             before, after = self.sweeps.pages[start], self.sweeps.pages[target]
             known = sum(url in before and before[url].text == version.text for url, version in after.items())
+            if len(self._news) == PORTION:
+                self._news.clear()
             self._news[start, target] = len(after) - known
         return self._news[start, target]
 

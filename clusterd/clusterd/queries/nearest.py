@@ -198,10 +198,9 @@ class Nearest:
         starts, counts = starts[used], counts[used]
         rows = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         carried = np.bincount(self._owners[rows], np.repeat(weights[used], counts), len(self.pages))
-        shared = carried.astype(np.float64)  # of nothing it counts whole numbers
-        by_chance = self._by_chance(own[expected], weights[expected])
-        for number in np.flatnonzero(by_chance):
-            shared -= np.float32(by_chance[number]) * self._octaves[number]
+        by_chance = self._by_chance(own[expected], weights[expected]).astype(np.float32)
+        some = np.flatnonzero(by_chance)
+        shared = carried - np.einsum("i,ij->j", by_chance[some], self._octaves[some])  # no BLAS: its threads wait
         namesakes = self._namesakes.get(page_name(query.url), [])
         if among is not None:
             asked = set(among.tolist()) if namesakes else set()

@@ -33,10 +33,11 @@ _SIGNATURES: Final = (
     b"\x89PNG\r\n", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"\x7fELF",
     b"Rar!\x1a", b"7z\xbc\xaf", b"BZh9", b"\xfd7zXZ", b"OggS", b"ID3", b"wOFF", b"wOF2", b"\x00\x00\x01\x00",
 )  # fmt: skip
-#: Bytes of the beginning that are looked at, and the share of control characters there that makes it no text.
+#: Bytes of the beginning that are looked at, and the share of control characters there that makes it no text. Of
+#: compressed bytes a tenth are such; text has none but those of ISO-2022-KR (SO, SI) and JP (ESC), and NUL in UTF-16.
 _LOOKED_AT: Final = 4096
-_CONTROL_SHARE: Final = 0.1
-_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\f\r\x1b\0"))
+_CONTROL_SHARE: Final = 0.05
+_CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\f\r\x0e\x0f\x1b\0"))
 _NO_CONTROLS: Final = bytes(set(range(256)) - set(_CONTROLS))
 _MARKUP_TYPES: Final = re.compile(
     r"(text/(html|xml)|application/(xhtml\+xml|xml|[\w.+-]*\+xml))\s*(;|$)", re.IGNORECASE
@@ -59,13 +60,19 @@ def is_markup(content_type: str | None, body: bytes) -> bool:
     if body.startswith(_SIGNATURES):
         raise NotText(f"the body begins like a file that is no text: {body[:8]!r}")
     beginning = body[:_LOOKED_AT]
-    if len(beginning.translate(None, _NO_CONTROLS)) > len(beginning) * _CONTROL_SHARE and not read_bom(beginning)[0]:
+    controls = len(beginning.translate(None, _NO_CONTROLS))
+    if controls > len(beginning) * _CONTROL_SHARE and not _is_wide(content_type, beginning):
         raise NotText("the body is no text: too many of its bytes are control characters")
     if not content_type or not content_type.strip() or _MARKUP_TYPES.match(content_type.strip()):
         return True
     if _TEXT_TYPES.match(content_type.strip()):
         return False
     raise NotText(f"the content type is {content_type!r}; HTML, XML and plain text are sketched")
+
+
+def _is_wide(content_type: str | None, beginning: bytes) -> bool:
+    """Whether a body says that it is UTF-16 or UTF-32: half of the bytes of a Russian one are control characters."""
+    return bool(read_bom(beginning)[0]) or (said_by_header(content_type) or "").startswith(("utf-16", "utf-32"))
 
 
 def utf8(body: bytes, content_type: str | None) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import mmh3
@@ -109,6 +110,18 @@ def test_what_is_no_text_is_refused() -> None:
             sketched(body)
     with pytest.raises(text.NotText, match="image/png"):
         sketched(b"words", "image/png")
+
+
+def test_compressed_bytes_of_no_known_kind_are_refused_and_wide_text_is_not() -> None:
+    """At a tenth of control characters, which is what chance brings, two bodies of five were taken for text."""
+    for seed in range(200):
+        with pytest.raises(text.NotText):
+            sketched(random.Random(seed).randbytes(5000))
+    for charset in ("utf-16-le", "utf-16-be", "utf-32-le"):
+        told = f"text/html; charset={charset}"
+        assert sketched(f"<p>{RUSSIAN}".encode(charset), told).main == sketched(f"<p>{RUSSIAN}").main
+    korean = "<p>가 나 다 라 마"
+    assert sketched(korean.encode("iso2022_kr"), "text/html; charset=iso-2022-kr").main == sketched(korean).main
 
 
 def test_plain_text_is_no_markup() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import zstandard
 from clusterd.queries import plot
 from clusterd.queries.documents import is_html
 from clusterd.queries.nearest import Nearest, Page, page_name
@@ -249,7 +250,12 @@ class TestAlike:
 class TestDocuments:
     def test_html_and_text_are_told_apart_by_content(self, tmp_path: Path) -> None:
         html = b"<html><body><nav><a href=/>home</a></nav><main><p>" + words(1).encode() + b"</p></main></body></html>"
-        for name, data in (("page.txt", html), ("page.html", words(1).encode()), ("page.gz", gzip.compress(html))):
+        for name, data in (
+            ("page.txt", html),
+            ("page.html", words(1).encode()),
+            ("page.gz", gzip.compress(html)),
+            ("page.zst", zstandard.compress(html[:9]) + zstandard.compress(html[9:])),
+        ):
             (tmp_path / name).write_bytes(data)
         found = [queries.document(str(file), None, TEXT) for file in sorted(tmp_path.iterdir())]
         assert len({one.sketch.values for one in found}) == 1
@@ -276,7 +282,10 @@ class TestDocuments:
     def test_is_html(self, data: bytes, html: bool) -> None:
         assert is_html(data) is html
 
-    @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + bytes(90), b"%PDF-1.7 words", b"\x1f\x8b\x08 cut"])
+    @pytest.mark.parametrize(
+        "data",
+        [b"\x89PNG\r\n\x1a\n" + bytes(90), b"%PDF-1.7 words", b"\x1f\x8b\x08 cut", zstandard.compress(b"words")[:-2]],
+    )
     def test_a_file_that_is_no_text_is_refused_by_its_name(self, tmp_path: Path, data: bytes) -> None:
         (tmp_path / "picture.html").write_bytes(data)
         with pytest.raises(WrongInput, match=r"picture\.html.* (no text|broken)"):

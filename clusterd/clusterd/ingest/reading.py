@@ -21,8 +21,8 @@ from clusterd.ingest.folder import read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken, RawPage
-from clusterd.ingest.warc import ZSTD, ZSTD_DICTIONARY, read_warc
-from clusterd.queries.documents import GZIP, is_html
+from clusterd.ingest.warc import ZSTD_DICTIONARY, read_warc
+from clusterd.queries.documents import GZIP, ZSTD, is_html
 
 Kind = Literal["folder", "warc", "jsonl", "html"]
 

@@ -24,10 +24,9 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 from clusterd.ingest.coding import decoded
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
-from clusterd.queries.documents import GZIP
+from clusterd.queries.documents import GZIP, ZSTD
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
-ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Media types that hold a page.
 PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")

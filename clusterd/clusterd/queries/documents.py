@@ -1,7 +1,8 @@
 """What a question is asked with: a URL of the store, a file, standard input, or a text on the command line.
 
-A file may be HTML or plain text, gzipped or not: its content decides, not its name. A URL of the store is known by its
-sketch alone (texts are not kept), the others with their text, so that they can be compared exactly.
+A file may be HTML or plain text, compressed (gzip, Zstandard) or not: its content decides, not its name. A URL of the
+store is known by its sketch alone (texts are not kept), the others with their text, so that they can be compared
+exactly.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+import zstandard
 from clusterd_crawler.chrome import TAGS
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
@@ -26,6 +28,7 @@ from clusterd_crawler.urls import canonical, is_text
 from clusterd.clusters.contract import Index
 
 GZIP: Final = b"\x1f\x8b"
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
 #: What marks a text as given on the command line.
 TEXT_MARK: Final = "text:"
 #: How much of a file is looked at to tell HTML from plain text.
@@ -78,7 +81,7 @@ def of_text(text: str, profile: Profile) -> Document:
 
 
 def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document:
-    """Return HTML or plain text, gzipped or not, as a document; `WrongInput` for a picture and the like."""
+    """Return HTML or plain text, compressed or not, as a document; `WrongInput` for a picture and the like."""
     data = unpacked(data, name)
     try:
         is_markup(None, data)
@@ -117,13 +120,25 @@ def read(path: Path) -> bytes:
 
 
 def unpacked(data: bytes, name: str) -> bytes:
-    """Return the content of gzipped data, other data as it is."""
-    if not data.startswith(GZIP):
-        return data
+    """Return the content of gzipped data or of Zstandard frames, other data as it is."""
     try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise WrongInput(f"{name} begins like gzip, but is broken: {error}") from None
+        if data.startswith(GZIP):
+            return gzip.decompress(data)
+        return _frames(data) if data.startswith(ZSTD) else data
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        kind = "gzip" if data.startswith(GZIP) else "Zstandard"
+        raise WrongInput(f"{name} begins like {kind}, but is broken: {error}") from None
+
+
+def _frames(data: bytes) -> bytes:
+    content = []
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        content.append(frame.decompress(data))
+        if not frame.eof:
+            raise EOFError("it ends inside a compressed frame")
+        data = frame.unused_data
+    return b"".join(content)
 
 
 def is_html(data: bytes) -> bool:

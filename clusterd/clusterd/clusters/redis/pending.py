@@ -2,8 +2,9 @@
 
 What is told names the state of the store in which they were posted: the process of the server, since one that was
 restarted may have lost its last second; on a Redis Cluster that of the home shard (`numbers`), and how often the store
-had gone back since (`marks`). Where that is another by now, they may have been lost after they were posted, and their numbers given to others: then nothing
-of it counts. The log brings them again; what it does not bring stays pending: who meets it posts it once more.
+had gone back since (`marks`). Where that is another by now, they may have been lost after they were posted, and on one
+Redis their numbers given to others: then nothing of it counts. The log brings them again; what it does not bring stays
+pending: who meets it posts it once more.
 """
 
 from __future__ import annotations

@@ -5,18 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from clusterd.cli.commands import run
 from clusterd.cli.rules import FIELDS
+from clusterd.config import Config
 from clusterd.learning.contract import Page
 from clusterd.learning.interchange.files import write_rules
 from clusterd.learning.rulebook.opening import open_rulebook
 from clusterd.learning.rulebook.service import RuleService
+from clusterd.services import open_services
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.message import SkipReport
+from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 
 from tests.services.redis_server import free_port
@@ -139,6 +143,26 @@ def test_why_not_when_the_pages_of_the_key_differ_or_the_url_is_exempted(cli: Cl
     assert cli("rules", "why", other)[0]["would_skip"]
     cli("unskip", other)
     assert not cli("rules", "why", other)[0]["would_skip"]
+
+
+def test_why_reads_only_the_pages_that_a_rule_speaks_of(
+    cli: Cli, rules: RuleService, redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a platform with a host a user, which brings 200,000 pages, it took a minute."""
+    hosts = [HOST, "user.example.com", "without.org"]
+    urls = [f"http://{host}/item?id=1&lang=de" for host in hosts]
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        services.index.apply([sketch_plain(url, f"page {url}", fetched_at=1) for url in urls])
+    read: list[str] = []
+    pages = RuleService.pages
+    monkeypatch.setattr(RuleService, "pages", lambda book, host: read.append(host) or pages(book, host))
+    assert cli("rules", "why", URL)[0]["rules"] == [SID.id, LANG.id]
+    assert read == [HOST]
+    assert not cli("rules", "why", urls[2])[0]["would_skip"]
+    assert read == [HOST]
+    rules.import_rules([replace(drop("x", "example.com"), spans=True)], at=1)
+    cli("rules", "why", URL)
+    assert set(read) == {HOST, "user.example.com", "example.com"}
 
 
 def test_a_rule_retired_by_hand_is_published_at_once(cli: Cli, rules: RuleService, redis_url: str, prefix: str) -> None:

@@ -233,11 +233,17 @@ def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]
     from clusterd_crawler.urls import canonical, host_of, registrable
 
     asked = canonical(url)
-    domain = registrable(host_of(asked))
+    own, domain = host_of(asked), registrable(host_of(asked))
     known = KnownPages(explore=0.0)
-    hosts = {host_of(asked), domain, *(host for host in services.index.hosts() if registrable(host) == domain)}
-    for host in sorted(hosts):
-        known.load(book.book.load(host).rules)
+    hosts = sorted({own, domain, *(host for host in services.index.hosts() if registrable(host) == domain)})
+    in_force: list[Rule] = []
+    for host in hosts:
+        rules = book.book.load(host).rules
+        known.load(rules)
+        in_force += rules.rules
+    # Without a rule no page is like another; a rule speaks of its own host's, but for those that span hosts, and names.
+    across = any(rule.spans or rule.kind == "name" for rule in in_force)
+    for host in hosts if across else [own] if in_force else []:
         for page in book.pages(host):
             if page.url != asked:
                 known.fetched(page.url, page.fetched_at, page.names, page.state == "good", page.content)

@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import PathEdit, exchanged
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
+from clusterd.learning.edits import PathEdit, Rewrite
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Snapshot
 
 #: Fewest contents that propose a cut, and most of them that are judged at a time.
 PROPOSED: Final = 20
@@ -31,10 +30,9 @@ LONGEST: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Rewrite):
     """Of a parameter's value only what stands before the first delimiter matters."""
 
-    own: tuple[ColumnKey, ...]
     delimiter: str
 
     @property
@@ -48,39 +46,9 @@ class Cut:
         name, occurrence = self.own[0]
         return (Edit(Key(name, occurrence), "copy", source=Key(name, occurrence, deep=1)),)
 
-    def rows(self, snapshot: Snapshot) -> Flags:
-        """Return the rows whose value has the delimiter behind its beginning."""
-        column = snapshot.columns[self.own[0]]
-        found = np.zeros(len(snapshot), np.bool_)
-        found[column.rows[self._delimited(column)]] = True
-        return found
-
-    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
-        """Exchange the hashes of the values."""
-        column = snapshot.columns[self.own[0]]
-        chosen = self._chosen(column, rows)
-        return exchanged(snapshot, column, chosen, self._hashes(column, chosen))
-
-    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
-        """Cut the values of the given rows."""
-        snapshot.key = self.keys(snapshot, rows)
-        column = snapshot.columns[self.own[0]]
-        chosen = self._chosen(column, rows)
-        column.hashes[chosen] = self._hashes(column, chosen)
-
-    def _chosen(self, column: LiveColumn, rows: Flags) -> Rows:
-        return np.flatnonzero(self._delimited(column) & rows[column.rows])
-
-    def _delimited(self, column: LiveColumn) -> Flags:
-        texts = column.column.texts
-        numbers = [number for number, text in enumerate(texts) if text.find(self.delimiter) > 0]
-        delimited: Flags = column.alive & np.isin(column.values, np.array(numbers, np.int64))
-        return delimited
-
-    def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
-        texts = column.column.texts
-        heads = [texts[number].partition(self.delimiter)[0] for number in column.values[chosen].tolist()]
-        return np.array([value_hash(self.own[0], head) for head in heads], np.uint64)
+    def written(self, text: str) -> str:
+        """Return what stands before the delimiter; a value that begins with it stays."""
+        return text.partition(self.delimiter)[0] or text
 
 
 def cuts(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Cut]:

@@ -211,6 +211,50 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A parameter's value is written anew, by what it says."""
+
+    own: tuple[ColumnKey, ...]
+
+    def written(self, text: str) -> str:
+        """Return a value as it is written anew."""
+        raise NotImplementedError
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows whose value is written another way."""
+        column = snapshot.columns[self.own[0]]
+        numbers = [number for number, text in enumerate(column.column.texts) if self.written(text) != text]
+        found = np.zeros(len(snapshot), np.bool_)
+        found[column.rows[column.alive & np.isin(column.values, np.array(numbers, np.int64))]] = True
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the hashes of the values."""
+        column = snapshot.columns[self.own[0]]
+        chosen = np.flatnonzero(chosen_of(column, rows))
+        return exchanged(snapshot, column, chosen, self._hashes(column, chosen))
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Write the values of the given rows anew: later edits find them as the crawler will."""
+        snapshot.key = self.keys(snapshot, rows)
+        column = snapshot.columns[self.own[0]]
+        chosen = np.flatnonzero(chosen_of(column, rows))
+        column.hashes[chosen] = self._hashes(column, chosen)
+        texts, which = self._texts(column, chosen)
+        column.values[chosen] = np.array([column.column.number(text) for text in texts], np.int64)[which]
+
+    def _texts(self, column: LiveColumn, chosen: Rows) -> tuple[list[str], Rows]:
+        """Return the distinct values of rows as they are written anew, and which of them each row has."""
+        numbers, which = np.unique(column.values[chosen], return_inverse=True)
+        texts = column.column.texts
+        return [self.written(texts[number]) for number in numbers.tolist()], which.ravel()
+
+    def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
+        texts, which = self._texts(column, chosen)
+        return np.array([value_hash(self.own[0], text) for text in texts], np.uint64)[which]
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     """The order of parameters does not matter."""
 

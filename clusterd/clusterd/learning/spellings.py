@@ -21,12 +21,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 from clusterd_crawler.rule_edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import PathEdit, chosen_of, exchanged
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
+from clusterd.learning.edits import PathEdit, Rewrite
+from clusterd.learning.evidence import VALUELESS, ColumnKey, Snapshot
 
 #: Fewest contents that propose that a space in a parameter is ``_``.
 PROPOSED: Final = 4
@@ -40,10 +39,9 @@ SPACES: Final = (ESCAPED, "+")
 
 
 @dataclass(frozen=True, slots=True)
-class Respell:
+class Respell(Rewrite):
     """A parameter's value may be written in two ways: percent-encoded or not, or with a space as this or as that."""
 
-    own: tuple[ColumnKey, ...]
     edit: Edit
     needs: tuple[Condition, ...] = ()
 
@@ -52,43 +50,8 @@ class Respell:
         """The conversion."""
         return (self.edit,)
 
-    def rows(self, snapshot: Snapshot) -> Flags:
-        """Return the rows whose value is written another way."""
-        column = snapshot.columns[self.own[0]]
-        numbers = [number for number, text in enumerate(column.column.texts) if self._written(text) != text]
-        found = np.zeros(len(snapshot), np.bool_)
-        found[column.rows[column.alive & np.isin(column.values, np.array(numbers, np.int64))]] = True
-        return found
-
-    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
-        """Exchange the hashes of the values."""
-        column = snapshot.columns[self.own[0]]
-        chosen = self._chosen(column, rows)
-        return exchanged(snapshot, column, chosen, self._hashes(column, chosen))
-
-    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
-        """Write the values of the given rows anew: later edits find them as the crawler will."""
-        snapshot.key = self.keys(snapshot, rows)
-        column = snapshot.columns[self.own[0]]
-        chosen = self._chosen(column, rows)
-        column.hashes[chosen] = self._hashes(column, chosen)
-        texts, which = self._texts(column, chosen)
-        column.values[chosen] = np.array([column.column.number(text) for text in texts], np.int64)[which]
-
-    def _chosen(self, column: LiveColumn, rows: Flags) -> Rows:
-        return np.flatnonzero(chosen_of(column, rows))
-
-    def _texts(self, column: LiveColumn, chosen: Rows) -> tuple[list[str], Rows]:
-        """Return the distinct values of rows as they are written anew, and which of them each row has."""
-        numbers, which = np.unique(column.values[chosen], return_inverse=True)
-        texts = column.column.texts
-        return [self._written(texts[number]) for number in numbers.tolist()], which.ravel()
-
-    def _hashes(self, column: LiveColumn, chosen: Rows) -> Hashes:
-        texts, which = self._texts(column, chosen)
-        return np.array([value_hash(self.own[0], text) for text in texts], np.uint64)[which]
-
-    def _written(self, text: str) -> str:
+    def written(self, text: str) -> str:
+        """Return the value in its other spelling."""
         return text if text == VALUELESS or (text.isascii() and text.isalnum()) else written(self.edit, text)
 
 

@@ -17,6 +17,7 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.progress import Tell, watched
 from clusterd.cli.share import Share
 from clusterd.cli.sketching import sketching
 
@@ -45,8 +46,8 @@ def pairs(
     """
     from clusterd import batch
 
-    with kept(file) as path:
-        read = Rows(invocation, profile, jobs)
+    with kept(file) as path, watched(path) as tell:
+        read = Rows(invocation, profile, jobs, tell)
         again = partial(read.again, path)
         every = batch.pairs(read.sketches(path, file), threshold, containment, again=again)
         found = sorted(every, key=lambda pair: -measure(pair, containment))
@@ -84,8 +85,9 @@ def batch_cluster(
     if policy not in known:
         named = ", ".join(known)
         raise WrongInput(f"there is no policy {policy}; the policies are {named} (CLUSTERD_POLICIES; not the store's)")
-    read = Rows(invocation, profile, jobs)
-    found = algorithms.cluster(read.sketches(file), [known[policy]])[policy]
+    with watched(file) as tell:
+        read = Rows(invocation, profile, jobs, tell)
+        found = algorithms.cluster(read.sketches(file), [known[policy]])[policy]
     records = (cluster_record(cluster) for cluster in found if cluster.size >= min_size)
     invocation.show(records, CLUSTER_COLUMNS, empty="no clusters")
 
@@ -105,7 +107,9 @@ def kept(file: str) -> Iterator[str]:
 class Rows:
     """The documents of a file and what they are called in an answer."""
 
-    def __init__(self, invocation: Invocation, profile: str | None, jobs: int) -> None:
+    def __init__(
+        self, invocation: Invocation, profile: str | None, jobs: int, tell: Tell = lambda doing, done: None
+    ) -> None:
         from clusterd.cli.ingest import Rejections
         from clusterd.ingest.sketching import Sketching
 
@@ -116,6 +120,7 @@ class Rows:
         #: The id of each sketched document, else its URL; and which record of the file it is.
         self.names: list[str | int] = []
         self._records = array("q")
+        self._tell = tell
 
     def sketches(self, file: str, called: str | None = None) -> Iterator[Sketch]:
         """Yield the sketches of the documents of a file (``called`` so to the user); `WrongInput` where it has none."""
@@ -124,7 +129,7 @@ class Rows:
         called, tell = called or file, self._run.rejecting
         self._run.rejecting = lambda broken: tell(replace(broken, where=broken.where.replace(file, called, 1)))
         try:
-            for number, page, sketch in self._run.named(read(file)):
+            for number, page, sketch in self._run.named(read(file, progress=partial(self._tell, "reading"))):
                 self.names.append(page.url if page.id is None else page.id)
                 self._records.append(number)
                 yield sketch
@@ -132,6 +137,7 @@ class Rows:
             raise WrongInput(str(error).replace(file, called, 1)) from None
         if not self._run.sketched:
             raise WrongInput(f"{called}: has no document; a row has id or url, and one of html, html_b64, text")
+        self._tell("comparing", None)
 
     def again(self, file: str, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
         """Sketch the documents at these places, ascending, once more, keeping every shingle."""
@@ -142,7 +148,7 @@ class Rows:
         numbers: list[int] = []
 
         def items() -> Iterator[RawPage | Broken]:
-            for number, item in enumerate(read(file), 1):
+            for number, item in enumerate(read(file, progress=partial(self._tell, "counting")), 1):
                 if number in wanted:
                     numbers.append(number)
                     yield item

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +11,7 @@ import click
 from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.progress import counted
 
 if TYPE_CHECKING:
     from clusterd.queries.changes import Changes
@@ -51,7 +53,9 @@ def find_lost(
     with invocation.caught_up() as services:
         given = list(urls) if urls else None
         found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)
-        shown = invocation.show(map(lost_record, found), LOST_COLUMNS, empty="")
+        records = map(lost_record, found)
+        at_once = invocation.json and sys.stdout.isatty()
+        shown = invocation.show(records if at_once else counted(records, "lost pages"), LOST_COLUMNS, empty="")
     if shown:
         return 0
     if urls:
@@ -84,7 +88,8 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
                 yield changes_record(period)
 
         empty = "nothing to compare: no host has been seen in two sweeps (clusterd ingest --sweep LABEL)"
-        invocation.show(kept(), CHANGES_COLUMNS, empty=empty)
+        at_once = invocation.json and sys.stdout.isatty()
+        invocation.show(kept() if at_once else counted(kept(), "periods"), CHANGES_COLUMNS, empty=empty)
         if forgotten := services.index.forgotten():
             invocation.hint(f"versions of before {day(forgotten)} were forgotten (retention): nothing is told of then")
     if plot is not None:

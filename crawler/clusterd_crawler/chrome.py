@@ -96,8 +96,8 @@ ROLES: Final = frozenset(
 #: Ids and classes of chrome, in lower case.
 NAMES: Final = frozenset(
     b"""
-    nav navbar navigation navlinks nav-links nav-menu nav-bar navheader navfooter navpath navrow navtabs sitenav
-    site-nav site-navigation main-nav main-navigation mainnav mainnavigation global-nav globalnav primary-nav
+    nav navbar navigation navlinks nav-links nav-menu nav-bar nav-panel navheader navfooter navpath navrow navtabs
+    sitenav site-nav site-navigation main-nav main-navigation mainnav mainnavigation global-nav globalnav primary-nav
     primary-navigation secondary-nav top-nav topnav sidenav side-nav leftnav left-nav rightnav right-nav subnav sub-nav
     bottom-nav post-navigation posts-navigation pagination pager page-links page-nav prevnext prev-next spirit-nav
     menu mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar

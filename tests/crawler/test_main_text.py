@@ -22,6 +22,7 @@ from tests.crawler.pages import STORY, main, shown, sketched
         "<table><tr><td class=sidebar>menu</td></tr></table>",
         "<ul class=breadcrumb><li>menu<li>menu</ul>",
         "<p class=footer>menu",
+        "<div class=nav-panel><p>Next: <a href=n accesskey=n rel=next>menu</a> [<a href=i>Index</a>]</p></div>",
         "<div class=pageId><span>menu</span></div>",
         "<select><option>menu</select>",
         "<ul>" + "<li><a href=x>menu</a>" * 6 + "</ul>",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import signal
 import subprocess
@@ -12,20 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.services.locks import is_free
+
 CLUSTERD = str(Path(sys.executable).parent / "clusterd")
 
 
 def store_runs(folder: Path) -> bool:
     """Whether a server works on the embedded store: it holds this lock while it lives."""
     lock = folder / "redis.server.lock"
-    if not lock.exists():
-        return False
-    with lock.open("rb") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+    return lock.exists() and not is_free(lock)
 
 
 def until_it_works(process: subprocess.Popen[bytes], folder: Path) -> None:

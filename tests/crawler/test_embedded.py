@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import time
@@ -16,22 +15,13 @@ from clusterd_crawler.errors import SettingError
 
 from tests.crawler.crawling import Crawling, crawl, wait_for
 from tests.crawler.site import Site, running
+from tests.services.locks import is_free
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
     with running() as made:
         yield made
-
-
-def is_free(lock: Path) -> bool:
-    """Whether nobody holds a lock file."""
-    with lock.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:

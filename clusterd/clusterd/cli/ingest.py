@@ -7,12 +7,9 @@ command ends when all is settled, and the next one sees these pages.
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,11 +17,11 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli.interruptions import Outages, ended_soon
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.progress import READING, Tell, size_of, watched
 from clusterd.cli.sketching import sketching
 
 if TYPE_CHECKING:
     from clusterd_consumer.insisting import Insist
-    from rich.progress import Progress
 
     from clusterd.ingest.raw import Broken, RawPage
     from clusterd.ingest.sketching import Sketching
@@ -89,23 +86,19 @@ def _work(services: Services, run: Sketching, paths: Sequence[str], base: str, i
     """
     from clusterd.services import publish_sketches, see_through
 
-    with _bar(paths) as bar:
-
-        def say(what: str) -> None:
-            if bar is not None:
-                bar.update(bar.task_ids[0], description=what)
+    with watched(paths) as tell:
 
         def processing(_: int, left: int) -> None:
-            say(f"processing {left}" if left else "processing")
+            tell(f"processing {left}" if left else "processing", None)
 
-        sketches = run.sketches(_items(paths, base, bar))
+        sketches = run.sketches(_items(paths, base, tell))
         _ = services.index
         before = services.taken()
         publish_sketches(services, islice(sketches, 1))
         while publish_sketches(services, islice(sketches, CHUNK), insist):
             processing(0, 0)
             see_through(services, AHEAD, processing, insist=insist)
-            say("reading")
+            tell(READING, None)
         left = see_through(services, 0, processing, insist=insist)
         after = insist(services.taken)
         if before is not None and after is not None and (lost := before + run.sketched - after) > 0:
@@ -116,39 +109,18 @@ def _work(services: Services, run: Sketching, paths: Sequence[str], base: str, i
         return left
 
 
-def _items(paths: Sequence[str], base: str, bar: Progress | None) -> Iterator[RawPage | Broken]:
+def _items(paths: Sequence[str], base: str, tell: Tell) -> Iterator[RawPage | Broken]:
     from clusterd.ingest.reading import read
 
     done = 0
     for path in paths:
 
         def advance(read_so_far: int, before: int = done) -> None:
-            if bar is not None:
-                bar.update(bar.task_ids[0], completed=before + read_so_far)
+            tell(READING, before + read_so_far)
 
         yield from read(path, base, advance)
-        done += _size(path)
+        done += size_of(path)
         advance(0, done)
-
-
-def _size(path: str) -> int:
-    file = Path(path)
-    return file.stat().st_size if path != "-" and file.is_file() else 0
-
-
-@contextmanager
-def _bar(paths: Sequence[str]) -> Iterator[Progress | None]:
-    """Show a progress bar where a person watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
-
-    parts = (TextColumn("{task.description:<16}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task("reading", total=sum(map(_size, paths)) or None)
-        yield bar
 
 
 class Rejections:

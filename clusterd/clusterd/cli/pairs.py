@@ -17,7 +17,7 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.progress import Tell, watched
+from clusterd.cli.progress import READING, Tell, watched
 from clusterd.cli.share import Share
 from clusterd.cli.sketching import sketching
 
@@ -46,7 +46,7 @@ def pairs(
     """
     from clusterd import batch
 
-    with kept(file) as path, watched(path) as tell:
+    with kept(file) as path, watched([path]) as tell:
         read = Rows(invocation, profile, jobs, tell)
         again = partial(read.again, path)
         every = batch.pairs(read.sketches(path, file), threshold, containment, again=again)
@@ -85,7 +85,7 @@ def batch_cluster(
     if policy not in known:
         named = ", ".join(known)
         raise WrongInput(f"there is no policy {policy}; the policies are {named} (CLUSTERD_POLICIES; not the store's)")
-    with watched(file) as tell:
+    with watched([file]) as tell:
         read = Rows(invocation, profile, jobs, tell)
         found = algorithms.cluster(read.sketches(file), [known[policy]])[policy]
     records = (cluster_record(cluster) for cluster in found if cluster.size >= min_size)
@@ -129,7 +129,7 @@ class Rows:
         called, tell = called or file, self._run.rejecting
         self._run.rejecting = lambda broken: tell(replace(broken, where=broken.where.replace(file, called, 1)))
         try:
-            for number, page, sketch in self._run.named(read(file, progress=partial(self._tell, "reading"))):
+            for number, page, sketch in self._run.named(read(file, progress=partial(self._tell, READING))):
                 self.names.append(page.url if page.id is None else page.id)
                 self._records.append(number)
                 yield sketch

@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 #: Told what is being done, and how many bytes of the file have been read by then (None: as before).
 Tell = Callable[[str, int | None], None]
 Record = TypeVar("Record")
+#: What is being done first.
+READING: Final = "reading"
 
 
 @contextmanager
-def watched(file: str) -> Iterator[Tell]:
-    """Show how far a file has been read, then what is done with it; nothing where standard error is no terminal."""
+def watched(files: Sequence[str]) -> Iterator[Tell]:
+    """Show how far files have been read, then what is done with it; nothing where standard error is no terminal."""
     if not sys.stderr.isatty():
         yield lambda doing, done: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-    size = Path(file).stat().st_size if Path(file).is_file() else None
-    parts = (TextColumn("{task.description:<10}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    parts = (TextColumn("{task.description:<16}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=size)
+        task = bar.add_task(READING, total=sum(map(size_of, files)) or None)
         yield lambda doing, done: bar.update(task, description=doing, completed=done)
+
+
+def size_of(path: str) -> int:
+    """Return the bytes of a file; 0 where it is none, as standard input and folders are."""
+    file = Path(path)
+    return file.stat().st_size if path != "-" and file.is_file() else 0
 
 
 def counted(records: Iterable[Record], what: str) -> Iterator[Record]:

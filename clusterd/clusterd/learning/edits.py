@@ -6,6 +6,7 @@ so that the next candidate is judged on top of it (joint tests). What it does to
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -211,14 +212,14 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(ABC):
     """A parameter's value is written anew, by what it says."""
 
     own: tuple[ColumnKey, ...]
 
+    @abstractmethod
     def written(self, text: str) -> str:
         """Return a value as it is written anew."""
-        raise NotImplementedError
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows whose value is written another way."""

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.evidence import Flags, Hashes, Rows
-from clusterd.learning.trials import counted, grouped
+from clusterd.learning.trials import Figures, counted, grouped
 
 #: Odd, so that its multiples are distinct modulo 2^64 (2^64 by the golden ratio; Knuth, volume 3, section 6.4).
 _SALT: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -92,24 +92,15 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """Groups of parts: each one's part, key and content, how many pages show that, and how many others there are."""
+class _Found(Figures):
+    """Groups of parts, with each one's part and key."""
 
     part: Rows
     key: Hashes
-    wanted: Rows
-    pages: Rows
-    differed: Rows
-
-    @property
-    def agreeing(self) -> Flags:
-        """Groups in which a page agrees with another."""
-        found: Flags = self.pages > 1
-        return found
 
     def chosen(self, at: Rows, part: Rows) -> _Found:
         """Return some of these groups, as those of other parts."""
-        return _Found(part, self.key[at], self.wanted[at], self.pages[at], self.differed[at])
+        return _Found(self.wanted[at], self.pages[at], self.differed[at], part, self.key[at])
 
     @classmethod
     def of(cls, before: Hashes, after: Hashes, content: Rows, parts: Parts, rows: Rows, part: Rows) -> _Found:
@@ -127,9 +118,9 @@ class _Found:
         changed = np.arange(len(every)) < len(rows)
         found = grouped(every, every_key, before[every], content[every], changed) if len(rows) else None
         if found is None:
-            return cls(_NOTHING, np.zeros(0, np.uint64), _NOTHING, _NOTHING, _NOTHING)
+            return cls(_NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0, np.uint64))
         part_of = every_part[found.first]
-        return cls(part_of, every_key[found.first] - parts.salt(part_of), found.wanted, found.pages, found.differed)
+        return cls(found.wanted, found.pages, found.differed, part_of, every_key[found.first] - parts.salt(part_of))
 
 
 def _pairs(part: Rows, key: Hashes) -> tuple[Rows, Hashes]:

@@ -18,7 +18,8 @@ import numpy as np
 
 from clusterd.learning.edits import Drop
 from clusterd.learning.evidence import ColumnKey, Hashes, Rows, Snapshot
-from clusterd.learning.trials import Outcome, judge
+from clusterd.learning.trials import Outcome
+from clusterd.learning.tried_together import after_the_others
 
 #: Fewest parameters of a pool (of two, what is proposed is enough), and most.
 FEWEST: Final = 3
@@ -52,13 +53,7 @@ def _records(snapshot: Snapshot, keys: tuple[ColumnKey, ...]) -> dict[ColumnKey,
     every = Drop(keys)
     rows = every.rows(snapshot)
     after = every.keys(snapshot, rows)
-    at = _company(after)
-    records = {}
-    for key in keys:
-        others = Drop(tuple(other for other in keys if other != key))
-        before = others.keys(snapshot, others.rows(snapshot))[at]
-        records[key] = judge(before, after[at], snapshot.content[at], before != after[at])
-    return records
+    return dict(after_the_others(snapshot, every, rows, after, _company(after)))
 
 
 def _company(after: Hashes) -> Rows:

@@ -84,16 +84,9 @@ def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags, *, by_gr
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
-    """Rows of one key after an edit that had several before: one row for each key before, and figures by group."""
+class Figures:
+    """Of groups: each one's content, how many rows show it, and how many other contents there are."""
 
-    rows: Rows
-    group: Rows
-    shown: Rows
-    good: Flags
-    #: Where each group's first row stood among the rows given.
-    first: Rows
-    #: Each group's content, how many rows show it, and how many other contents there are.
     wanted: Rows
     pages: Rows
     differed: Rows
@@ -103,6 +96,18 @@ class Groups:
         """Groups in which a page agrees with another: one that agrees with nobody but itself is no agreement."""
         found: Flags = self.pages > 1
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Figures):
+    """Rows of one key after an edit that had several before: one row for each key before, and figures by group."""
+
+    rows: Rows
+    group: Rows
+    shown: Rows
+    good: Flags
+    #: Where each group's first row stood among the rows given.
+    first: Rows
 
 
 def grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: Flags) -> Groups | None:
@@ -137,7 +142,7 @@ def grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: F
     pages = np.bincount(group[good], minlength=len(wanted))
     good &= (pages > 1)[group]
     firsts = np.flatnonzero(np.concatenate([_ONE, group[1:] != group[:-1]]))
-    return Groups(rows[at], group, shown, good, at[firsts], wanted, pages, np.bincount(run_group) - 1)
+    return Groups(wanted, pages, np.bincount(run_group) - 1, rows[at], group, shown, good, at[firsts])
 
 
 def _brought_together(after: Hashes, changed: Flags) -> Rows:

@@ -27,7 +27,7 @@ from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import Drop, DropUnordered
-from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot
+from clusterd.learning.evidence import ColumnKey, Flags, Hashes, Rows, Snapshot
 from clusterd.learning.trials import Outcome, judge, lower_bound
 
 #: Fewest agreements of a combination.
@@ -123,10 +123,20 @@ def lets_through(taken: list[int], patterns: Rows) -> Flags:
 def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[tuple[ColumnKey, Outcome]]:
     """Yield, with each parameter of a joint deletion, what dropping it does once the others are dropped."""
     edit = trials.edit
-    if not isinstance(edit, Drop) or type(edit) not in {Drop, DropUnordered} or len(edit.own) < 2:
-        return
-    after = edit.keys(snapshot, trials.rows)
+    if isinstance(edit, Drop) and type(edit) in {Drop, DropUnordered} and len(edit.own) > 1:
+        every = np.arange(len(snapshot))
+        yield from after_the_others(snapshot, edit, trials.rows, edit.keys(snapshot, trials.rows), every)
+
+
+def after_the_others(
+    snapshot: Snapshot, edit: Drop, rows: Flags, after: Hashes, at: Rows
+) -> Iterator[tuple[ColumnKey, Outcome]]:
+    """Yield, with each parameter, what dropping it from ``rows`` once the others are dropped does to the rows ``at``.
+
+    ``after``: all keys once all of them are dropped.
+    """
+    after, content, edited = after[at], snapshot.content[at], rows[at]
     for key in edit.own:
         others = replace(edit, own=tuple(other for other in edit.own if other != key))
-        before = others.keys(snapshot, trials.rows)
-        yield key, judge(before, after, snapshot.content, trials.rows & (before != after))
+        before = others.keys(snapshot, rows)[at]
+        yield key, judge(before, after, content, edited & (before != after))

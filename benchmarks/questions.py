@@ -8,6 +8,8 @@ memory and keeps the same cut sketches as the one on Redis. What is missed is pr
 - `lost_manual`: a manual's version 2.0 against 2.4, pages of all languages as candidates; the truth is the page's name
   and language, of which the search uses the name as a tie-break (`clusterd.queries.nearest`).
 - `pairs_…`: against exact Jaccard of 10-shingles, by ``clusterd.batch.pairs``.
+- `held`: texts of 150 words put into pages of many times that length; which of these `holders` finds, and which pages
+  it names that carry none.
 - `plagiarised`: an answer's containment in its source; the signal where resemblance is none.
 """
 
@@ -27,6 +29,8 @@ from clusterd.batch import pairs, whole_profile
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
+from clusterd.queries.alike import holders
+from clusterd.queries.documents import of_text
 from clusterd.queries.lost import Found, Search
 from clusterd.queries.nearest import page_name
 from clusterd_consumer.resemblance import estimate, exact, shingle_set
@@ -35,6 +39,8 @@ from clusterd_crawler.sketch import SHORT, TEXT, Profile, Sketch, StreamSketch
 from clusterd_crawler.tokens import tokens
 
 PAGES: Final = Path(__file__).resolve().parents[2] / "shared" / "pages"
+#: How many times as long a page is as the text that it carries.
+TIMES: Final = (2, 4, 8, 16, 32, 64)
 LANGUAGES: Final = ("ko", "ja", "fr", "de", "zh-cn")
 
 Row = dict[str, Any]
@@ -45,7 +51,7 @@ def run() -> list[Row]:
     if not PAGES.is_dir():
         print(f"no ground truth at {PAGES.name}/: nothing measured")
         return []
-    return [*lost_short(), *lost_manual(), *pairs_licences(), *pairs_articles(), *plagiarised()]
+    return [*lost_short(), *lost_manual(), *pairs_licences(), *pairs_articles(), *held(), *plagiarised()]
 
 
 def row(work: str, subject: str, value: float, unit: str, peer: str = "", ratio: float | None = None) -> Row:
@@ -209,6 +215,34 @@ def pairs_articles() -> list[Row]:
         row(work, "pairs found that are not labelled", sum(pair not in labelled for pair in found), "pairs"),
         *against_exact(work, names, texts, 0.5),
     ]
+
+
+def held() -> list[Row]:
+    """Texts that stand in long pages: 20 of each length in each of 5 pages, made of articles, beside 2,000 articles."""
+    _, texts = documents("minhash_articles2500/docs.jsonl.gz")
+    passages = [" ".join(text[:150]) for text in texts if len(text) >= 150][:20]
+    rest = [" ".join(text) for text in texts[-2000:]]
+    sketches = [sketch_plain(f"http://a.example/{n}", text, fetched_at=1) for n, text in enumerate(rest)]
+    carriers: dict[tuple[int, int], set[str]] = defaultdict(set)
+    words = " ".join(rest).split()
+    for times in TIMES:
+        for n, passage in enumerate(passages):
+            for copy in range(5):
+                url, at = f"http://h.example/{times}/{n}/{copy}", (7919 * len(sketches)) % (len(words) - 150 * times)
+                around = words[at : at + 150 * (times - 1)]
+                text = " ".join([*around[: len(around) // 2], passage, *around[len(around) // 2 :]])
+                sketches.append(sketch_plain(url, text, fetched_at=1))
+                carriers[times, n].add(url)
+    index = filled(sketches)
+    measured = []
+    found = [{holder.url for holder in holders(index, of_text(passage, TEXT), TEXT, 0.5)} for passage in passages]
+    for times in TIMES:
+        right = sum(len(found[n] & carriers[times, n]) for n in range(len(passages)))
+        measured.append(row("holders", f"pages of {times} times the length", right / (5 * len(passages)), "recall"))
+    named = [(n, int(url.split("/")[4])) for n, urls in enumerate(found) for url in urls if "//h." in url]
+    split = [tokens(passage) for passage in passages]
+    strays = sum(not exact(split[n], split[other], TEXT.w).resemblance for n, other in named)
+    return [*measured, row("holders", "pages named that carry none of it", strays, "pages")]
 
 
 def plagiarised() -> list[Row]:

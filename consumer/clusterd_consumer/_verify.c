@@ -344,24 +344,39 @@ static Ratios likeliest(int64_t x, int64_t p, int64_t q, int64_t shingles_a, int
     return (Ratios){r, at_most_one(r / (a * v)), at_most_one(r / (b * v))};
 }
 
-static PyObject *compare(const Decoded *a, const Decoded *b, int bits) {
+/* Codes up to the lower threshold: of A, of B, in both. */
+typedef struct { size_t a, b; int64_t common; } Counts;
+
+static Counts count(const Decoded *a, const Decoded *b) {
     uint64_t limit = a->limit < b->limit ? a->limit : b->limit;
-    size_t na = up_to(a, limit), nb = up_to(b, limit), i = 0, j = 0;
-    int64_t common = 0;
-    while (i < na && j < nb) {
+    Counts found = {up_to(a, limit), up_to(b, limit), 0};
+    size_t i = 0, j = 0;
+    while (i < found.a && j < found.b) {
         uint32_t x = a->codes[i], y = b->codes[j];
-        common += x == y;
+        found.common += x == y;
         i += x <= y;
         j += y <= x;
     }
+    return found;
+}
+
+static PyObject *counted(const Decoded *a, const Decoded *b, int bits) {
+    Counts seen = count(a, b);
+    (void)bits;
+    return Py_BuildValue("(nnL)", (Py_ssize_t)seen.a, (Py_ssize_t)seen.b, (long long)seen.common);
+}
+
+static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
+    Counts seen = count(a, b);
+    int64_t na = (int64_t)seen.a, nb = (int64_t)seen.b, common = seen.common;
     Ratios found = {0, 0, 0};
     if (common) {
         /* What agrees by chance, rounded to the nearest whole number, in whole numbers. */
-        int64_t chance = (2 * ((int64_t)na - common) * ((int64_t)nb - common) + (3LL << bits)) / (6LL << bits);
+        int64_t chance = (2 * (na - common) * (nb - common) + (3LL << bits)) / (6LL << bits);
         int64_t x = common > chance ? common - chance : 0, in_a = (int64_t)a->shingles, in_b = (int64_t)b->shingles;
-        int whole_a = a->exact && na == a->n, whole_b = b->exact && nb == b->n;
+        int whole_a = a->exact && seen.a == a->n, whole_b = b->exact && seen.b == b->n;
         if (whole_a || whole_b) found = ratios(x, in_a - x, in_b - x);
-        else found = likeliest(x, (int64_t)na - x, (int64_t)nb - x, in_a, in_b);
+        else found = likeliest(x, na - x, nb - x, in_a, in_b);
         if (!whole_a && na < EVIDENCE) found.a_in_b = 0;
         if (!whole_b && nb < EVIDENCE) found.b_in_a = 0;
     }
@@ -398,25 +413,35 @@ static int load(PyObject *stored, int bits, Decoded *out) {
     return 0;
 }
 
-static PyObject *judge(PyObject *self, PyObject *args) {
+/* What is to be said of a query and each candidate. */
+static PyObject *compare(PyObject *args, PyObject *(*say)(const Decoded *, const Decoded *, int)) {
     PyObject *query, *candidates;
     int bits;
     Decoded a, b;
-    (void)self;
     if (!PyArg_ParseTuple(args, "SO!i", &query, &PyList_Type, &candidates, &bits)) return NULL;
     if (!load(query, bits, &a)) return NULL;
-    PyObject *verdicts = PyList_New(PyList_GET_SIZE(candidates));
-    for (Py_ssize_t i = 0; verdicts && i < PyList_GET_SIZE(candidates); i++) {
+    PyObject *said = PyList_New(PyList_GET_SIZE(candidates));
+    for (Py_ssize_t i = 0; said && i < PyList_GET_SIZE(candidates); i++) {
         PyObject *one = NULL;
         if (load(PyList_GET_ITEM(candidates, i), bits, &b)) {
-            one = compare(&a, &b, bits);
+            one = say(&a, &b, bits);
             PyMem_Free(b.codes);
         }
-        if (!one) Py_CLEAR(verdicts);
-        else PyList_SET_ITEM(verdicts, i, one);
+        if (!one) Py_CLEAR(said);
+        else PyList_SET_ITEM(said, i, one);
     }
     PyMem_Free(a.codes);
-    return verdicts;
+    return said;
+}
+
+static PyObject *judge(PyObject *self, PyObject *args) {
+    (void)self;
+    return compare(args, verdict);
+}
+
+static PyObject *counts(PyObject *self, PyObject *args) {
+    (void)self;
+    return compare(args, counted);
 }
 
 /* The keys under which a stored sketch is posted: the low bits of the posted values are its last bytes. */
@@ -455,6 +480,7 @@ static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS,
      "pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]"},
     {"judge", judge, METH_VARARGS, "judge(query, candidates, bits) -> [(resemblance, a_in_b, b_in_a)]"},
+    {"counts", counts, METH_VARARGS, "counts(query, candidates, bits) -> [(codes of a, codes of b, in common)]"},
     {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
     {NULL, NULL, 0, NULL},
 };

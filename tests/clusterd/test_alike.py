@@ -57,6 +57,35 @@ def test_holders_of_a_widely_distributed_text_are_all_found(index: Index) -> Non
     assert len(queries.similar(index, known, TEXT, 1000)) >= 395
 
 
+def test_holders_are_found_in_pages_many_times_as_long(index: Index) -> None:
+    """A ruling of 150 words, in pages of 3,000, or its first half in pages of 1,500; and in none of as many others."""
+    ruling = words("ruling", 150)
+    texts = {f"https://o{n}.example/": " ".join(words(f"other{n}x", 3000)) for n in range(60)}
+    for n in range(60):
+        size = 1500 if n % 2 else 750
+        around = words(f"site{n}x", 2 * size)
+        texts[f"https://h{n}.example/"] = " ".join([*around[:size], *ruling[: size // 10], *around[size:]])
+    fill(index, texts)
+    asked = documents.of_text(" ".join(ruling), TEXT)
+    found = {holder.host: holder.query_in_match for holder in queries.holders(index, asked, TEXT)}
+    whole = [found.get(f"h{n}.example", 0.0) for n in range(1, 60, 2)]
+    half = [found.get(f"h{n}.example", 0.0) for n in range(0, 60, 2)]
+    assert min(whole) > 0.7
+    assert sum(0.25 < share < 0.75 for share in half) >= 29
+    assert {host[0] for host in found} == {"h"}
+    hits = queries.similar(index, asked, TEXT, 100)
+    assert {hit.url.removeprefix("https://").rstrip("/") for hit in hits} == set(found)
+
+
+def test_a_large_store_is_not_looked_through_for_what_is_similar(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    ruling = words("ruling", 150)
+    fill(index, {f"https://h{n}.example/": " ".join(words(f"site{n}x", 3000) + ruling) for n in range(60)})
+    asked = documents.of_text(" ".join(ruling), TEXT)
+    assert len(queries.similar(index, asked, TEXT, 100)) == 60
+    monkeypatch.setattr("clusterd.queries.alike.SMALL", 59)
+    assert len(queries.similar(index, asked, TEXT, 100)) < 60
+
+
 def test_the_equal_page_is_the_first_of_many_alike(index: Index) -> None:
     ruling = words("ruling", 300)
     copies = {f"https://h{n}.example/": " ".join([*ruling[:n], f"local{n}", *ruling[n:]]) for n in range(300)}
@@ -88,5 +117,5 @@ def test_a_walk_goes_no_further_than_its_bound(index: Index, monkeypatch: pytest
     monkeypatch.setattr("clusterd.clusters.memory.alike.WALKED", 20)
     ruling = words("ruling", 300)
     fill(index, {f"https://h{n}.example/": " ".join([*ruling[:n], f"local{n}", *ruling[n:]]) for n in range(299)})
-    found = queries.similar(index, documents.of_text(" ".join(ruling), TEXT), TEXT, 1000)
+    found = queries.similar(index, documents.of_text(" ".join(ruling), TEXT), TEXT, 1000, "clusters")
     assert 20 <= len(found) < 280

@@ -84,6 +84,7 @@ def test_compiled_and_numpy_agree(profile: Profile, left: list[int], right: list
         assert stored_one == stored_two
         assert keys.tolist() == keys_two.tolist()
     counted = verdict._count(stored.unpack(made[0][0], bits), stored.unpack(made[1][0], bits), bits)
+    assert CORE.counts(made[0][0], [made[1][0]], bits) == [counted[:3]]
     assert verdict.Verdict(*judged) == verdict._conclude(counted, bits)
 
 
@@ -119,6 +120,27 @@ def test_cut_sketches_estimate_like_whole_ones(shared: float) -> None:
         errors.append(cut - whole)
     assert abs(float(np.mean(errors))) < 0.006
     assert max(map(abs, errors)) < 0.03
+
+
+@pytest.mark.parametrize("core", ["compiled", "numpy"])
+def test_what_nothing_proposed_counts_beyond_chance_only(core: str, request: pytest.FixtureRequest) -> None:
+    """Of 2,000 unrelated documents none; of those that carry all of a short one, or 40 of its 120 shingles, each."""
+    if core == "numpy":
+        request.getfixturevalue("pure")
+    short, bits = document(1, 120), mantissa(TEXT)
+
+    def packed(*parts: np.typing.NDArray[np.uint64]) -> bytes:
+        return posted.prepare(sketch(np.concatenate(parts), TEXT), TEXT, DEFAULT)[0]
+
+    unrelated = [packed(document(10 + n, (120, 500, 2000, 5000)[n % 4])) for n in range(2000)]
+    whole = [packed(document(5000 + n, 1800), short) for n in range(20)]
+    part = [packed(document(6000 + n, 400), short[:40]) for n in range(20)]
+    found = verdict.judge_unproposed(packed(short), [*unrelated, *whole, *part], bits, 2040)
+    assert found[:2000] == [verdict.NOTHING] * 2000
+    assert all(0.7 < one.a_in_b <= 1 for one in found[2000:2020])
+    assert all(0.2 < one.a_in_b < 0.5 for one in found[2020:])
+    by_chance = verdict.judge_many(packed(short), unrelated, bits)
+    assert sum(one.containment >= verdict.PART for one in by_chance) > 50
 
 
 @pytest.mark.usefixtures("pure")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from clusterd.clusters.contract import Index
+from clusterd.clusters.contract import Index, Look
 from clusterd.clusters.opening import open_index
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
@@ -65,7 +65,22 @@ def test_without_a_walk_what_lists_propose_is_found(index: Index) -> None:
     index.apply([page(url, 1, [*range(200), 1000 + n]) for n, url in enumerate(URLS)])
     settled(index)
     query = stream([*range(200), 5000])
-    every, proposed = (index.similar(query, 1, 100, walk=walk) for walk in (True, False))
-    assert {hit.url for hit in every} == set(URLS)
-    assert 0 < len(proposed) < len(every)
-    assert set(proposed) <= set(every)
+    looks: tuple[Look, ...] = ("lists", "clusters", "all")
+    proposed, walked, every = (index.similar(query, 1, 100, look=look) for look in looks)
+    assert {hit.url for hit in walked} == {hit.url for hit in every} == set(URLS)
+    assert 0 < len(proposed) < len(walked)
+    assert set(proposed) <= set(walked)
+
+
+def test_all_pages_are_looked_at_where_that_is_asked_for(index: Index) -> None:
+    """Pages that carry the first sixty shingles among others, sixteen times as many; and as many pages without."""
+    held = [page(url, 1, [*range(60), *range(1000 * n + 1000, 1000 * n + 1900)]) for n, url in enumerate(URLS)]
+    index.apply(
+        [*held, *(page(f"http://o.example/{n}", 1, range(10**6 + 1000 * n, 10**6 + 1000 * n + 960)) for n in range(60))]
+    )
+    index.apply([page(URLS[0], 2, range(5 * 10**6, 5 * 10**6 + 960))])  # it carries them no more
+    settled(index)
+    hits = index.similar(stream(range(60)), 1, 100, look="all")
+    assert {hit.url for hit in hits} == set(URLS[1:])
+    assert all(abs(hit.query_in_match - 1) < 0.3 for hit in hits)
+    assert len(index.similar(stream(range(60)), 1, 100)) < 50

@@ -89,6 +89,13 @@ class Hit:
     cluster: str | None
 
 
+#: Where a question looks for what resembles a document: in what the posting *lists* propose; in the *clusters* of that,
+#: too, for what full lists left out (the cost grows with the clusters: who asks thousands of questions in a row does
+#: without); or at the stored sketches of *all* pages, for what holds it, or is held by it, and has no posted value in
+#: common with it (some 10 µs a page).
+Look = Literal["lists", "clusters", "all"]
+
+
 class Change(NamedTuple):
     """What happened to a page under one policy."""
 
@@ -179,13 +186,9 @@ class Index(Protocol):
         ...
 
     def similar(
-        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", walk: bool = True
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:
-        """Return the pages that resemble or contain or are contained in the query, best resemblance first.
-
-        ``walk``: also look through the clusters of what the posting lists propose, for what full lists left out. Its
-        cost grows with the clusters; who asks thousands of questions in a row does without.
-        """
+        """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         ...
 
     def versions(self, url: str) -> list[Version]:

@@ -1,6 +1,9 @@
 """On-the-fly resemblance (paper, section 6.1) and holders of a widely distributed text (section 6.4).
 
-Both ask the index with a sketch, so that a document need not be in the store. Cost: that of `Index.similar`.
+Both ask the index with a sketch, so that a document need not be in the store. What resembles a document has posted
+values in common with it. A long page that carries a short text often has not: some ten values are posted of it. So
+holders are looked for at all stored sketches, some 10 µs a page of the store, and so is what is similar while the store
+is small. Found like that is a text in a page up to some fifty times its length, less in a store of many millions.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, sketch_text
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.contract import Hit, Index
+from clusterd.clusters.contract import Hit, Index, Look
 from clusterd.queries.documents import Document
 from clusterd.queries.likeness import likeness
 
+#: Contents of a store up to which `similar` looks at all of them: a second or two.
+SMALL: Final = 200_000
 #: Most pages that are looked at as holders of one text.
 MOST_HOLDERS: Final = 10_000
 #: Least share of a text that a page must carry to count as its holder.
@@ -42,20 +47,22 @@ class Comparison:
     exact: Estimate | None = None
 
 
-def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, walk: bool = True) -> list[Hit]:
+def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, look: Look | None = None) -> list[Hit]:
     """Return the pages that resemble, contain or are contained in a document, best resemblance first.
 
     Only sketches of one profile compare: a page of the store is looked for among those of its own profile, a text
-    among the pages of each (a store of tweets is asked like any other). ``walk``: see `Index.similar`.
+    among the pages of each (a store of tweets is asked like any other). ``look``: where, by default at all pages of a
+    store that is `SMALL`, and elsewhere in the clusters of what the posting lists propose.
     """
+    look = look or ("all" if index.counts()["contents"] <= SMALL else "clusters")
     own = asked.profile
     if own is not None or asked.text is None:
-        hits = index.similar(asked.sketch, (own or profile).code, limit + 1, walk=walk)
+        hits = index.similar(asked.sketch, (own or profile).code, limit + 1, look=look)
         return [hit for hit in hits if hit.url != asked.url][:limit]
     best: dict[str, Hit] = {}
     for one in PROFILES.values():
         sketch = asked.sketch if one is profile else sketch_text(asked.text, one)
-        for hit in index.similar(sketch, one.code, limit, walk=walk):
+        for hit in index.similar(sketch, one.code, limit, look=look):
             if hit.url not in best or hit.resemblance > best[hit.url].resemblance:
                 best[hit.url] = hit
     return sorted(best.values(), key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
@@ -65,7 +72,7 @@ def holders(
     index: Index, asked: Document, profile: Profile, least: float = LEAST_PART, limit: int = MOST_HOLDERS
 ) -> Iterator[Holder]:
     """Yield the pages that carry at least the share ``least`` of a document, most complete first."""
-    hits = [hit for hit in similar(index, asked, profile, limit) if hit.query_in_match >= least]
+    hits = [hit for hit in similar(index, asked, profile, limit, "all") if hit.query_in_match >= least]
     for hit in sorted(hits, key=lambda hit: (-hit.query_in_match, -hit.resemblance, hit.url)):
         yield Holder(host_of(hit.url), hit.url, hit.query_in_match, hit.resemblance)
 

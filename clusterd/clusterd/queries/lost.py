@@ -248,7 +248,7 @@ class Search:
     def _elsewhere(self, page: Page, last: Version, start: str, target: str) -> Found | None:
         """Return the page of another host that the lost one became."""
         if last.text not in self._others:
-            hits = similar(self.index, Document(page.url, page.sketch), self.profile, LOOKED_AT, walk=False)
+            hits = similar(self.index, Document(page.url, page.sketch), self.profile, LOOKED_AT, look="lists")
             self._others[last.text] = [h for h in hits if h.resemblance >= SAME and host_of(h.url) != self.host]
         came = (hit for hit in self._others[last.text] if self._came_after(hit, last, start, target))
         fit = list(islice((hit for hit in came if self._hit_fits(page, hit, start)), 2))

@@ -13,11 +13,19 @@ Elsewhere the likeliest ratios are taken, given x, a - x, b - x, |A| and |B| (`r
 κ: two values of MIN_s fall into one octave with probability Σ 4^-i = 1/3. []: rounded, so that short documents,
 of which every shingle is known, get their exact ratios. A containment that is seen through fewer than `EVIDENCE`
 values is not claimed, unless every shingle of the document was seen.
+
+Of documents that no key proposes some agree by chance with any query in more than is expected: of so many that were
+looked at, m codes in common count where Poisson's tail (by Chernoff's bound) lets all of them have that by chance fewer
+than `STRAY` times, with λ = abκ
+
+    ln P(m or more) ≤ m - λ - m ln(m / λ)
+
 Cost: a merge, 4 µs for 400 values compiled (`_verify.c`), 60 µs in NumPy; both say the same, bit for bit.
 """
 
 from __future__ import annotations
 
+from math import inf, log
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,6 +40,11 @@ Counts = tuple[int, int, int, bool, bool, int, int]
 
 #: Fewest sampled values that may speak for a containment (chosen: at 8 of 8 in common, c is above .69 with 95 %).
 EVIDENCE: Final = 8
+
+#: How many documents of all that were looked at may pass for alike by chance; the least containment, either way, that
+#: is looked for so.
+STRAY: Final = 0.01
+PART: Final = 0.05
 
 
 class Verdict(NamedTuple):
@@ -65,6 +78,34 @@ def judge_many(query: bytes, candidates: list[bytes], bits: int) -> list[Verdict
         return [Verdict(*ratios) for ratios in CORE.judge(query, candidates, bits)]
     decoded = unpack(query, bits)
     return [_conclude(_count(decoded, unpack(candidate, bits), bits), bits) for candidate in candidates]
+
+
+def judge_unproposed(query: bytes, candidates: list[bytes], bits: int, among: int) -> list[Verdict]:
+    """Return the verdicts on a query and candidates, of so many that no key proposed; `NOTHING` where it is chance."""
+    verdicts = judge_many(query, candidates, bits)
+    likely = [place for place, verdict in enumerate(verdicts) if verdict.containment >= PART]
+    least = log(max(1, among) / STRAY)
+    found = [NOTHING] * len(candidates)
+    for place, (a, b, common) in zip(likely, _counts(query, [candidates[at] for at in likely], bits), strict=True):
+        if _surprise(common, a * b / (3 << bits)) >= least:
+            found[place] = verdicts[place]
+    return found
+
+
+def _counts(query: bytes, candidates: list[bytes], bits: int) -> list[tuple[int, int, int]]:
+    """Return how many codes of a query, of each candidate and of both lie below their common threshold."""
+    if CORE is not None:
+        counts: list[tuple[int, int, int]] = CORE.counts(query, candidates, bits)
+        return counts
+    decoded = unpack(query, bits)
+    return [_count(decoded, unpack(candidate, bits), bits)[:3] for candidate in candidates]
+
+
+def _surprise(common: int, expected: float) -> float:
+    """Return the bound on -ln of the probability that chance brings so many where others are expected."""
+    if common <= expected:
+        return 0.0
+    return common * log(common / expected) - common + expected if expected else inf
 
 
 def _count(a: Stored, b: Stored, bits: int) -> Counts:

@@ -1,4 +1,4 @@
-"""What resembles a document, in memory: what lists propose, then the clusters of that (`clusters.redis.members`)."""
+"""What resembles a document, in memory: what lists propose, its clusters, all contents (`clusters.redis.members`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.postings.verdict import Verdict, judge_many, judge_unproposed
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 from clusterd.clusters.acceptance import WALKED
@@ -24,6 +24,7 @@ def alike(
     lists: Lists,
     forests: Sequence[Forest],
     scheme: Scheme,
+    every: bool,
 ) -> list[tuple[Content, Verdict]]:
     """Return the contents of a profile that resemble a query, with the verdicts, in no order."""
     stored, _ = prepare(query, PROFILES[profile], scheme)
@@ -37,7 +38,12 @@ def alike(
     company = ({forest.name(number): number for number in verdicts}.values() for forest in forests)
     walked = (one for forest, some in zip(forests, company, strict=True) for n in some for one in forest.members(n))
     verdicts |= judged(islice((number for number in dict.fromkeys(walked) if number not in verdicts), WALKED))
-    return [(contents[number], verdict) for number, verdict in verdicts.items()]
+    found = [(contents[number], verdict) for number, verdict in verdicts.items()]
+    if every:
+        rest = [one for one in contents.values() if one.live and one.profile == profile and one.number not in verdicts]
+        more = judge_unproposed(stored, [one.stored for one in rest], mantissa(PROFILES[profile]), len(contents))
+        found += [(one, verdict) for one, verdict in zip(rest, more, strict=True) if verdict.resemblance]
+    return found
 
 
 def hits(found: Iterable[tuple[Content, Verdict]], cluster_of: Callable[[Content], str | None]) -> list[Hit]:

@@ -24,7 +24,7 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.acceptance import loosest, mask
 from clusterd.clusters.changes import changes, gathered
-from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Outcome, Policy, Split, Version
+from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.memory.alike import alike, hits
 from clusterd.clusters.memory.contents import Content, Fetch, neighbours, sketch_of, urls_of, version_of
@@ -332,7 +332,7 @@ class MemoryIndex:
         return {policy: (name, size) for policy, (name, size) in standing.items() if size > 1}
 
     def similar(
-        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", walk: bool = True
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if stream == "whole" and self._wholes:
@@ -340,8 +340,8 @@ class MemoryIndex:
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         with self._lock:
-            forests = [self._forests[slot] for slot in loosest(self._policies)] if walk else []
-            found = alike(query, profile, self._contents, self._lists, forests, self._scheme)
+            forests = [] if look == "lists" else [self._forests[slot] for slot in loosest(self._policies)]
+            found = alike(query, profile, self._contents, self._lists, forests, self._scheme, look == "all")
             return hits(found, self._cluster_name)[:limit]
 
     def _cluster_name(self, content: Content) -> str | None:

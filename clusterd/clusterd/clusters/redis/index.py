@@ -36,7 +36,7 @@ from clusterd_consumer.redis_scripts import Calls, packed_numbers
 from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
-from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Outcome, Policy, Split, Version
+from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import ADD_POLICY, LINK, REGISTER, Home
 from clusterd.clusters.redis.marks import Marks
@@ -340,12 +340,12 @@ class RedisIndex:
         return self._questions.cluster_of(self._reload(), url, policy)
 
     def similar(
-        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", walk: bool = True
+        self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
     ) -> list[Hit]:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if self._whole and stream == "whole":
             return self._questions.similar_whole(self._whole, query, profile, limit)
-        return self._questions.similar(self._reload(), query, profile, limit, stream, walk)
+        return self._questions.similar(self._reload(), query, profile, limit, stream, look)
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""

@@ -4,6 +4,8 @@ A list that grew beyond its bound proposes its latest pages only: of 600 pages t
 its own, a question would see some fifty. But the pages that the lists left out are in one cluster with those that they
 name. So the clusters of the best hits, under the loosest policies by resemblance and by containment, are walked too,
 up to `WALKED` pages, and their sketches read. Cost: one round trip for all hits; three a thousand pages walked.
+
+Who asks for all is given every content there is, chunk by chunk (`current`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 
 from clusterd.clusters.acceptance import WALKED
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.home import MEMBERS, VERSIONS, Home
+from clusterd.clusters.redis.home import CONTENTS, MEMBERS, VERSIONS, Home
 
 #: URLs, or contents, that one call looks at.
 CHUNK: Final = 1000
@@ -65,6 +67,13 @@ def left_out(
         seen.update(fresh)
         for start in range(0, len(fresh), CHUNK):
             yield _contents(home, fresh[start : start + CHUNK], profile, known)
+
+
+def current(home: Home, nodes: int, profile: int) -> Iterator[list[int]]:
+    """Yield the contents of a profile among the first ``nodes`` that URLs show now, some at a time."""
+    for start in range(1, nodes + 1, CHUNK):
+        found = home.run(CONTENTS, start, min(nodes, start + CHUNK - 1))
+        yield [number for number, code in struct.iter_unpack("<IB", found) if code == profile]
 
 
 def _contents(home: Home, pages: Sequence[int], profile: int, known: Collection[int]) -> list[int]:

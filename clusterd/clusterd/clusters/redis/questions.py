@@ -19,11 +19,11 @@ from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 from clusterd.clusters.acceptance import loosest
 from clusterd.clusters.changes import gathered
-from clusterd.clusters.contract import Cluster, Hit, Policy, Version
+from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.home import SHOWN, STANDINGS, URLS, VERSIONS, Home
-from clusterd.clusters.redis.members import CHUNK, VERSION, left_out, members
-from clusterd.clusters.redis.ranking import judged, ranked, ranking
+from clusterd.clusters.redis.members import CHUNK, VERSION, current, left_out, members
+from clusterd.clusters.redis.ranking import judged, ranked, ranking, unproposed
 from clusterd.clusters.redis.stream import SecondStream
 
 #: URLs of one content that are put in order, at least; of more, any are answered.
@@ -77,26 +77,29 @@ class Questions:
         return gathered(f"{policy}-{name}", policy, self._urls(np.array(pages)))
 
     def similar(
-        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str, walk: bool
+        self, policies: Sequence[Policy], query: StreamSketch, profile: int, limit: int, stream: str, look: Look
     ) -> list[Hit]:
-        """Return the pages that resemble the query, best first.
-
-        All its values are looked up, not a few, and, to ``walk``, the clusters of what that finds (`members`).
-        """
+        """Return the pages that resemble the query, best first: all its values are looked up, not a few."""
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]
         found = ranking(self._lists, query, kind, self._scheme)
         named = next((policy.name for policy in policies if not policy.identical), "")
         hits = self._hits(found, named, limit)
-        if not walk:
+        if look == "lists":
             return hits
-        urls = [hit.url for hit in hits[:CHUNK]]
         more: dict[int, Verdict] = {}
-        for numbers in left_out(self._home, loosest(policies), urls, profile, found.keys()):
-            stored_of = {number: one for number, one in self._lists.sketches(numbers).items() if one}
-            more |= judged(stored_of, query, kind, self._scheme)
+        for numbers in left_out(self._home, loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
+            more |= judged(self._stored(numbers), query, kind, self._scheme)
+        if look == "all":
+            nodes = self._home.counters().nodes
+            for numbers in current(self._home, nodes, profile):
+                unknown = [number for number in numbers if number not in found and number not in more]
+                more |= unproposed(self._stored(unknown), query, kind, self._scheme, nodes)
         return self._hits(ranked(found | more), named, limit) if more else hits
+
+    def _stored(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        return {number: one for number, one in self._lists.sketches(numbers).items() if one}
 
     def _hits(self, found: Mapping[int, Verdict], named: str, limit: int) -> list[Hit]:
         """Return the pages that show the first of these contents, which are in order, best first."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.postings.verdict import Verdict, judge_many, judge_unproposed
 from clusterd_crawler.sketch import Profile, StreamSketch
 
 
@@ -28,6 +28,15 @@ def judged(stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, s
     """Return the verdicts on the query and stored sketches of its profile."""
     stored, _ = prepare(query, profile, scheme)
     return dict(zip(stored_of, judge_many(stored, list(stored_of.values()), mantissa(profile)), strict=True))
+
+
+def unproposed(
+    stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme, among: int
+) -> dict[int, Verdict]:
+    """Return the verdicts on those, of so many that were looked at, that have more in common than chance brings."""
+    stored, _ = prepare(query, profile, scheme)
+    verdicts = judge_unproposed(stored, list(stored_of.values()), mantissa(profile), among)
+    return {number: verdict for number, verdict in zip(stored_of, verdicts, strict=True) if verdict.resemblance}
 
 
 def ranked(verdicts: dict[int, Verdict]) -> dict[int, Verdict]:

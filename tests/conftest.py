@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,6 +15,13 @@ from clusterd_crawler import compiled
 
 from tests.services import kafka_broker
 from tests.services.redis_server import redis_cluster, redis_server
+
+
+def pytest_configure() -> None:
+    """Begin as from a terminal: ``nohup`` and a shell's ``&`` leave signals ignored, which what tests start inherits."""
+    for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

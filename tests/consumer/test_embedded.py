@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,12 +13,7 @@ import redis
 from clusterd_consumer.embedded import SOCKET_PATH_LIMIT, Embedded, embedded, server_binary, socket_path
 from clusterd_crawler.errors import Unreachable
 
-
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert condition()
+from tests.services.waiting import wait_until
 
 
 def server_pid(url: str) -> int:
@@ -39,7 +32,7 @@ def test_what_is_written_is_there_the_next_time(tmp_path: Path) -> None:
     with embedded(tmp_path / "data") as url, redis.Redis.from_url(url) as client:
         client.set("k", "kept")
         pid = server_pid(url)
-    until(lambda: not alive(pid))
+    wait_until(lambda: not alive(pid))
     with embedded(tmp_path / "data") as url, redis.Redis.from_url(url) as client:
         assert client.get("k") == b"kept"
 
@@ -57,7 +50,7 @@ def test_the_second_user_joins_and_the_last_one_shuts_down(tmp_path: Path) -> No
     first.close()
     assert server_pid(second.url) == pid
     second.close()
-    until(lambda: not alive(pid))
+    wait_until(lambda: not alive(pid))
 
 
 def test_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:
@@ -75,7 +68,7 @@ def test_processes_that_start_at_once_share_one_server(tmp_path: Path) -> None:
     for user in users:
         user.communicate("", timeout=30)
     (pid,) = pids
-    until(lambda: not alive(pid))
+    wait_until(lambda: not alive(pid))
 
 
 def test_a_server_that_crashes_is_started_again_with_its_data(tmp_path: Path) -> None:
@@ -91,7 +84,7 @@ def test_a_server_that_crashes_is_started_again_with_its_data(tmp_path: Path) ->
             except redis.ConnectionError:
                 return False
 
-        until(back)
+        wait_until(back)
         with redis.Redis.from_url(url) as client:
             assert client.get("k") == b"survives"
 
@@ -111,7 +104,7 @@ def test_a_user_that_is_killed_leaves_a_server_that_the_next_one_joins(tmp_path:
     assert alive(pid)
     with embedded(tmp_path) as joined:
         assert server_pid(joined) == pid
-    until(lambda: not alive(pid))
+    wait_until(lambda: not alive(pid))
 
 
 def test_a_folder_with_a_long_path_gets_a_short_socket_that_it_remembers(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
 
@@ -46,23 +47,20 @@ def interrupted(url: str, prefix: str, name: str, nth: int, act: Callable[[], No
     return RedisIndex(url, prefix, calls=lambda client: Interrupted(client, name, nth, act))
 
 
-@pytest.mark.parametrize("name", ["MGET", "withdraw", "dismiss", "near", "part", "move"])
-@pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("come", [[D], [D, E]])
-def test_a_bridge_that_comes_while_a_cluster_parts(
-    redis_url: str, prefix: str, name: str, nth: int, come: list[str]
-) -> None:
-    """A and C were held together by B, which left; while they are parted, D (and E) hold them together again."""
-    other = RedisIndex(redis_url, prefix)
+def parted(url: str, prefix: str, name: str, nth: int, arrivals: Sequence[Sketch]) -> RedisIndex:
+    """Let B, which held A and C together, leave; at this moment of their parting pages arrive by another worker.
+
+    What comes of it is what the batch says; return the worker's index.
+    """
+    other = RedisIndex(url, prefix)
     crawl = [page(A, 1, LEFT), page(B, 1, BRIDGE), page(C, 1, RIGHT), page(B, 2, ELSEWHERE)]
-    arrivals = [page(url, 1, BRIDGE, order=url) for url in come]
     happened: list[bool] = []
 
     def arrive() -> None:
         happened.append(True)
         other.apply(arrivals)
 
-    index = interrupted(redis_url, prefix, name, nth, arrive)
+    index = interrupted(url, prefix, name, nth, arrive)
     for one in crawl:
         other.apply([one])
     settled(index)
@@ -70,8 +68,19 @@ def test_a_bridge_that_comes_while_a_cluster_parts(
         arrive()
     settled(index)
     assert partition(index) == expected([*crawl, *arrivals])
-    for opened in (index, other):
-        opened.close()
+    other.close()
+    return index
+
+
+@pytest.mark.parametrize("name", ["MGET", "withdraw", "dismiss", "near", "part", "move"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("come", [[D], [D, E]])
+def test_a_bridge_that_comes_while_a_cluster_parts(
+    redis_url: str, prefix: str, name: str, nth: int, come: list[str]
+) -> None:
+    """A and C were held together by B, which left; while they are parted, D (and E) hold them together again."""
+    arrivals = [page(url, 1, BRIDGE, order=url) for url in come]
+    parted(redis_url, prefix, name, nth, arrivals).close()
 
 
 def test_an_old_version_that_comes_late_does_not_pass_for_the_posting_of_its_content(
@@ -104,26 +113,9 @@ def test_a_page_that_comes_to_one_side_while_a_cluster_parts(
     redis_url: str, prefix: str, name: str, nth: int, side: range
 ) -> None:
     """It finds that side where it stood, or on its way, and is to go with it: it holds nothing else there."""
-    other = RedisIndex(redis_url, prefix)
-    crawl = [page(A, 1, LEFT), page(B, 1, BRIDGE), page(C, 1, RIGHT), page(B, 2, ELSEWHERE)]
-    arrival = page(D, 1, [*side][:-1])
-    happened: list[bool] = []
-
-    def arrive() -> None:
-        happened.append(True)
-        other.apply([arrival])
-
-    index = interrupted(redis_url, prefix, name, nth, arrive)
-    for one in crawl:
-        other.apply([one])
-    settled(index)
-    if not happened:
-        arrive()
-    settled(index)
-    assert partition(index) == expected([*crawl, arrival])
+    index = parted(redis_url, prefix, name, nth, [page(D, 1, [*side][:-1])])
     assert [split.size for split in index.splits() if split.policy == "contained"] in ([1], [2])
-    for opened in (index, other):
-        opened.close()
+    index.close()
 
 
 def test_pieces_of_two_clusters_that_a_page_joins_before_either_is_searched(redis_url: str, prefix: str) -> None:

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,10 +100,3 @@ def sid_rule(host: str, name: str = "r1") -> Rule:
     """Return the rule that ``sid`` does not matter."""
     sid = Key(name="sid")
     return Rule(id=name, host=host, context=(Condition(sid, "any"),), transformation=(Edit(sid, "delete"),))
-
-
-def wait_for(true: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)

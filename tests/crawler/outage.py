@@ -1,24 +1,16 @@
-"""A Redis that a test starts, freezes and kills, and patience."""
+"""A Redis that a test starts, freezes and kills."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import redis
 
 from tests.services.redis_server import binary, free_port
-
-
-def wait_until(true: Callable[[], object], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
+from tests.services.waiting import wait_until
 
 
 class Server:

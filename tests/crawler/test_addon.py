@@ -6,7 +6,6 @@ The daemon's side is played by the test, on a real Redis: it reads the stream an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,9 @@ from clusterd_crawler.message import Failure, SkipReport
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
 
-from tests.crawler.crawling import Crawled, Crawling, crawl, publish_rules, published, sid_rule, wait_for
-from tests.crawler.site import LONG, ODD, PAGES, Site, running
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as made:
-        yield made
-
-
-@pytest.fixture
-def settings(redis_url: str, prefix: str) -> dict[str, Any]:
-    return {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_EXPLORE": 0}
-
+from tests.crawler.crawling import Crawled, Crawling, crawl, publish_rules, published, sid_rule
+from tests.crawler.site import LONG, ODD, PAGES, Site
+from tests.services.waiting import wait_until
 
 #: The page that is known, time to fetch it, and the URL that a rule would skip.
 SID = ["/page/1", {"pause": 0.5}, "/page/1?sid=a"]
@@ -251,7 +239,7 @@ def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     publish_rules(redis_url, prefix, rules(site))
     steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"pause": 3}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
-    wait_for(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
+    wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
     publish_rules(redis_url, prefix, RuleSet(site.host, 2, (), retired=(("r1", "it was wrong"),)))
     done = running_crawl.result()
     assert {"/page/1?sid=a", "/page/2?sid=b"} < set(done.paths())
@@ -267,7 +255,7 @@ def test_an_unskipped_url_is_fetched_and_no_other(
     publish_rules(redis_url, prefix, rules(site))
     steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"pause": 3}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
-    wait_for(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
+    wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
     publish_rules(redis_url, prefix, rules(site, version=2, unskip=(f"{site.url}/page/1?sid=a",)))
     done = running_crawl.result()
     assert set(done.paths()) == {"/page/1", "/page/2", "/page/3", "/page/1?sid=a"}

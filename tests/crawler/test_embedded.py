@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,10 @@ from clusterd_crawler.crawling import embedded_daemon
 from clusterd_crawler.crawling.crawl import START_SECONDS
 from clusterd_crawler.errors import SettingError
 
-from tests.crawler.crawling import Crawling, crawl, wait_for
-from tests.crawler.site import Site, running
+from tests.crawler.crawling import Crawling, crawl
+from tests.crawler.site import Site
 from tests.services.locks import is_free
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as made:
-        yield made
+from tests.services.waiting import wait_until
 
 
 def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
@@ -45,12 +39,12 @@ def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
 
 def test_a_crawl_that_is_killed_leaves_no_daemon_behind(site: Site, tmp_path: Path) -> None:
     killed = Crawling(tmp_path, [f"{site.url}/page/1", {"pause": 60}], {})
-    wait_for(lambda: site.hits["/page/1"], seconds=40)
+    wait_until(lambda: site.hits["/page/1"], seconds=40)
     assert not is_free(tmp_path / ".clusterd" / "redis.users.lock")
     killed.process.kill()
     killed.process.wait()
-    wait_for(lambda: is_free(tmp_path / ".clusterd" / "redis.users.lock"), seconds=40)
-    wait_for(lambda: is_free(tmp_path / ".clusterd" / "redis.server.lock"), seconds=40)
+    wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.users.lock"), seconds=40)
+    wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.server.lock"), seconds=40)
 
 
 def test_what_is_found_at_the_end_of_a_short_crawl_is_told(site: Site, tmp_path: Path) -> None:
@@ -62,7 +56,7 @@ def test_what_is_found_at_the_end_of_a_short_crawl_is_told(site: Site, tmp_path:
 
 def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None:
     running = Crawling(tmp_path, [f"{site.url}/near/0", {"pause": 4}, f"{site.url}/near/1"], {})
-    wait_for(lambda: site.hits["/near/0"], seconds=40)
+    wait_until(lambda: site.hits["/near/0"], seconds=40)
     (daemon,) = [
         int(folder.name)
         for folder in Path("/proc").glob("[0-9]*")

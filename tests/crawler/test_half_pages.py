@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,7 @@ from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
 
 from tests.crawler.crawling import crawl, publish_rules, published, sid_rule
-from tests.crawler.site import Site, running
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as made:
-        yield made
-
-
-@pytest.fixture
-def settings(redis_url: str, prefix: str) -> dict[str, Any]:
-    return {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix, "CLUSTERD_EXPLORE": 0}
-
+from tests.crawler.site import Site
 
 CUT_OFF = {
     "cut off by the server": ("/cut", {"DOWNLOAD_FAIL_ON_DATALOSS": False}, "dataloss"),

@@ -27,9 +27,9 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from tests.conftest import needs_kafka
 from tests.crawler.crawling import crawl, sid_rule
-from tests.crawler.outage import wait_until
 from tests.crawler.site import running
 from tests.services.kafka_broker import KafkaBroker
+from tests.services.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 

@@ -6,25 +6,18 @@ Real crawls with a store and a daemon of their own, which publishes the pages of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from clusterd.config import Config
 from clusterd.services import open_services
 
-from tests.crawler.crawling import Crawling, crawl, sid_rule, wait_for
-from tests.crawler.site import Site, running
+from tests.crawler.crawling import Crawling, crawl, sid_rule
+from tests.crawler.site import Site
+from tests.services.waiting import wait_until
 
 #: Pages that the crawls ask for.
 ASKED = range(20)
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as made:
-        yield made
 
 
 def urls(site: Site, numbers: range, sid: str = "") -> list[str]:
@@ -45,7 +38,7 @@ def test_crawlers_of_one_crawl_skip_what_the_other_fetched(site: Site, tmp_path:
     shared = SETTINGS | {"CLUSTERD_CRAWL_ID": "one"}
     import_rule(site, tmp_path)
     one = Crawling(tmp_path, [*urls(site, ASKED), {"pause": 12}, *urls(site, range(50, 60), "c")], shared)
-    wait_for(lambda: sum(site.pages().values()) == len(ASKED), seconds=40)
+    wait_until(lambda: sum(site.pages().values()) == len(ASKED), seconds=40)
     later = urls(site, range(50, 60))
     two = crawl(tmp_path, [f"{site.url}/", {"pause": 4}, *urls(site, ASKED, "b"), *later], shared)
     back = one.result()

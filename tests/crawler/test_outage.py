@@ -9,15 +9,10 @@ from typing import Any
 import pytest
 from clusterd_crawler.sketch import Sketch
 
-from tests.crawler.crawling import Crawled, Crawling, crawl, published, wait_for
+from tests.crawler.crawling import Crawled, Crawling, crawl, published
 from tests.crawler.outage import Server
-from tests.crawler.site import Site, running
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as made:
-        yield made
+from tests.crawler.site import Site
+from tests.services.waiting import wait_until
 
 
 @pytest.fixture
@@ -64,9 +59,9 @@ def test_a_log_that_dies_and_comes_back_gets_every_page(site: Site, server: Serv
     server.start()
     steps = [*pages(site, 20), {"pause": 2}, *pages(site, 20, start=20), {"pause": 6}, *pages(site, 20, start=40)]
     running_crawl = Crawling(tmp_path, steps, settings(server, tmp_path))
-    wait_for(lambda: len(urls(server)) == 20)
+    wait_until(lambda: len(urls(server)) == 20)
     server.stop()
-    wait_for(lambda: sum(site.hits.values()) == 40)
+    wait_until(lambda: sum(site.hits.values()) == 40)
     server.start()
     done = running_crawl.result()
     assert urls(server) == set(pages(site, 60))

@@ -5,7 +5,6 @@ Real crawls with a store and a daemon of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,8 @@ from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.paused import FILE, Paused
 
 from tests.crawler.crawling import crawl
-from tests.crawler.site import Site, running
+from tests.crawler.site import Site
 from tests.crawler.test_known import ASKED, SETTINGS, import_rule, urls
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with running() as made:
-        yield made
 
 
 def command(folder: Path, *arguments: str) -> None:

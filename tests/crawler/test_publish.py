@@ -20,8 +20,9 @@ from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.publish.spool import Entry, Spool
 from clusterd_crawler.redis_client import connect, shown
 
-from tests.crawler.outage import Server, wait_until
+from tests.crawler.outage import Server
 from tests.services.redis_server import free_port
+from tests.services.waiting import wait_until
 
 LIMIT = 50 * 1024 * 1024
 

@@ -19,7 +19,8 @@ from clusterd_crawler.subscribe.contract import News
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 
-from tests.crawler.outage import Server, wait_until
+from tests.crawler.outage import Server
+from tests.services.waiting import wait_until
 
 
 class Heard:

@@ -12,7 +12,7 @@ from clusterd_crawler.rules import RuleSet
 from scrapy import Request
 
 from tests.crawler.crawling import crawl, publish_rules, sid_rule
-from tests.crawler.site import running
+from tests.crawler.site import Site
 
 
 class Replacing:
@@ -29,21 +29,15 @@ class Replacing:
 
 @pytest.mark.parametrize("pause", [0.2, 1.5])
 def test_nobody_waits_for_a_request_that_was_replaced(
-    pause: float, redis_url: str, prefix: str, tmp_path: Path
+    pause: float, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    settings: dict[str, Any] = {
-        "CLUSTERD_REDIS": redis_url,
-        "CLUSTERD_REDIS_PREFIX": prefix,
-        "CLUSTERD_EXPLORE": 0,
-        "DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_under_way.Replacing": 600},
-    }
-    with running() as site:
-        publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
-        steps = ["/", {"pause": 1}, "/page/1?sid=a", {"pause": pause}, "/page/1?sid=b"]
-        done = crawl(tmp_path, [site.url + step if isinstance(step, str) else step for step in steps], settings)
-        assert done.stat("skipped") == 1
-        assert sum(hits for path, hits in site.hits.items() if path.startswith("/page/")) == 1
-        assert done.stats["elapsed_time_seconds"] < 15
+    replacing = {"DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_under_way.Replacing": 600}}
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    start, one, two = f"{site.url}/", f"{site.url}/page/1?sid=a", f"{site.url}/page/1?sid=b"
+    done = crawl(tmp_path, [start, {"pause": 1}, one, {"pause": pause}, two], settings | replacing)
+    assert done.stat("skipped") == 1
+    assert sum(hits for path, hits in site.hits.items() if path.startswith("/page/")) == 1
+    assert done.stats["elapsed_time_seconds"] < 15
 
 
 def test_requests_that_were_replaced_are_not_kept() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from clusterd.clusters.contract import Index
 from clusterd.clusters.opening import open_index
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd.clusters.redis.stream import BURIED
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls, Request
 from clusterd_crawler.errors import WrongInput
@@ -66,6 +68,44 @@ def test_an_empty_page_is_like_nothing(index: Index) -> None:
     assert found(index, MAIN, CHROME) == []
 
 
+def test_a_frame_that_returns_before_it_is_buried_is_shown_by_who_brings_it_back(index: Index) -> None:
+    index.apply([framed(A, 1, MAIN, CHROME), framed(B, 1, MAIN, OTHER)])
+    index.apply([framed(A, 2, MAIN, OTHER)])
+    index.apply([framed(C, 1, MAIN, CHROME)])
+    assert found(index, CHROME) == [(C, 0.5)]
+    settled(index)
+    assert found(index, CHROME) == [(C, 0.5)]
+    assert found(index, OTHER) == [(A, 0.5), (B, 0.5)]
+
+
+def test_as_many_are_found_as_are_asked_for(index: Index) -> None:
+    urls = [f"http://h.example/{n:03}" for n in range(2 * BURIED)]
+    index.apply([framed(url, 1, MAIN, range(1000 * n, 1000 * n + n)) for n, url in enumerate(urls, start=1)])
+    for limit in (1, BURIED, BURIED + 1, len(urls)):
+        hits = index.similar(stream(MAIN), TEXT.code, limit=limit, stream="whole")
+        assert [hit.url for hit in hits] == urls[:limit]
+
+
+def test_a_frame_is_posted_once(redis_url: str, prefix: str) -> None:
+    asked: list[str] = []
+
+    class Noted(Calls):
+        def ask(self, requests: Sequence[Request]) -> list[Any]:
+            asked.extend(request.name for request in requests)
+            return super().ask(requests)
+
+    index = RedisIndex(redis_url, prefix, calls=Noted, whole=True)
+    index.apply([framed(A, 1, MAIN, CHROME)])
+    index.apply([framed(B, 1, MAIN, CHROME)])  # with this the store is told that it was posted
+    assert "post" in asked
+    asked.clear()
+    index.apply([framed(C, 1, MAIN, CHROME), framed(D, 1, MAIN, CHROME)])
+    assert "enter" in asked
+    assert "post" not in asked
+    assert found(index, CHROME) == [(url, 0.5) for url in (A, B, C, D)]
+    index.close()
+
+
 def test_a_stream_that_is_not_kept_is_not_asked(redis_url: str, prefix: str) -> None:
     index = open_index(redis_url, prefix)
     with pytest.raises(WrongInput, match="whole"):
@@ -77,6 +117,7 @@ def test_frames_that_are_gone_leave_nothing(redis_url: str, prefix: str) -> None
     index = open_index(redis_url, prefix, whole=True)
     index.apply([framed(f"{A}{n}", 1, MAIN, range(n * 1000, n * 1000 + 90)) for n in range(1, 400)])
     index.apply([framed(f"{A}{n}", 2, MAIN, range(0)) for n in range(1, 400)])
+    assert [index.settle(0), index.settle(1), index.settle(2)] == [399, 399 - BURIED, 399 - 3 * BURIED]
     settled(index)
     with connect(redis_url) as client:
         kinds = [key.split(b":whole:")[1] for key in client.scan_iter(f"{prefix}{{0}}:whole:*", count=1000)]

@@ -74,7 +74,7 @@ class SecondStream:
         reply = self._calls.run(ENTER, self._base, [packed_numbers(posted), pages])
         postings: dict[int, Posting] = {}
         for one, (text, state) in zip(showings, ENTERED.iter_unpack(reply), strict=True):
-            if state and (text not in postings or state == 2):
+            if state and text not in postings:
                 stored, keys = prepare(one.sketch, PROFILES[one.profile], self._scheme)
                 postings[text] = Posting(text, stored, keys.tobytes(), fresh=state == 2)
         if postings:

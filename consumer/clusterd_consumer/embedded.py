@@ -33,6 +33,8 @@ from typing import IO, Final
 
 import redis
 from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
+from clusterd_crawler.redis_client import unix_url
+from clusterd_crawler.urls import is_text
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -68,7 +70,7 @@ class Embedded:
             self._users = _open_lock(self.folder / "redis.users.lock")
         except OSError as error:
             raise _unusable(folder, error) from error
-        self.url = f"unix://{self._socket}"
+        self.url = unix_url(self._socket)
         self._closing = threading.Event()
         try:
             with self._starting():
@@ -119,7 +121,13 @@ class Embedded:
                 server = None
             else:
                 server = self._spawn(alive.fileno())
-        self._wait_until_it_answers(server)
+        try:
+            self._wait_until_it_answers(server)
+        except (KeyboardInterrupt, SystemExit):  # while it reads its data: it would run on for nobody
+            if server is not None:
+                server.terminate()
+                server.wait(STOP_TIMEOUT)
+            raise
 
     def _spawn(self, lock: int) -> subprocess.Popen[bytes]:
         """Run the server in a session of its own (Ctrl-C is for us, not for it), holding ``lock`` while it lives."""
@@ -165,7 +173,7 @@ class Embedded:
 
     def _last_words(self) -> str:
         """Return the server's last line of log: why it did not start."""
-        lines = (self.folder / "redis.log").read_text(errors="replace").splitlines()
+        lines = (self.folder / "redis.log").read_text("utf-8", errors="replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
     def _watch(self) -> None:
@@ -193,19 +201,22 @@ def embedded(folder: Path) -> Iterator[str]:
 
 
 def socket_path(folder: Path) -> Path:
-    """Return where the folder's socket is: inside, or in a short private folder that the folder remembers."""
+    """Return where the folder's socket is: inside, or in a short private folder that the folder remembers.
+
+    A path that is no UTF-8 has no URL.
+    """
     inside = folder / "redis.sock"
-    if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT:
+    if len(os.fsencode(inside)) <= SOCKET_PATH_LIMIT and is_text(str(inside)):
         return inside
     note = folder / "redis.socket-path"
     with _open_lock(folder / "redis.start.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if note.exists():
-            remembered = Path(note.read_text().strip())
+            remembered = Path(note.read_text("utf-8").strip())
             if remembered.parent.is_dir() and remembered.parent.stat().st_uid == os.getuid():
                 return remembered
         short = Path(tempfile.mkdtemp(prefix="clusterd-")) / "redis.sock"
-        note.write_text(f"{short}\n")
+        note.write_text(f"{short}\n", "utf-8")
         return short
 
 
@@ -244,3 +255,5 @@ def _answers(url: str) -> bool:
             return bool(client.ping())
     except (redis.ConnectionError, redis.TimeoutError):
         return False
+    except redis.ResponseError:  # of a full disk; a server that runs is not to be replaced
+        return True

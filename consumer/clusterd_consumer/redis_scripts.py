@@ -86,7 +86,7 @@ class Library:
         """Return the library of a folder's Lua files, by their names; ``before``: text of another folder."""
 
         def text(file: str) -> str:
-            return (folder / f"{file}.lua").read_text()
+            return (folder / f"{file}.lua").read_text("utf-8")
 
         return cls(name, [before, *map(text, shared)], {function: text(function) for function in functions}, flags)
 

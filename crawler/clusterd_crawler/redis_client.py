@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from clusterd_crawler.errors import SettingError, Unreachable
 
@@ -110,6 +111,15 @@ class Held:
 
 def embedded_url(data: Path) -> str:
     """Return the URL of a data folder's embedded server: its socket, or where the folder says that it is."""
+    return unix_url(embedded_socket(data))
+
+
+def embedded_socket(data: Path) -> Path:
+    """Return the socket of a data folder's embedded server."""
     note = data / "redis.socket-path"
-    path = note.read_text().strip() if note.exists() else str(data.resolve() / "redis.sock")
-    return f"unix://{path}"
+    return Path(note.read_text("utf-8").strip()) if note.exists() else data.resolve() / "redis.sock"
+
+
+def unix_url(socket: Path) -> str:
+    """Return the URL of a socket; what would end or change a URL's path (``#``, ``?``, ``%``, a tab) is escaped."""
+    return f"unix://{quote(str(socket))}"

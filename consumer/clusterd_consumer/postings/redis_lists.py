@@ -50,7 +50,7 @@ ODD: Final = struct.Struct("<3I")
 
 FUNCTIONS: Final = ("grow", "mend", "withdraw", "keep", "discard", "trim", "swap")
 #: The buckets: a table for other rooms, too.
-BUCKETS: Final = (LUA / "buckets.lua").read_text()
+BUCKETS: Final = (LUA / "buckets.lua").read_text("utf-8")
 #: What a full Redis lets run. (`grow` is how a client learns the number of buckets.)
 FLAGS: Final = dict.fromkeys(("grow", "withdraw", "discard"), FREES)
 LIBRARY: Final = Library.of_files("postings", LUA, ("buckets", "blocks"), FUNCTIONS, flags=FLAGS)

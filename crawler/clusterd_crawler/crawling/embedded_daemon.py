@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_client import connect, embedded_url, translated
+from clusterd_crawler.redis_client import connect, embedded_socket, embedded_url, translated
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +169,7 @@ class EmbeddedDaemon:
 
     def _listens(self) -> bool:
         with socket.socket(socket.AF_UNIX) as tried, contextlib.suppress(OSError):  # also where the path is too long
-            tried.connect(embedded_url(self._data).removeprefix("unix://"))
+            tried.connect(str(embedded_socket(self._data)))
             return True
         return False
 

@@ -1,0 +1,69 @@
+"""The embedded store in folders of any name, on a full disk, and stopped while it starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+from clusterd_consumer import embedded as module
+from clusterd_consumer.embedded import Embedded, embedded, server_binary
+from clusterd_crawler.redis_client import connect, embedded_url
+
+from tests.services.locks import is_free
+
+
+@pytest.mark.parametrize(
+    "name", ["crawl #3", "what?", "100%41", "tab\there", "line\nbreak", os.fsdecode(b"caf\xe9")], ids=ascii
+)
+def test_a_folder_may_have_any_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends or changes the path of a URL stands in folders' names, too: the store was waited for in vain."""
+    monkeypatch.setattr(module, "START_TIMEOUT", 5.0)
+    folder = tmp_path / name
+    with embedded(folder) as url:
+        assert redis.Redis.from_url(url).ping()
+        assert connect(embedded_url(folder)).ping()
+    assert is_free(folder / "redis.server.lock")
+    if note := next(folder.glob("redis.socket-path"), None):
+        shutil.rmtree(Path(note.read_text().strip()).parent)
+
+
+def test_a_store_whose_disk_is_full_is_watched_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers PING with an error, which ended the watcher's thread with a traceback."""
+    store = Embedded(tmp_path / "store")
+    try:
+        refuse = redis.ResponseError("MISCONF Errors writing to the AOF file: No space left on device")
+        with monkeypatch.context() as full:
+            full.setattr(redis.Redis, "ping", lambda _: (_ for _ in ()).throw(refuse))
+            store.revive()
+            time.sleep(2 * module.WATCH_INTERVAL)
+        assert store._watcher.is_alive()
+    finally:
+        store.close()
+
+
+def test_who_is_stopped_while_the_store_reads_its_data_takes_it_along(tmp_path: Path) -> None:
+    slow = tmp_path / "redis-server"  # as one that reads for minutes
+    slow.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && exec {server_binary()} --version\ntouch {tmp_path}/begun\nexec sleep 60\n'
+    )
+    slow.chmod(0o755)
+    folder = tmp_path / "store"
+    program = (
+        f"from pathlib import Path; from clusterd_consumer.embedded import Embedded; Embedded(Path({str(folder)!r}))"
+    )
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    process = subprocess.Popen([sys.executable, "-c", program], env=environment, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "begun").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert is_free(folder / "redis.server.lock")

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 
 import pytest
+from clusterd_consumer.transport import kafka_group
 from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure
@@ -16,6 +18,7 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import UnsupportedCodecError
 
 from tests.conftest import needs_kafka
 from tests.services import kafka_broker
@@ -138,6 +141,51 @@ def test_a_frozen_broker_is_waited_for(broker: KafkaBroker) -> None:
     member.close()
 
 
+@leaks_sockets
+def test_a_silent_broker_is_told_and_not_asked_without_a_pause(
+    broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_group, "SILENCE", 1.0)
+    monkeypatch.setattr(kafka_group, "SILENCE_ANSWER", 1.0)
+    member = transport(broker.bootstrap, "silent")
+    member.publish(topics.SKETCHES, b"k", b"before")
+    member.flush(10)
+    assert len(drain(member, 1)) == 1
+    for _ in range(8):
+        assert not member.poll(10, 0.2)  # silent, but there
+    polls: list[float] = []
+    once = member._consumer._poll_once
+
+    def counted(*given: object, **named: object) -> object:
+        polls.append(time.monotonic())
+        return once(*given, **named)
+
+    monkeypatch.setattr(member._consumer, "_poll_once", counted)
+    broker.signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(Unreachable, match="does not answer"):
+            drain(member, 1, seconds=10)
+        assert len(polls) < 60 * (polls[-1] - polls[0]) + 10
+    finally:
+        broker.signal(signal.SIGCONT)
+    member.publish(topics.SKETCHES, b"k", b"after")
+    flush_at_last(member, 60)
+    assert [record.value for record in drain(member, 1)] == [b"after"]
+    member.close()
+
+
+def test_what_the_client_leaves_open_is_collected_when_kafka_does_not_answer() -> None:
+    class Left:
+        def __init__(self) -> None:
+            self.itself = self
+
+    member = KafkaTransport([f"127.0.0.1:{free_port()}"])
+    left = weakref.ref(Left())
+    with pytest.raises(Unreachable, match=r"compressed in a way unknown here .*no lz4.*install"), member._translated():
+        raise UnsupportedCodecError("no lz4")
+    assert left() is None
+
+
 def test_a_consumer_that_was_killed_is_replaced(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
     name = prefix.rstrip(":")
     publisher = transport(kafka_bootstrap, name)
@@ -210,7 +258,33 @@ def test_a_topic_made_anew_is_read_from_its_beginning(kafka_bootstrap: str, pref
     second.close()
 
 
-def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(kafka_bootstrap: str, prefix: str) -> None:
+def test_a_topic_that_is_made_anew_under_its_reader_is_read_from_its_beginning(
+    kafka_bootstrap: str, prefix: str
+) -> None:
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    for n in range(10):
+        member.publish(topics.SKETCHES, b"k", b"old %d" % n)
+    member.flush(10)
+    (old,) = {record.partition for record in drain(member, 10)}
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topics.SKETCHES}"])
+    admin.close()
+    second = transport(kafka_bootstrap, name)  # makes it anew
+    for n in range(30):
+        second.publish(topics.SKETCHES, b"k", b"new %d" % n)
+    second.flush(10)
+    records = drain(member, 30)
+    assert [record.value for record in records] == [b"new %d" % n for n in range(30)]
+    assert old not in {record.partition for record in records}
+    assert old not in member.assigned()
+    second.close()
+    member.close()
+
+
+def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
+    kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
     name = prefix.rstrip(":")
     held: dict[str, str] = {}
     first = transport(kafka_bootstrap, name, held)
@@ -225,6 +299,8 @@ def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(kafk
     held[partition] = "2"
     second = transport(kafka_bootstrap, name, held)
     assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]
+    assert second.missed == 4
+    assert f"4 messages of {partition} from 2 on were deleted by Kafka before they were read" in caplog.text
     second.close()
 
 

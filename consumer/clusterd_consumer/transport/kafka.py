@@ -8,12 +8,14 @@ that was deleted and made anew is read from its beginning.
 Behaviour of kafka-python 3.0.12 that decided how this is written:
 - The idempotent producer can wedge for good behind a frozen broker; without idempotence it recovers, and the worker is
   idempotent anyway. Messages in flight are bounded here, since the client bounds nothing.
+- What else its consumer does stands in `kafka_group`.
 - Positions cannot be set inside a synchronous rebalance listener, so partitions are placed right after the ``poll``
   that brought them, and what that poll fetched of them is dropped.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections import deque
@@ -24,26 +26,19 @@ from typing import Any, Final
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.kafka_client import probe
-from kafka import (  # type: ignore[import-untyped]
-    ConsumerRebalanceListener,
-    KafkaConsumer,
-    KafkaProducer,
-    OffsetAndMetadata,
-    TopicPartition,
-)
-from kafka.errors import (  # type: ignore[import-untyped]
-    KafkaError,
-    KafkaTimeoutError,
-    MessageSizeTooLargeError,
-)
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
+from kafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]
 
 from clusterd_consumer.transport.contract import Position, Record
+from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, reason, topic_id
 from clusterd_consumer.transport.kafka_topics import LONGEST_MESSAGE, ensure
 
 log = logging.getLogger(__name__)
 
 #: Messages that may be on their way to Kafka; beyond it `publish` waits for them.
 IN_FLIGHT: Final = 10_000
+#: Most messages that a member had in hand when it died, and which come again: the largest CLUSTERD_BATCH.
+IN_HAND: Final = 10_000
 #: Seconds that a full window may block `publish`, and for administrative answers.
 ANSWER_TIMEOUT: Final = 10.0
 #: Milliseconds after which the client gives a message up; it is then sent again by the next `flush`.
@@ -86,11 +81,15 @@ class KafkaTransport:
         #: A consumer of no group, for `backlog`.
         self._asker: Any = None
         self._topic_id = ""
-        self._membership = _Membership()
+        self._membership = Membership()
         #: Partition → the turn of the membership in which it was placed.
         self._placed: dict[Any, int] = {}
-        #: Partitions of which nothing has been delivered since they were placed: their first records may come again.
-        self._fresh: set[Any] = set()
+        #: Partition → how many records since it was placed may still come again.
+        self._fresh: dict[Any, int] = {}
+        #: Partition → the offset that comes next.
+        self._expected: dict[Any, int] = {}
+        #: Records that Kafka deleted before they were read.
+        self.missed = 0
         #: Partition → the offset up to which everything has been worked on, as far as this member knows.
         self._committed: dict[Any, int] = {}
         self._unacknowledged: deque[tuple[str, bytes, bytes, Any]] = deque()
@@ -99,18 +98,17 @@ class KafkaTransport:
         """Fetch; place partitions that are new to us where the store says."""
         with self._translated():
             consumer = self._joined()
-            if self._membership.joining:
-                consumer._coordinator.request_rejoin()  # or a join that ended between two polls is never taken up
-            fetched = consumer.poll(timeout_ms=int(timeout * 1000), max_records=max_records)
+            fetched = self._membership.poll(consumer, max_records, timeout)
+            self._look_for_new_topic(consumer)
             unplaced = consumer.assignment() - self._in_place()
             if unplaced:
                 self._place(unplaced, self._remembered())
-        usable = {partition: taken for partition, taken in fetched.items() if partition not in unplaced}
-        for partition, taken in usable.items():
-            self._committed.setdefault(partition, taken[0].offset)
-        records = [self._record(partition, one) for partition, taken in usable.items() for one in taken]
-        self._fresh -= usable.keys()
-        return records
+            usable = {partition: taken for partition, taken in fetched.items() if partition not in unplaced}
+            for partition, taken in usable.items():
+                self._follow(partition, taken[0].offset, taken[-1].offset + 1)
+            if not fetched:
+                self._membership.listen(consumer, self._topic)
+        return [record for partition, taken in usable.items() for record in self._records(partition, taken)]
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Give the message to the producer; wait where too many are on their way."""
@@ -168,12 +166,13 @@ class KafkaTransport:
         with self._translated():
             asking = self._asking()
             every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
+            now = topic_id(asking, self._topic)
             wait = int(self._answer_timeout * 1000)
             ends = asking.end_offsets(every, timeout_ms=wait) if every else {}
             begins = asking.beginning_offsets(every, timeout_ms=wait) if every else {}
         position = self._remembered()
         return sum(
-            max(0, end - max(int(position.get(self._name(partition), 0)), begins[partition]))
+            max(0, end - max(int(position.get(_name(partition, now), 0)), begins[partition]))
             for partition, end in ends.items()
         )
 
@@ -187,7 +186,7 @@ class KafkaTransport:
         self._commit_at_last()
         for client in (self._consumer, self._producer, self._asker):
             if client is not None:
-                _close(client)
+                close(client, ANSWER_TIMEOUT)
         self._consumer = self._producer = self._asker = None
         self._placed.clear()
 
@@ -215,7 +214,8 @@ class KafkaTransport:
                 heartbeat_interval_ms=max(300, int(self._session_timeout * 1000 / 4)),
                 fetch_max_wait_ms=FETCH_WAIT,
             )
-            self._topic_id = self._find_topic_id(consumer)
+            consumer.partitions_for_topic(self._topic)  # asks for metadata
+            self._topic_id = topic_id(consumer, self._topic)
             consumer.subscribe([self._topic], listener=self._membership)
             self._consumer = consumer
         return self._consumer
@@ -225,7 +225,6 @@ class KafkaTransport:
         if self._asker is None:
             probe(",".join(self._servers))
             self._asker = KafkaConsumer(**self._client_settings(), group_id=None, enable_auto_commit=False)
-            self._topic_id = self._topic_id or self._find_topic_id(self._asker)
         return self._asker
 
     def _producing(self) -> Any:
@@ -252,11 +251,32 @@ class KafkaTransport:
             "allow_auto_create_topics": False,
         }
 
-    def _find_topic_id(self, consumer: Any) -> str:
-        """Return the topic's id, as the broker's metadata has it, or nothing for brokers before 2.8."""
-        consumer.partitions_for_topic(self._topic)
-        topic_id = consumer._client.cluster.topic_id(self._topic)
-        return topic_id.hex[:12] if topic_id else ""
+    def _look_for_new_topic(self, consumer: Any) -> None:
+        """Know when the topic was deleted and made anew: its offsets speak of other records, all are to be read."""
+        now = topic_id(consumer, self._topic)
+        if not now or now == self._topic_id:
+            return
+        log.warning("topic %s was deleted and made anew: it is read from its beginning", self._topic)
+        self._topic_id = now
+        for known in (self._placed, self._committed, self._expected):
+            known.clear()
+
+    def _follow(self, partition: Any, first: int, following: int) -> None:
+        """Know where a partition stands; say where Kafka deleted what was not read, or lost what was."""
+        self._committed.setdefault(partition, first)
+        expected = self._expected.get(partition, first)
+        self._expected[partition] = following
+        if first > expected:
+            gone = deleted_unread(self._consumer, partition, expected, first, self._answer_timeout)
+            self.missed += gone
+            if gone:
+                log.error(
+                    "%d messages of %s from %d on were deleted by Kafka before they were read, and their pages are not "
+                    "known: the topic's retention is shorter than the daemons were behind",
+                    *(gone, self._name(partition), expected),
+                )
+        elif first < expected:
+            log.warning("%s goes on at %d, not at %d: Kafka lost its end", self._name(partition), first, expected)
 
     def _in_place(self) -> set[Any]:
         """Return the partitions that were placed since the group last changed."""
@@ -276,22 +296,26 @@ class KafkaTransport:
                 log.info("%s was taken away before it was placed", self._name(partition))
                 continue
             log.info("reading %s from %s", self._name(partition), offset or "its beginning")
-            self._committed.pop(partition, None)
-            if offset is not None:
-                self._committed[partition] = int(offset)
+            for known in (self._committed, self._expected):
+                known.pop(partition, None)
+                if offset is not None:
+                    known[partition] = int(offset)
             self._placed[partition] = turn
-            self._fresh.add(partition)
+            self._fresh[partition] = IN_HAND
 
-    def _record(self, partition: Any, taken: Any) -> Record:
-        return Record(
-            partition=self._name(partition),
-            offset=str(taken.offset),
-            key=taken.key or b"",
-            value=taken.value or b"",
-            timestamp=taken.timestamp,
-            next=str(taken.offset + 1),
-            again=partition in self._fresh,
-        )
+    def _records(self, partition: Any, taken: Sequence[Any]) -> Iterator[Record]:
+        fresh = self._fresh.get(partition, 0)
+        self._fresh[partition] = max(0, fresh - len(taken))
+        for n, one in enumerate(taken):
+            yield Record(
+                partition=self._name(partition),
+                offset=str(one.offset),
+                key=one.key or b"",
+                value=one.value or b"",
+                timestamp=one.timestamp,
+                next=str(one.offset + 1),
+                again=n < fresh,
+            )
 
     def _reached(self, partition: Any) -> int:
         if partition in self._committed:
@@ -299,7 +323,7 @@ class KafkaTransport:
         return int(self._consumer.position(partition, timeout_ms=int(self._answer_timeout * 1000)) or 0)
 
     def _name(self, partition: Any) -> str:
-        return f"{partition.topic}:{partition.partition}:{self._topic_id}"
+        return _name(partition, self._topic_id)
 
     def _mine(self, position: Position) -> Iterator[tuple[Any, str]]:
         for partition in self._consumer.assignment():
@@ -336,37 +360,12 @@ class KafkaTransport:
         try:
             yield
         except (KafkaError, OSError) as error:
-            raise Unreachable(f"Kafka at {', '.join(self._servers)} does not answer: {error}") from error
+            # The client leaves the sockets of refused connections to the garbage collector, which hardly comes while
+            # nothing happens: an outage of an hour would use up the file handles.
+            gc.collect()
+            raise Unreachable(f"Kafka at {', '.join(self._servers)} {reason(error)}") from error
 
 
-class _Membership(ConsumerRebalanceListener):  # type: ignore[misc]
-    """What the group does with our partitions. The client calls it from its own thread, while `poll` waits or not.
-
-    Partitions keep no place beyond a change of the group: when they come back, the store says. And kafka-python 3.0.12
-    loses a join for the sake of new metadata that ends after the poll that began it: nothing awaits it any more, the
-    heartbeat stays off and the partitions are never fetched, unless the next poll is told to join again.
-    """
-
-    def __init__(self) -> None:
-        #: Counts the changes.
-        self.turn = 0
-        #: Whether partitions were taken away and none have been given yet.
-        self.joining = False
-
-    def on_partitions_revoked(self, revoked: Any) -> None:
-        self.turn += 1
-        self.joining = True
-
-    def on_partitions_assigned(self, assigned: Any) -> None:
-        self.turn += 1
-        self.joining = False
-
-
-def _close(client: Any) -> None:
-    try:
-        if isinstance(client, KafkaConsumer):
-            client.close(autocommit=False, timeout_ms=int(ANSWER_TIMEOUT * 1000))
-        else:
-            client.close(timeout=ANSWER_TIMEOUT)
-    except (KafkaError, KafkaTimeoutError) as error:
-        log.warning("closed without Kafka's consent: %s", error)
+def _name(partition: Any, topic_id: str) -> str:
+    """Return what a position calls a partition."""
+    return f"{partition.topic}:{partition.partition}:{topic_id}"

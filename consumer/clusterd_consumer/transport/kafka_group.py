@@ -1,0 +1,114 @@
+"""A member of a Kafka consumer group: its partitions, its polls, whether anybody answers.
+
+Behaviour of kafka-python 3.0.12 that decided how this is written:
+- While a heartbeat is unanswered (a frozen broker, a network that swallows) `KafkaConsumer.poll` asks again without a
+  pause for all of its time, and each time leaves something in memory: 500 MB in 30 s. So it is asked here in slices.
+- A broker that is away is not said: `poll` returns nothing, as for a log without news. So a silent one is asked.
+- A join for the sake of new metadata that ends after the poll that began it is lost: nothing awaits it any more, the
+  heartbeat stays off and the partitions are never fetched, unless the next poll is told to join again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
+from kafka.errors import KafkaError, KafkaTimeoutError, UnsupportedCodecError  # type: ignore[import-untyped]
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two polls while a heartbeat is due.
+DUE_PAUSE: Final = 0.02
+#: Seconds without news after which the log is asked whether it is there, and in which it has to answer.
+SILENCE: Final = 5.0
+SILENCE_ANSWER: Final = 3.0
+
+
+class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
+    """What the group does with our partitions. The client calls it from its own thread, while `poll` waits or not.
+
+    Partitions keep no place beyond a change of the group: when they come back, the store says.
+    """
+
+    def __init__(self) -> None:
+        #: Counts the changes.
+        self.turn = 0
+        #: Whether partitions were taken away and none have been given yet.
+        self.joining = False
+        self._heard = time.monotonic()
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        """Know that they may become somebody else's."""
+        self.turn += 1
+        self.joining = True
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        """Know that these are ours."""
+        self.turn += 1
+        self.joining = False
+
+    def poll(self, consumer: Any, max_records: int, timeout: float) -> Mapping[Any, Sequence[Any]]:
+        """Return what is new, by partition; nothing after ``timeout`` seconds."""
+        coordinator = consumer._coordinator
+        if self.joining:
+            coordinator.request_rejoin()
+        until = time.monotonic() + timeout
+        while True:
+            left = max(0.0, until - time.monotonic())
+            due = coordinator.time_to_next_poll() if coordinator.stable() else left
+            fetched: Mapping[Any, Sequence[Any]] = consumer.poll(
+                timeout_ms=int(1000 * min(left, due)), max_records=max_records
+            )
+            if fetched:
+                self._heard = time.monotonic()
+            if fetched or time.monotonic() >= until:
+                return fetched
+            if due <= 0:
+                time.sleep(min(DUE_PAUSE, max(0.0, until - time.monotonic())))
+
+    def listen(self, consumer: Any, topic: str) -> None:
+        """Ask a log that has been silent for long whether it is there; the client's error where it is not."""
+        if time.monotonic() < self._heard + SILENCE:
+            return
+        asked = list(consumer.assignment()) or [TopicPartition(topic, 0)]
+        consumer.end_offsets(asked, timeout_ms=int(SILENCE_ANSWER * 1000))
+        self._heard = time.monotonic()
+
+
+def deleted_unread(consumer: Any, partition: Any, expected: int, first: int, timeout: float) -> int:
+    """Return how many records between two offsets Kafka has deleted; some may never have been (a transaction's mark).
+
+    Never fails: the record at the second offset has been fetched, and would be lost.
+    """
+    try:
+        oldest = consumer.beginning_offsets([partition], timeout_ms=int(timeout * 1000))[partition]
+    except KafkaError:
+        oldest = first
+    return max(0, min(int(oldest), first) - expected)
+
+
+def topic_id(client: Any, topic: str) -> str:
+    """Return the topic's id as the client's latest metadata have it; nothing where they do not (before Kafka 2.8)."""
+    found = client._client.cluster.topic_id(topic)
+    return found.hex[:12] if found else ""
+
+
+def reason(error: Exception) -> str:
+    """Return what is wrong with Kafka, and what would be right where that is known."""
+    if isinstance(error, UnsupportedCodecError):
+        return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
+    return f"does not answer: {error}"
+
+
+def close(client: Any, timeout: float) -> None:
+    """Close a consumer or producer, whether Kafka consents or not."""
+    try:
+        if isinstance(client, KafkaConsumer):
+            client.close(autocommit=False, timeout_ms=int(timeout * 1000))
+        else:
+            client.close(timeout=timeout)
+    except (KafkaError, KafkaTimeoutError) as error:
+        log.warning("closed without Kafka's consent: %s", error)

@@ -93,6 +93,7 @@ class Insisting:
                 answer = work()
             except Exception as error:
                 if not isinstance(error, Unreachable) and not unable(error):
+                    self._over(pause)  # it answers, if not as hoped
                     raise
                 now = time.monotonic()
                 deadline = min(deadline, now + self._patience)
@@ -106,6 +107,10 @@ class Insisting:
                     raise Stopped from error
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
-                if pause > FIRST_PAUSE:
-                    self._on_trouble("")  # over
+                self._over(pause)
                 return answer
+
+    def _over(self, pause: float) -> None:
+        """Say that the trouble is over, where there was some."""
+        if pause > FIRST_PAUSE:
+            self._on_trouble("")

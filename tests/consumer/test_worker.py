@@ -262,6 +262,48 @@ def test_what_was_applied_but_not_handed_on_is_handed_on_after_a_crash(any_bench
 
 
 @pytest.mark.kafka
+def test_all_that_a_dead_worker_had_in_hand_is_handed_on_as_such_in_however_many_polls(kafka_bench: Bench) -> None:
+    def crash(batch: Batch, outcomes: Sequence[bool]) -> None:
+        raise KeyboardInterrupt
+
+    kafka_bench.publish(*(encode(page(n)) for n in range(30)))
+    first = kafka_bench.worker(crash, batch=30)
+    with pytest.raises(KeyboardInterrupt):
+        work_until(first, lambda: False)
+    applied = set(kafka_bench.ledger.pages)
+    assert len(applied) > 3
+    kafka_bench.opened[-1].close()
+    work_until(kafka_bench.worker(batch=3), lambda: len(kafka_bench.handed) >= 30)
+    assert applied <= {url for url, again in kafka_bench.handed if again}
+
+
+@pytest.mark.kafka
+def test_a_store_that_is_back_without_its_latest_state_is_no_trouble_any_more(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(10)))
+    troubles: list[str] = []
+    transport = kafka_bench.transport()
+    dead = DeadLetters(transport, kafka_bench.client, kafka_bench.prefix)
+    worker = Worker(transport, kafka_bench.ledger, kafka_bench.note, dead, poll_timeout=0.1, on_trouble=troubles.append)
+    past = kafka_bench.ledger.snapshot()
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 10)
+    work_until(worker, lambda: worker.step() == 0)
+    asked: list[int] = []
+
+    def position() -> dict[str, str]:
+        asked.append(1)
+        if len(asked) < 3:
+            raise Unreachable("the ledger is away")
+        return dict(kafka_bench.ledger.held)
+
+    kafka_bench.ledger.position = position  # type: ignore[method-assign]
+    kafka_bench.ledger.restore(past)
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 10)
+    assert troubles[0] == "the ledger is away"
+    assert troubles[-1] == ""
+    worker.leave()
+
+
+@pytest.mark.kafka
 def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(kafka_bench: Bench) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(40)))
     worker = kafka_bench.worker()

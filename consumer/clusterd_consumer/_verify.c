@@ -334,22 +334,22 @@ static Ratios ratios(int64_t x, int64_t p, int64_t q) {
     return (Ratios){share(x, x + p + q), share(x, x + p), share(x, x + q)};
 }
 
-static Ratios likeliest(int64_t x, int64_t p, int64_t q, int64_t shingles_a, int64_t shingles_b) {
-    if (!x) return (Ratios){0, 0, 0};
+static Ratios likeliest(double x, double p, double q, int64_t shingles_a, int64_t shingles_b) {
+    if (x <= 0) return (Ratios){0, 0, 0};
     double both = (double)(shingles_a + shingles_b), a = (double)shingles_a / both, b = (double)shingles_b / both;
-    double square = (double)(x + p + q) * (a * b), constant = (double)x + ((double)p * b + (double)q * a);
-    double linear = constant + (double)(p + q) * (a * b), under = linear * linear - 4 * square * constant;
+    double square = (x + p + q) * (a * b), constant = x + (p * b + q * a);
+    double linear = constant + (p + q) * (a * b), under = linear * linear - 4 * square * constant;
     double v = 2 * constant / (linear + sqrt(under > 0.0 ? under : 0.0));
     double r = at_most_one(v - 1 > 0.0 ? v - 1 : 0.0);
     return (Ratios){r, at_most_one(r / (a * v)), at_most_one(r / (b * v))};
 }
 
 /* Codes up to the lower threshold: of A, of B, in both. */
-typedef struct { size_t a, b; int64_t common; } Counts;
+typedef struct { size_t a, b; int64_t common; uint64_t limit; } Counts;
 
 static Counts count(const Decoded *a, const Decoded *b) {
     uint64_t limit = a->limit < b->limit ? a->limit : b->limit;
-    Counts found = {up_to(a, limit), up_to(b, limit), 0};
+    Counts found = {up_to(a, limit), up_to(b, limit), 0, limit};
     size_t i = 0, j = 0;
     while (i < found.a && j < found.b) {
         uint32_t x = a->codes[i], y = b->codes[j];
@@ -360,10 +360,18 @@ static Counts count(const Decoded *a, const Decoded *b) {
     return found;
 }
 
+/* What of (a, b) codes agrees by chance, as a fraction (verdict.py has κ). */
+typedef struct { int64_t cells, per; } Chance;
+
+static Chance by_chance(int64_t a, int64_t b, uint64_t limit, int bits) {
+    int64_t cells = 1LL << bits, last = limit == UINT64_MAX ? 0 : (int64_t)(limit & (uint64_t)(cells - 1));
+    return (Chance){a * b * (cells + 3 * last), 3 * (cells + last) * (cells + last)};
+}
+
 static PyObject *counted(const Decoded *a, const Decoded *b, int bits) {
     Counts seen = count(a, b);
-    (void)bits;
-    return Py_BuildValue("(nnL)", (Py_ssize_t)seen.a, (Py_ssize_t)seen.b, (long long)seen.common);
+    long long last = seen.limit == UINT64_MAX ? 0 : (long long)(seen.limit & ((1ULL << bits) - 1));
+    return Py_BuildValue("(nnLL)", (Py_ssize_t)seen.a, (Py_ssize_t)seen.b, (long long)seen.common, last);
 }
 
 static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
@@ -371,12 +379,17 @@ static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
     int64_t na = (int64_t)seen.a, nb = (int64_t)seen.b, common = seen.common;
     Ratios found = {0, 0, 0};
     if (common) {
-        /* What agrees by chance, rounded to the nearest whole number, in whole numbers. */
-        int64_t chance = (2 * (na - common) * (nb - common) + (3LL << bits)) / (6LL << bits);
-        int64_t x = common > chance ? common - chance : 0, in_a = (int64_t)a->shingles, in_b = (int64_t)b->shingles;
+        Chance chance = by_chance(na - common, nb - common, seen.limit, bits);
+        int64_t in_a = (int64_t)a->shingles, in_b = (int64_t)b->shingles;
         int whole_a = a->exact && seen.a == a->n, whole_b = b->exact && seen.b == b->n;
-        if (whole_a || whole_b) found = ratios(x, in_a - x, in_b - x);
-        else found = likeliest(x, na - x, nb - x, in_a, in_b);
+        if (whole_a || whole_b) { /* rounded to the nearest whole number, in whole numbers */
+            int64_t x = common - (2 * chance.cells + chance.per) / (2 * chance.per);
+            if (x < 0) x = 0;
+            found = ratios(x, in_a - x, in_b - x);
+        } else {
+            double x = (double)common - (double)chance.cells / (double)chance.per;
+            found = likeliest(x, (double)na - x, (double)nb - x, in_a, in_b);
+        }
         if (!whole_a && na < EVIDENCE) found.a_in_b = 0;
         if (!whole_b && nb < EVIDENCE) found.b_in_a = 0;
     }
@@ -480,7 +493,8 @@ static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS,
      "pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]"},
     {"judge", judge, METH_VARARGS, "judge(query, candidates, bits) -> [(resemblance, a_in_b, b_in_a)]"},
-    {"counts", counts, METH_VARARGS, "counts(query, candidates, bits) -> [(codes of a, codes of b, in common)]"},
+    {"counts", counts, METH_VARARGS,
+     "counts(query, candidates, bits) -> [(codes of a, of b, in common, cells of the last octave)]"},
     {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
     {NULL, NULL, 0, NULL},
 };

@@ -87,9 +87,9 @@ def unbiased(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
     return from_reading(seen.common, seen.only_a, seen.only_b, seen.stopped_by_a, seen.stopped_by_b)
 
 
-def likeliest(common: int, only_a: int, only_b: int, shingles_a: int, shingles_b: int) -> Estimate:
+def likeliest(common: float, only_a: float, only_b: float, shingles_a: int, shingles_b: int) -> Estimate:
     """Return the most likely resemblance and containment of sets of known sizes, given what was seen of their union."""
-    if not common:
+    if common <= 0:
         return NOTHING
     both = shingles_a + shingles_b
     a, b = shingles_a / both, shingles_b / both

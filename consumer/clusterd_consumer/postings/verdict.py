@@ -1,17 +1,22 @@
 """Two stored sketches → resemblance and containment (Broder et al. 1997, section 3). Symmetric, free of any postings.
 
 Both sketches are brought to the lower of their thresholds t. With a, b codes up to t in A and B and m in common
-(counted with repeats), of which (a - m)(b - m) * κ agree by chance, κ = 1 / (3 * 2^bits):
+(counted with repeats), of which (a - m)(b - m) κ agree by chance:
 
-    x = m - [(a - m)(b - m) κ]
+    x = m - (a - m)(b - m) κ
 
 Where every shingle of A (or of B) lies below t, x is all that they have in common, and with the numbers of shingles:
 
     r = x / (|A| + |B| - x)        c(A, B) = x / |A|        c(B, A) = x / |B|
 
 Elsewhere the likeliest ratios are taken, given x, a - x, b - x, |A| and |B| (`resemblance`).
-κ: two values of MIN_s fall into one octave with probability Σ 4^-i = 1/3. []: rounded, so that short documents,
-of which every shingle is known, get their exact ratios. A containment that is seen through fewer than `EVIDENCE`
+κ: let t lie the fraction f into its octave. Two values up to t lie in that last octave with probability (f/(1+f))², in
+one of its f 2^bits cells, or in one and the same of those below with Σ 4^-i = 1/3 times (1/(1+f))². So
+
+    κ = (1/3 + f) / (1 + f)² / 2^bits
+
+which is 1/3 of a cell where t begins or ends an octave, or there is none, and up to 3/8 between. Of documents of which
+every shingle is known it is rounded to a whole number, so that they get their exact ratios. A containment that is seen through fewer than `EVIDENCE`
 values is not claimed, unless every shingle of the document was seen.
 
 Of documents that no key proposes some agree by chance with any query in more than is expected: of so many that were
@@ -35,8 +40,9 @@ from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.stored import Codes, Stored, unpack
 from clusterd_consumer.resemblance import likeliest, ratios
 
-#: Codes of A and of B up to the common threshold, codes in common, whether each document was seen whole, its shingles.
-Counts = tuple[int, int, int, bool, bool, int, int]
+#: Codes of A and of B up to the common threshold, codes in common, cells of the last octave up to there; whether each
+#: document was seen whole; its shingles.
+Counts = tuple[int, int, int, int, bool, bool, int, int]
 
 #: Fewest sampled values that may speak for a containment (chosen: at 8 of 8 in common, c is above .69 with 95 %).
 EVIDENCE: Final = 8
@@ -86,19 +92,27 @@ def judge_unproposed(query: bytes, candidates: list[bytes], bits: int, among: in
     likely = [place for place, verdict in enumerate(verdicts) if verdict.containment >= PART]
     least = log(max(1, among) / STRAY)
     found = [NOTHING] * len(candidates)
-    for place, (a, b, common) in zip(likely, _counts(query, [candidates[at] for at in likely], bits), strict=True):
-        if _surprise(common, a * b / (3 << bits)) >= least:
+    counts = _counts(query, [candidates[place] for place in likely], bits)
+    for place, (a, b, common, last) in zip(likely, counts, strict=True):
+        expected, per = _by_chance(a, b, last, bits)
+        if _surprise(common, expected / per) >= least:
             found[place] = verdicts[place]
     return found
 
 
-def _counts(query: bytes, candidates: list[bytes], bits: int) -> list[tuple[int, int, int]]:
-    """Return how many codes of a query, of each candidate and of both lie below their common threshold."""
+def _counts(query: bytes, candidates: list[bytes], bits: int) -> list[tuple[int, int, int, int]]:
+    """Return `Counts` of a query and each candidate as far as chance goes."""
     if CORE is not None:
-        counts: list[tuple[int, int, int]] = CORE.counts(query, candidates, bits)
+        counts: list[tuple[int, int, int, int]] = CORE.counts(query, candidates, bits)
         return counts
     decoded = unpack(query, bits)
-    return [_count(decoded, unpack(candidate, bits), bits)[:3] for candidate in candidates]
+    return [_count(decoded, unpack(candidate, bits), bits)[:4] for candidate in candidates]
+
+
+def _by_chance(a: int, b: int, last: int, bits: int) -> tuple[int, int]:
+    """Return how many of so many codes agree by chance, a b κ, as a fraction."""
+    cells = 1 << bits
+    return a * b * (cells + 3 * last), 3 * (cells + last) ** 2
 
 
 def _surprise(common: int, expected: float) -> float:
@@ -113,8 +127,9 @@ def _count(a: Stored, b: Stored, bits: int) -> Counts:
     codes_a = a.codes[: np.searchsorted(a.codes, limit, "right")]
     codes_b = b.codes[: np.searchsorted(b.codes, limit, "right")]
     common = len(np.intersect1d(_numbered(codes_a), _numbered(codes_b), assume_unique=True))
+    last = limit & (1 << bits) - 1  # (of no threshold: none)
     whole_a, whole_b = a.exact and len(codes_a) == len(a.codes), b.exact and len(codes_b) == len(b.codes)
-    return len(codes_a), len(codes_b), common, whole_a, whole_b, a.shingles, b.shingles
+    return len(codes_a), len(codes_b), common, last, whole_a, whole_b, a.shingles, b.shingles
 
 
 def _threshold(sketch: Stored, bits: int) -> int:
@@ -134,14 +149,15 @@ def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
 
 def _conclude(counts: Counts, bits: int) -> Verdict:
     """Turn counts into ratios, corrected for chance."""
-    a, b, common, whole_a, whole_b, shingles_a, shingles_b = counts
+    a, b, common, last, whole_a, whole_b, shingles_a, shingles_b = counts
     if not a or not b or not common:
         return NOTHING
-    # Rounded to the nearest whole number, in whole numbers.
-    x = max(0, common - (2 * (a - common) * (b - common) + (3 << bits)) // (6 << bits))
-    if whole_a or whole_b:
-        found = ratios(x, shingles_a - x, shingles_b - x)
+    chance, per = _by_chance(a - common, b - common, last, bits)
+    if whole_a or whole_b:  # rounded to the nearest whole number, in whole numbers
+        whole = max(0, common - (2 * chance + per) // (2 * per))
+        found = ratios(whole, shingles_a - whole, shingles_b - whole)
     else:
+        x = common - chance / per
         found = likeliest(x, a - x, b - x, shingles_a, shingles_b)
     a_in_b = found.a_in_b if whole_a or a >= EVIDENCE else 0.0
     b_in_a = found.b_in_a if whole_b or b >= EVIDENCE else 0.0

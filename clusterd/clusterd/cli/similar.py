@@ -12,6 +12,7 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import check_policy
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.progress import counted
 from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ def similar(invocation: Invocation, asked: str, limit: int) -> None:
 )
 @click.pass_obj
 def holders(invocation: Invocation, asked: str, least: float) -> None:
-    """Find the sites that carry a text, whole or in part, most complete first."""
+    """Find the sites that carry a text, whole or in part, most complete first.
+
+    Every page of the store is looked at: a million take some ten seconds.
+    """
     from clusterd import queries
 
     profile = invocation.profile
@@ -71,7 +75,9 @@ def holders(invocation: Invocation, asked: str, least: float) -> None:
             {"host": h.host, "url": h.url, "query_in_match": h.query_in_match, "resemblance": h.resemblance}
             for h in found
         )
-        invocation.show(records, HOLDER_COLUMNS, empty="no page of the store carries it")
+        at_once = invocation.json and sys.stdout.isatty()
+        shown = records if at_once else counted(records, "holders")
+        invocation.show(shown, HOLDER_COLUMNS, empty="no page of the store carries it")
 
 
 @click.command("compare")

@@ -18,7 +18,7 @@ from tests.services.redis_server import redis_cluster, redis_server
 
 
 def pytest_configure() -> None:
-    """Begin as from a terminal: ``nohup`` and a shell's ``&`` leave signals ignored, which what tests start inherits."""
+    """Begin as from a terminal: ``nohup`` and a shell's ``&`` leave signals ignored, and so what tests start."""
     for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, handler)

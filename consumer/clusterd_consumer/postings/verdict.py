@@ -16,8 +16,8 @@ one of its f 2^bits cells, or in one and the same of those below with Σ 4^-i = 
     κ = (1/3 + f) / (1 + f)² / 2^bits
 
 which is 1/3 of a cell where t begins or ends an octave, or there is none, and up to 3/8 between. Of documents of which
-every shingle is known it is rounded to a whole number, so that they get their exact ratios. A containment that is seen through fewer than `EVIDENCE`
-values is not claimed, unless every shingle of the document was seen.
+every shingle is known it is rounded to a whole number, so that they get their exact ratios. A containment that is seen
+through fewer than `EVIDENCE` values is not claimed, unless every shingle of the document was seen.
 
 Of documents that no key proposes some agree by chance with any query in more than is expected: of so many that were
 looked at, m codes in common count where Poisson's tail (by Chernoff's bound) lets all of them have that by chance fewer

@@ -19,6 +19,7 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 
 from tests.services.redis_server import free_port
+from tests.services.waiting import wait_until
 
 
 @pytest.fixture
@@ -113,6 +114,25 @@ def test_pages_of_a_killed_consumer_are_claimed(redis_url: str, client: redis.Re
     assert worker.backlog() == 50
     work_off(worker, 50)
     assert worker.backlog() == 0
+
+
+def test_what_a_consumer_is_still_at_does_not_come_to_it_again(client: redis.Redis, prefix: str) -> None:
+    """A batch may take longer than the pages of a dead consumer are waited for."""
+    slow = RedisStreamTransport(client, prefix=prefix, group="g", claim_after=0.001)
+    publish(slow, 10)
+    first = slow.poll(4, 0.1)
+    wait_until(lambda: client.xpending_range(slow.assigned()[0], "g", "-", "+", 1, idle=2))
+    assert [len(slow.poll(100, 0.01)) for _ in range(3)] == [6, 0, 0]
+    slow.commit({record.partition: record.next for record in first})
+    assert slow.backlog() == 6
+
+
+def test_another_transport_s_position_moves_nothing(client: redis.Redis, prefix: str) -> None:
+    worker = member(client, prefix)
+    publish(worker, 3)
+    assert len(worker.poll(2, 0.1)) == 2
+    worker.seek({"0": "17"})
+    assert len(worker.poll(2, 0.1)) == 1
 
 
 def test_a_consumer_leaves_the_group_unless_pages_are_pending_at_it(

@@ -120,6 +120,16 @@ def test_a_changed_page_leaves_and_joins(index: Index) -> None:
     assert [version.current for version in index.versions(B)] == [False, True]
 
 
+def test_a_page_that_is_fetched_again_unchanged_is_no_match_of_its_own(index: Index) -> None:
+    index.apply([page(A, 1, BASE), page(B, 1, range(500, 600))])
+    (again,) = index.apply([page(A, 2, BASE)])
+    assert (again.new, again.changed, again.identity, again.match) == (True, False, None, None)
+    index.apply([page(C, 1, range(500, 600))])
+    for at, (url, other) in enumerate([(C, B), (B, C)], 2):
+        (again,) = index.apply([page(url, at, range(500, 600))])
+        assert (again.new, again.changed, again.identity, again.match) == (True, False, "text", other)
+
+
 def test_the_latest_fetch_is_current_whatever_comes_last(index: Index) -> None:
     index.apply([page(A, 5, BASE), page(B, 1, range(500, 600))])
     (late,) = index.apply([page(A, 3, range(500, 600))])
@@ -305,8 +315,10 @@ def test_the_position_is_kept_with_the_state(opened: Opened) -> None:
     index.apply([page(A, 1, BASE)], {"0": "12", "1": "7"})
     index.apply([page(B, 1, BASE)], {"1": "8"})
     assert index.position() == {"0": "12", "1": "8"}
+    index.apply([page(C, 1, range(2, 102))], {"1": "9", "2": "4"})  # one that resembles: it is linked
+    assert index.position() == {"0": "12", "1": "9", "2": "4"}
     if not isinstance(index, MemoryIndex):
-        assert opened().position() == {"0": "12", "1": "8"}
+        assert opened().position() == {"0": "12", "1": "9", "2": "4"}
 
 
 def test_a_large_batch_goes_part_by_part_and_ends_as_small_ones(opened: Opened) -> None:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from clusterd_crawler import compiled
 from clusterd_crawler.sketch import EMPTY
 
 from tests.crawler.pages import STORY, main, shown, sketched
+
+
+@pytest.fixture(params=[pytest.param("core", marks=pytest.mark.core), "fallback"], autouse=True)
+def walker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each of these tests pass with the compiled core and without it."""
+    if request.param == "fallback":
+        monkeypatch.setattr(compiled, "CORE", None)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +34,7 @@ from tests.crawler.pages import STORY, main, shown, sketched
         "<div class=pageId><span>menu</span></div>",
         "<select><option>menu</select>",
         "<ul>" + "<li><a href=x>menu</a>" * 6 + "</ul>",
+        "<ul>" + "<li><a href=x><b>m</b>enu</a>" * 6 + "</ul>",
     ],
 )
 def test_chrome_is_not_main_text(chrome: str) -> None:
@@ -45,6 +54,7 @@ def test_chrome_is_not_main_text(chrome: str) -> None:
         "<article><aside>kept</aside></article>",
         "<span class=sidebar>kept</span>",
         "<ul>" + "<li>kept and described at some length, <a href=x>see</a>" * 6 + "</ul>",
+        "<ul>" + "<li><a href=x>kept</a>" * 2 + "</ul>",
     ],
 )
 def test_content_stays_main_text(content: str) -> None:

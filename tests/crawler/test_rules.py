@@ -111,6 +111,8 @@ def test_json_there_and_back() -> None:
             {"rules": [{"id": "x", "host": HOST, "context": [{"key": "?a", "test": "is"}], "transformation": []}]},
             "exactly one value",
         ),
+        ({"rules": [["x", HOST]]}, "list where an object is expected"),
+        ({"rules": [7]}, "int where an object is expected"),
     ],
 )
 def test_a_rule_set_with_an_error_is_refused_whole(change: dict[str, Any], message: str) -> None:
@@ -244,6 +246,12 @@ def test_a_family_is_one_key_that_is_no_url() -> None:
     first, second = key("http://example.com/login?a=1", family), key("http://example.com/login?a=2", family)
     assert first == second == f"family:{family.id}@example.com"
     assert key(first, family) == first
+
+
+@pytest.mark.parametrize(("value", "written"), [("a b", "a%20b"), ("a&b", "a%26b"), ("ü", "%C3%BC")])
+def test_a_key_is_canonical_also_where_a_rule_sets_what_is_not(value: str, written: str) -> None:
+    setting = rule([Condition(SID, "any")], [Edit(SID, "set", value=value)])
+    assert key("http://example.com/?sid=1", setting) == f"http://example.com/?sid={written}"
 
 
 def test_other_hosts_stay_untouched() -> None:

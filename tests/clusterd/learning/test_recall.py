@@ -1,0 +1,44 @@
+"""What a worker remembers of a host: which rules the pages that are fetched to watch them speak against."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.rulebook.recall import STRIKE_AGREEMENTS, STRIKES, Recall
+
+from tests.clusterd.made_up_rules import SidLearner
+
+H = "http://h.example"
+
+
+def watched(rule: str, number: int, content: int) -> Page:
+    return Page(f"{H}/{rule}/{number}", content, fetched_at=number, explored=rule, crawl="one")
+
+
+@pytest.fixture
+def recall() -> Recall:
+    made = Recall(SidLearner("h.example"))
+    made.show([Page(f"{H}/", 1, fetched_at=1, crawl="one")])
+    return made
+
+
+def test_a_rule_fails_at_its_third_strike_and_once(recall: Recall) -> None:
+    for strike in range(1, STRIKES + 1):
+        assert recall.failing() == {}
+        recall.show([watched("r", strike, 1000 + strike)])
+    assert recall.failing() == {"r": f"{STRIKES} of {STRIKES} watched pages differed"}
+    assert recall.failing() == {}
+
+
+def test_a_rule_stands_where_a_hundred_times_as_many_agree(recall: Recall) -> None:
+    agreed = STRIKES * STRIKE_AGREEMENTS
+    for rule, agreeing in (("stands", agreed), ("fails", agreed - 1)):
+        recall.show(watched(rule, number, 1) for number in range(2, agreeing + 2))
+        recall.show(watched(rule, agreed + number, 1000 + number) for number in range(2, STRIKES + 2))
+    assert recall.failing() == {"fails": f"{STRIKES} of {agreed - 1 + STRIKES} watched pages differed"}
+
+
+def test_a_page_that_is_delivered_again_is_one_witness(recall: Recall) -> None:
+    for _ in range(STRIKES):
+        recall.show([watched("r", 2, 1002)])
+    assert recall.failing() == {}

@@ -9,7 +9,7 @@ from typing import Final
 
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_client import shown
+from clusterd_crawler.redis_client import accepted, shown
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
@@ -34,6 +34,8 @@ _UNABLE: Final = (
     redis.exceptions.TryAgainError,
     redis.exceptions.NoPermissionError,  # a matter of the server's users, not of the page that met it
 )
+#: What the client says of a single server that is given as a cluster.
+NO_CLUSTER: Final = "Cluster mode is not enabled"
 #: What the client puts before the error of a command in a pipeline.
 _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 _UNABLE_ANSWERS: Final = (
@@ -48,16 +50,17 @@ def connect(url: str) -> Client:
     A single Redis is not retried behind our back: after a lost connection the caller must look how far the state goes.
     """
     if not url.startswith(CLUSTER_SCHEME):
-        try:
-            return redis.Redis.from_url(
+        with accepted(url):
+            client = redis.Redis.from_url(
                 url,
                 socket_connect_timeout=CONNECT_TIMEOUT,
                 socket_timeout=ANSWER_TIMEOUT,
                 retry=Retry(NoBackoff(), 0),
             )
-        except ValueError as error:
-            raise SettingError(f"redis = {shown(url)!r} is not accepted: {error}") from None
-    with translated(shown(url)):
+            pool = client.connection_pool
+            pool.connection_class(**pool.connection_kwargs)  # the client looks at the names of options when it connects
+            return client
+    with translated(shown(url)), accepted(url):
         return RedisCluster.from_url(
             "redis://" + url.removeprefix(CLUSTER_SCHEME),
             socket_connect_timeout=CONNECT_TIMEOUT,
@@ -82,7 +85,15 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
     """Return what is raised for a Redis that cannot serve."""
     if isinstance(error, redis.AuthenticationError):
         return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
-    return Unreachable(f"{what} does not answer: {_reason(error)}")
+    if NO_CLUSTER in str(error):
+        return Unreachable(f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB")
+    hint = " (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)" if _is_moved(error) else ""
+    return Unreachable(f"{what} does not answer: {_reason(error)}{hint}")
+
+
+def _is_moved(error: Exception) -> bool:
+    """Whether a single server says that another one has it."""
+    return isinstance(error, redis.exceptions.MovedError) or _reason(error).startswith("MOVED ")
 
 
 def _reason(error: Exception) -> str:

@@ -43,10 +43,24 @@ def connect(url: str) -> Any:
     redis = library()
     # protocol 2: one shape of answers, whatever the client's default
     limits = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS, "protocol": 2}
-    with translated(url):
+    with translated(url), accepted(url):
         if url.startswith("redis+cluster://"):
             return redis.cluster.RedisCluster.from_url("redis://" + url.removeprefix("redis+cluster://"), **limits)
-        return redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0), **limits)
+        client = redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0), **limits)
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # the client looks at the names of options when it connects
+        return client
+
+
+@contextmanager
+def accepted(url: str) -> Iterator[None]:
+    """Let what the client says of the options of a URL (``?db=3``) leave as `SettingError`."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        _, unknown, option = str(error).partition("unexpected keyword argument ")
+        reason = f"there is no option {option}" if unknown else str(error)
+        raise SettingError(f"redis = {shown(url)!r} is not accepted: {reason}") from None
 
 
 @contextmanager

@@ -63,7 +63,8 @@ def _is_redis(url: str) -> bool:
     except ValueError:  # the port is no number, or the host no address
         return False
     # A database that is no number would be taken for the first one, and crawls that are to be apart would share it.
-    numbered = parts.scheme == "unix" or not parts.path.strip("/") or parts.path.strip("/").isdecimal()
+    database = "" if parts.scheme == "unix" else parts.path.strip("/")
+    numbered = database in {"", "0"} if parts.scheme == "redis+cluster" else not database or database.isdecimal()
     return numbered and url.startswith(("redis://", "rediss://", "unix://", "redis+cluster://"))
 
 

@@ -64,6 +64,17 @@ def test_who_stops_early_leaves_no_process() -> None:
     assert not multiprocessing.active_children()
 
 
+def test_ctrl_c_never_reaches_a_process_that_sketches() -> None:
+    """Neither while it starts, which a traceback for each of them told of."""
+    making = sketch_all(tasks(), 2)
+    list(islice(making, ALONE_PAGES + 1))
+    for process in multiprocessing.active_children():
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process.pid}/status").read_text().splitlines())
+        assert (int(status["SigBlk"], 16) | int(status["SigIgn"], 16)) >> (signal.SIGINT - 1) & 1
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    making.close()
+
+
 def test_a_small_input_starts_no_process() -> None:
     making = sketch_all(islice(tasks(), ALONE_PAGES), 8)
     assert len(list(islice(making, ALONE_PAGES))) == ALONE_PAGES

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Final, TypeVar
@@ -78,7 +79,7 @@ def sketch_all(asked: Iterable[Asked[Item]], jobs: int) -> Generator[Made[Item]]
 
 
 def _together(chunks: Iterator[Sequence[Asked[Item]]], jobs: int) -> Iterator[Made[Item]]:
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _leave_interrupts)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
     under_way: deque[tuple[Sequence[Asked[Item]], Future[list[Sketch | str]] | None]] = deque()
     try:
         for chunk in chunks:
@@ -107,7 +108,8 @@ def _chunks(rest: Iterator[Asked[Item]]) -> Iterator[list[Asked[Item]]]:
 def _handed(pool: ProcessPoolExecutor, tasks: list[Task | str]) -> Future[list[Sketch | str]] | None:
     """Hand tasks to the processes; None where these are no more."""
     try:
-        return pool.submit(_all_done, tasks)
+        with _without_interrupts():  # this may start a process
+            return pool.submit(_all_done, tasks)
     except BrokenProcessPool:
         return None
 
@@ -137,6 +139,14 @@ def _all_done(tasks: Sequence[Task | str]) -> list[Sketch | str]:
     return [_done(task) for task in tasks]
 
 
-def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the process that reads: it ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C to the process that reads, which ends the others: those that it starts never get it.
+
+    What is blocked here is inherited; to ignore it when they have started is too late for one that comes meanwhile.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

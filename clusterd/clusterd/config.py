@@ -164,8 +164,7 @@ def _threshold(value: Any) -> bool:
 
 def _read_toml(file: Path) -> dict[str, Any]:
     try:
-        with file.open("rb") as opened:
-            return tomllib.load(opened)
+        return tomllib.loads(file.read_text("utf-8-sig"))  # editors of Windows begin it with a mark
     except OSError as error:
         raise SettingError(f"{file}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -45,6 +45,8 @@ def clusterd(*words: str, folder: Path, **environment: str) -> subprocess.Comple
         (("status", "--data", ""), 2, "it takes a folder"),
         (("status", "--data"), 2, "Option '--data' requires an argument"),
         (("status", "--redis", "redis+cluster://127.0.0.1:1"), 1, "127.0.0.1:1"),
+        (("status", "--redis", "redis+cluster://127.0.0.1:1/3"), 2, "it takes redis://HOST:PORT/DB"),
+        (("status", "--redis", "redis://127.0.0.1:1?tls=1"), 2, "there is no option 'tls'"),
         (("policy", "add", "a b", "--resemblance", "0.5"), 2, "letters, digits"),
         (("policy", "add", "odd", "--resemblance", "nan"), 2, "nan is not in the range 0<x<=1"),
         (("pairs", "file", "--threshold", "nan"), 2, "nan is not in the range 0<x<=1"),
@@ -210,3 +212,53 @@ def test_a_refusal_says_where_a_password_goes_and_no_password(redis_url: str, tm
         assert "refuses us" in done.stderr
         assert "it takes redis://USER:PASSWORD@HOST:PORT/DB" in done.stderr
         assert "open-sesame" not in done.stderr
+
+
+def test_a_single_redis_that_is_given_as_a_cluster_is_said(redis_url: str, tmp_path: Path) -> None:
+    url = redis_url.replace("redis://", "redis+cluster://").removesuffix("/0")
+    done = clusterd("status", "--redis", url, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"clusterd: {url} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB\n"
+
+
+@pytest.mark.cluster
+def test_a_node_of_a_cluster_that_is_given_as_a_single_redis_is_said(redis_cluster_url: str, tmp_path: Path) -> None:
+    url = redis_cluster_url.replace("redis+cluster://", "redis://")
+    said = [
+        clusterd("status", "--redis", url, CLUSTERD_REDIS_PREFIX=prefix, folder=tmp_path).stderr for prefix in "abc"
+    ]
+    assert any("it takes redis+cluster://HOST:PORT" in one for one in said)  # where the first keys are another node's
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "clusterd", "compare", "text:a", "text:b"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "clusterd: the output, or files in TMPDIR: No space left on device; make room there\n"
+
+
+def test_files_and_lists_may_begin_with_a_mark_and_the_locale_does_not_count(tmp_path: Path) -> None:
+    """As editors of Windows write them. The store's scripts were read by the locale, and did not load in C's."""
+    (tmp_path / "set.toml").write_bytes(b"\xef\xbb\xbfCLUSTERD_POLICIES = {near = {resemblance = 0.9}}\r\n")
+    (tmp_path / "rules.json").write_bytes(b"\xef\xbb\xbf" + b'{"clusterd-rules": 1, "rules": []}')
+    plain = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    def asked(*words: str, given: bytes = b"") -> list[str]:
+        command = [sys.executable, "-m", "clusterd", *words, "--config", "set.toml", "--data", "store", "--json"]
+        done = subprocess.run(
+            command, input=given, capture_output=True, cwd=tmp_path, env=plain, timeout=60, check=True
+        )
+        return done.stdout.decode().splitlines()
+
+    assert [json.loads(line)["policy"] for line in asked("policy", "list")] == ["near"]
+    assert asked("rules", "import", "rules.json") == []
+    urls = ["http://a.example/caf\u00e9", "http://a.example/b"]
+    groups = asked("group", "-", "--policy", "near", given="\r\n".join(["\ufeff" + urls[0], urls[1]]).encode())
+    assert [json.loads(line)["representative"] for line in groups] == urls
+
+
+def test_nothing_to_bring_in_is_said(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = clusterd("ingest", "empty", "--redis", redis_url, folder=tmp_path, CLUSTERD_REDIS_PREFIX=prefix)
+    assert (done.returncode, done.stderr) == (0, "no page is in empty\n")

@@ -7,6 +7,7 @@ A command is a click command in the module that `commands.COMMANDS` names; it is
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import threading
@@ -19,7 +20,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from clusterd.cli.commands import run
     except ModuleNotFoundError as error:  # a crawl host has the wheel and not what the commands need
         sys.exit(f"clusterd: {error.name} is not installed here; the commands need pip install 'clusterd[daemon]'")
+    except KeyboardInterrupt:
+        sys.exit("clusterd: stopped")
     _end_in_order()
+    if isinstance(sys.stdin, io.TextIOWrapper):  # UTF-8 whatever the locale, as files are
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

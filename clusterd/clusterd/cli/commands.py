@@ -6,6 +6,7 @@ before the line is parsed, so that no command needs to know of them.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -50,6 +51,9 @@ SHARED: Final = {
     "--json": False,
     "--debug": False,
 }
+
+#: What the system says where a disk is full.
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 SHARED_HELP: Final = f"Also the options of every command: {', '.join(SHARED)} (see clusterd --help)."
 
@@ -172,6 +176,9 @@ def run(arguments: list[str]) -> int:
             traceback.print_exc()
         if isinstance(error, UnicodeEncodeError) and error.object in arguments:
             return _say(f"{error.object}: holds bytes that are no UTF-8, as no name in the store does", 2)
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            place = error.filename or "the output, or files in TMPDIR"
+            return _say(f"{place}: {error.strerror}; make room there", 1)
         return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
     return result if isinstance(result, int) else 0
 

@@ -64,14 +64,14 @@ def ingest(
     config = invocation.config
     run = Sketching(invocation.profile_named(profile), sweep or config.sweep, config.crawl_id, config.max_page_bytes)
     run.jobs, run.rejecting = jobs, Rejections(invocation, run)
-    if not invocation.debug:
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)  # of a broker that is away it writes a page a second
     started = time.monotonic()
     with ended_soon(config.uses_kafka()), invocation.services() as services:
         left = _work(services, run, paths, base, Insisting(Outages(invocation, PATIENCE), None, PATIENCE, logging.INFO))
     seconds = time.monotonic() - started
     record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
+    if not run.pages:
+        invocation.hint(f"no page is in {' '.join(paths)}")
     if left:
         invocation.hint(
             f"the daemon has {left} messages still to do and makes no headway; clusterd run --check asks it"

@@ -36,6 +36,8 @@ class Invocation:
     def __post_init__(self) -> None:
         level = logging.DEBUG if self.debug else logging.WARNING
         logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        if not self.debug:
+            logging.getLogger("kafka").setLevel(logging.CRITICAL)  # of a broker that is away it writes a page a second
 
     @cached_property
     def config(self) -> Config:

@@ -302,7 +302,7 @@ def now_ms() -> int:
 def read_file(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``."""
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+        return sys.stdin.read() if name == "-" else Path(name).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongInput(f"{name}: cannot be read: {reason}") from None

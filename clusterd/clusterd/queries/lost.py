@@ -121,7 +121,7 @@ def _all(
             covered = True
             yield from search.all(from_sweep, to_sweep)
     if hosts and not covered:
-        asked = " and ".join(repr(sweep) for sweep in (from_sweep, to_sweep) if sweep is not None)
+        asked = " and later in ".join(repr(sweep) for sweep in (from_sweep, to_sweep) if sweep is not None)
         raise WrongInput(f"no host has been seen in the sweep {asked}; clusterd changes lists the sweeps of each")
 
 

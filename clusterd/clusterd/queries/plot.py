@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,20 +23,20 @@ PARTS: Final = {
 
 
 def check(file: Path) -> None:
-    """Refuse a file whose name is not that of a PNG or SVG, or whose folder is not there, before any work is done."""
+    """Refuse what cannot be drawn before any work is done: no PNG or SVG, no such folder, no matplotlib."""
     if file.suffix.lower() not in FORMATS:
         raise WrongInput(f"{file}: the plot is written as PNG or SVG; give a name that ends in .png or .svg")
     if not file.parent.is_dir():
         raise WrongInput(f"{file}: cannot be written: there is no folder {file.parent}")
+    if find_spec("matplotlib") is None:
+        raise ClusterdError("the plot needs matplotlib: pip install 'clusterd[plot]'")
 
 
 def plot(periods: Sequence[Changes], file: Path) -> None:
     """Draw the periods as stacked bars with the resemblance of revised pages below, and write the file."""
     check(file)
-    try:
-        import matplotlib
-    except ImportError:
-        raise ClusterdError("the plot needs matplotlib: pip install 'clusterd[plot]'") from None
+    import matplotlib
+
     matplotlib.use("agg")
     from matplotlib import pyplot
 

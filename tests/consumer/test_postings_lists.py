@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from clusterd_consumer.hash_tags import hash_tags
+from clusterd_consumer.postings.buckets import ENTRY, FIRST, bucket_of
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.redis_lists import Posting, RedisLists
+from clusterd_consumer.postings.redis_lists import LAG, LOAD, SPLITS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls
@@ -62,9 +63,9 @@ def test_redis_and_memory_propose_the_same(redis_url: str, steps: list[tuple[str
 
 def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, request: pytest.FixtureRequest) -> None:
     dice = np.random.default_rng(5)
-    posted = {number: np.unique(dice.integers(0, 2**32, 10, dtype=np.uint32)) for number in range(1, 3001)}
+    posted = {number: np.unique(dice.integers(0, 2**32, 16, dtype=np.uint32)) for number in range(1, 3001)}
     for start in range(1, 3001, 500):
-        lists.propose([posting(number, b"x" * number, posted[number]) for number in range(start, start + 500)])
+        lists.propose([posting(n, b"x" * n, posted[n], fresh=True) for n in range(start, start + 500)])
     assert lists.look_up(np.concatenate([posted[7], posted[2999]])) == [7, 2999]
     assert lists.sketches([7, 2999, 4000]) == {7: b"x" * 7, 2999: b"x" * 2999, 4000: b""}
     lists.withdraw(posted)
@@ -74,6 +75,54 @@ def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, re
     with connect(url) as client:
         left = {key.rsplit(b":", 1)[1] for key in client.scan_iter(f"{prefix}*", count=1000)}
     assert left <= {b"pb", b"pn", b"pv"}
+
+
+@pytest.mark.parametrize("batch", [3000, 250], ids=["far behind", "a little behind"])
+def test_a_table_that_lags_behind_grows_and_every_entry_lies_where_it_belongs(
+    redis_url: str, prefix: str, batch: int
+) -> None:
+    dice = np.random.default_rng(6)
+    posted = {number: np.unique(dice.integers(0, 2**32, 16, dtype=np.uint32)) for number in range(1, 3001)}
+    with connect(redis_url) as client:
+        store, base = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME), f"{prefix}{{0}}"
+        for start in range(1, 3001, batch):
+            store.propose([posting(n, b"s", posted[n], fresh=True) for n in range(start, start + batch)])
+        made = int(client.get(f"{base}:pb") or 0)
+        assert FIRST < 3000 * 16 // LOAD - LAG <= made <= 3000 * 16 // LOAD + 1
+        if batch == 3000:
+            assert made - FIRST > SPLITS
+        listed = {
+            (int(key.rsplit(b":", 1)[1]), upper, number)
+            for key in client.scan_iter(f"{base}:p:*", count=1000)
+            for upper, number in ENTRY.iter_unpack(client.get(key) or b"")
+        }
+        keys_of = ((key, number) for number, keys in posted.items() for key in keys.tolist())
+        assert listed == {(bucket_of(key, made), (key >> 8).to_bytes(3, "little"), number) for key, number in keys_of}
+        store.withdraw({number: keys for number, keys in posted.items() if number > 9})
+        assert int(client.get(f"{base}:pb") or 0) < made
+        assert store.look_up(np.concatenate(list(posted.values()))) == list(range(1, 10))
+
+
+def test_what_is_withdrawn_from_a_bucket_leaves_the_others_there_whole(redis_url: str, prefix: str) -> None:
+    """The oldest stays; a quarter of the others goes, whose places are then cleared."""
+    of_one_bucket = {number: np.array([number << 16], np.uint32) for number in range(1, 9)}
+    with connect(redis_url) as client:
+        store = RedisLists(Calls(client), prefix, hash_tags(1), SCHEME)
+        store.propose([posting(number, b"s", keys, fresh=True) for number, keys in of_one_bucket.items()])
+        store.withdraw({number: of_one_bucket[number] for number in (2, 3)})
+        assert client.strlen(f"{prefix}{{0}}:p:0") == 6 * ENTRY.size
+        assert {n: store.look_up(keys) for n, keys in of_one_bucket.items()} == {
+            n: [] if n in (2, 3) else [n] for n in of_one_bucket
+        }
+
+
+def test_a_sketch_that_is_stored_anew_or_discarded_leaves_its_neighbours(lists: RedisLists) -> None:
+    stored = {number: b"sketch %d" % number for number in range(1, 6)}
+    none = keys([])
+    lists.propose([posting(number, one, none, fresh=True) for number, one in stored.items()])
+    lists.propose([posting(2, b"another", none), posting(4, stored[4], none)])
+    lists.discard([3])
+    assert lists.sketches(stored) == stored | {2: b"another", 3: b""}
 
 
 def test_a_common_list_keeps_the_latest_and_is_forgotten_when_empty(lists: RedisLists) -> None:

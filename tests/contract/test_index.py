@@ -191,6 +191,18 @@ def test_neighbours_that_depart_together_leave_nothing_joined(index: Index) -> N
     assert {p: partition(index)[p] for p in policies} == {p: expected(current)[p] for p in policies}
 
 
+def test_neighbours_that_depart_together_from_a_chain_of_parts_and_wholes_leave_its_ends_apart(index: Index) -> None:
+    """A lies in the first of them, the second in the first and in C: what held A and C touched but each other."""
+    crawl = [page(A, 1, BASE), page(B, 1, [*BASE, *range(1000, 1100)])]
+    crawl += [page(D, 1, range(1000, 1100)), page(C, 1, range(1000, 1200))]
+    index.apply(crawl)
+    assert partition(index)["contained"] == {frozenset({A, B, C, D})}
+    gone = [page(B, 2, range(7000, 7100)), page(D, 2, range(8000, 8100))]
+    index.apply(gone)
+    settled(index)
+    assert partition(index) == expected([*crawl, *gone])
+
+
 def test_a_page_that_returns_to_its_old_text_returns_to_its_cluster(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, range(2, 102))])
     for at in range(2, 10):

@@ -40,6 +40,13 @@ def test_a_page_alone_and_a_cluster_that_a_new_page_joins_are_no_merger(
     assert told(redis_url, prefix, [*parts[0], *parts[1], (U, BRIDGE)]) == [("joined", 5)]
 
 
+@pytest.mark.parametrize("alone_first", [False, True])
+def test_nor_where_the_page_has_company_under_another_policy(redis_url: str, prefix: str, alone_first: bool) -> None:
+    alone = [("http://h.example/alone", [*THERE]), ("http://h.example/related", [*range(1030, 1130)])]
+    parts = [alone, shown(HERE, 2, "cluster")] if alone_first else [shown(HERE, 2, "cluster"), alone]
+    assert told(redis_url, prefix, [*parts[0], *parts[1], (U, BRIDGE)]) == [("joined", 4)]
+
+
 def test_two_clusters_that_a_new_page_joins_are_a_merger(redis_url: str, prefix: str) -> None:
     assert told(redis_url, prefix, [*shown(HERE, 2, "a"), *shown(THERE, 3, "b"), (U, BRIDGE)]) == [("merged", 6)]
 

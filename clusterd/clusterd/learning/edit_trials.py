@@ -33,11 +33,12 @@ class Trials:
         #: Rows of the snapshot that the edit changes, under the context so far.
         self.rows = rows
         after = edit.keys(snapshot, rows) if rows.any() else snapshot.key
-        self.outcome = judge(snapshot.key, after, snapshot.content, rows)
+        self.outcome = judge(snapshot.key, after, snapshot.content, rows, seen=snapshot.seen)
         self._at = np.sort(self.outcome.rows)
         self._before = snapshot.key[self._at]
         self._after = after[self._at]
         self._content = snapshot.content[self._at]
+        self._seen = None if snapshot.seen is None else snapshot.seen[self._at]
         self._by_group = False
         #: Column or place of a key → its values' records, until the context is narrowed.
         self._known: dict[object, tuple[Rows, Rows]] = {}
@@ -49,7 +50,7 @@ class Trials:
 
     def _judged(self, changed: Flags) -> Outcome:
         after = np.where(changed, self._after, self._before)
-        found = judge(self._before, after, self._content, changed, by_group=self._by_group)
+        found = judge(self._before, after, self._content, changed, by_group=self._by_group, seen=self._seen)
         return replace(found, rows=self._at[found.rows])
 
     def showing(self, content: int) -> Trials:
@@ -60,6 +61,7 @@ class Trials:
         chosen._known = {}
         chosen._at, chosen._before, chosen._after = self._at[meant], self._before[meant], self._after[meant]
         chosen._content = self._content[meant]
+        chosen._seen = None if self._seen is None else self._seen[meant]
         chosen.outcome = chosen._judged(chosen.rows[chosen._at])
         return chosen
 
@@ -113,7 +115,7 @@ class Trials:
         step = max(1, AT_ONCE // max(1, ALONE * len(edited)))
         for start in range(0, len(few), step):
             some = few[start : start + step]
-            parts = Parts([columns[at] for at in some], edited, [present[at] for at in some])
+            parts = Parts([columns[at] for at in some], edited, [present[at] for at in some], self._seen)
             good, bad = judge_each(self._before, self._after, self._content, parts, by_group=self._by_group)
             first = 0
             for at in some:

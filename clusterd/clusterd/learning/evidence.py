@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.urls import Url, hash_of
 
+from clusterd.learning.crawls import Crawls
 from clusterd.learning.moves import Remembered
 from clusterd.learning.path_tables import PathTables
 
@@ -138,6 +139,7 @@ class Evidence:
         self.crawls: list[str] = []
         self.fetches = array("q")
         self.fetched = 0
+        self.seen_by = Crawls()
         self.content_numbers: dict[int, int] = {}
         self.identities: list[int] = []
         self.paths = Interned()
@@ -165,7 +167,9 @@ class Evidence:
             number = self.content_numbers[content] = len(self.content_numbers)
             self.identities.append(content)
         row = self.row_of.get(url)
+        bit = self.seen_by.begin(crawl, self.contents)
         if row is not None:
+            self.seen_by.again(row, bit, self.contents[row], number)
             self.contents[row], self.crawls[row], self.fetches[row] = number, crawl, self.fetched
             return row
         pairs = _pairs(taken)
@@ -173,6 +177,7 @@ class Evidence:
             self.left_out += 1
             return -1
         row = self.row_of[url] = len(self.urls)
+        self.seen_by.first(bit)
         self.urls.append(url)
         self.contents.append(number)
         self.crawls.append(crawl)
@@ -227,7 +232,8 @@ class Snapshot:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self.content: Rows = as_array(evidence.contents)
+        #: What each page shows, and which crawls have seen it, a bit each (None: one crawl has seen them all).
+        self.content, self.seen = evidence.seen_by.present(as_array(evidence.contents))
         self.path: Rows = as_array(evidence.path_numbers)
         self.shape: Rows = as_array(evidence.shape_numbers)
         self.columns = {key: LiveColumn(column) for key, column in evidence.columns.items()}

@@ -154,6 +154,12 @@ def one_page(snapshot: Snapshot, members: Rows) -> Outcome | None:
     contents, counts = np.unique(shown, return_counts=True)
     common = contents[int(np.argmax(counts))]
     good = shown == common
+    if snapshot.seen is not None:  # Only what a crawl has seen beside such a page says anything.
+        seen = snapshot.seen[rows]
+        beside = (seen & seen[good].max()) != 0
+        rows, shown, good = rows[beside], shown[beside], good[beside]
+        if len(rows) < FAMILY:
+            return None
     agreed = int(good.sum())
     return Outcome(rows, good, np.zeros(len(rows), np.int64), shown, agreed - 1, len(rows) - agreed, agreed - 1)
 

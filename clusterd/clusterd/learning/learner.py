@@ -86,7 +86,7 @@ class Learner:
             row = self.evidence.add(url, page.content, taken, page.crawl)
             new, self._crawl = self._novelty.add(page.crawl, page.content), page.crawl
             if row >= 0:  # What is left out of the evidence, for its parameters, is remembered by no name either.
-                self.names.observe(url, page.content, page.names, taken)
+                self.names.observe(url, page.content, page.names, taken, page.crawl)
             if not new:
                 self._duplicates += 1
             if page.explored:

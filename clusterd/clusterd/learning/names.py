@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple
 
 from clusterd_crawler.bearers import witnessed
 from clusterd_crawler.names import anchor_hash
@@ -31,8 +31,6 @@ from clusterd_crawler.urls import Url, hash_of
 
 from clusterd.learning.contexts import OPEN_BOUND, SMALL
 from clusterd.learning.trials import lower_bound
-
-T = TypeVar("T")
 
 #: Contents that a number has to be right about that stands for an address (other names: 52, by `OPEN_BOUND`) …
 RIGHT: Final = 15
@@ -104,8 +102,11 @@ class NamedPage(NamedTuple):
     url: str
     content: int
     form: Form
+    crawl: str
 
 
+#: Kind and hash of a name → pages that bear it, or that it may mean, each with the query key by which it does (or "").
+Table = dict[tuple[str, int], list[tuple[str, NamedPage]]]
 #: Kind of name, the query key that points to an anchor (else ""), form of the URL, form of the bearer.
 RecordKey = tuple[str, str, Form, Form]
 
@@ -114,28 +115,29 @@ class NameEvidence:
     """The coincidences of one host."""
 
     def __init__(self) -> None:
-        self._bearers: dict[tuple[str, int], list[NamedPage]] = {}
-        self._meant: dict[tuple[str, int], list[tuple[str, NamedPage]]] = {}
+        self._bearers: Table = {}
+        self._meant: Table = {}
         self.records: dict[RecordKey, Record] = {}
         self._pages = 0
 
-    def observe(self, url: str, content: int, names: Iterable[Name], taken: Url) -> None:
-        """Take a fetched page (its URL canonical, and taken apart)."""
-        page = NamedPage(url, content, form_of(taken))
+    def observe(self, url: str, content: int, names: Iterable[Name], taken: Url, crawl: str = "") -> None:
+        """Take a page that a crawl fetched (its URL canonical, and taken apart)."""
+        page = NamedPage(url, content, form_of(taken), crawl)
         self._pages += 1
         for name in witnessed(url, names) if names else ():
             for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
                 self._coincide(name.kind, key, meant, page)
-            _remember(self._bearers, (name.kind, name.hash), page)
+            _remember(self._bearers, (name.kind, name.hash), "", page)
         for key, hashed in _meanings(url, taken):
             kinds = ("anchor",) if key else ("canonical", "shortlink", "og")
             for kind in kinds if self._bearers else ():
-                for bearer in self._bearers.get((kind, hashed), ()):
+                for _, bearer in self._bearers.get((kind, hashed), ()):
                     self._coincide(kind, key, page, bearer)
-            _remember(self._meant, ("anchor" if key else "", hashed), (key, page))
+            _remember(self._meant, ("anchor" if key else "", hashed), key, page)
 
     def _coincide(self, kind: str, key: str, meant: NamedPage, bearer: NamedPage) -> None:
-        if meant.url == bearer.url:
+        # Of two crawls the later one may find both pages changed, and have fetched one of them (`crawls`).
+        if meant.url == bearer.url or meant.crawl != bearer.crawl:
             return
         record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
         record.note(meant.url, bearer.url, meant.content, meant.content == bearer.content)
@@ -175,13 +177,20 @@ class NameEvidence:
         return sum(min(times, TIMES if self._pages >= SMALL else 1) for times in right.values())
 
 
-def _remember(table: dict[tuple[str, int], list[T]], key: tuple[str, int], entry: T) -> None:
-    known = table.get(key)
-    if known is not None:
-        if len(known) < BEARERS:
-            known.append(entry)
-    elif len(table) < TABLE:
-        table[key] = [entry]
+def _remember(table: Table, name: tuple[str, int], key: str, page: NamedPage) -> None:
+    """Note a page, in the place of its earlier fetch, or, where the table has no room, of an earlier crawl's page."""
+    known = table.get(name)
+    if known is None:
+        if len(table) < TABLE:
+            table[name] = [(key, page)]
+        return
+    again = (at for at, (other, before) in enumerate(known) if (other, before.url) == (key, page.url))
+    stale = (at for at, (_, before) in enumerate(known) if before.crawl != page.crawl)
+    at = next(again, None)
+    if at is None and len(known) < BEARERS:
+        known.append((key, page))
+    elif at is not None or (at := next(stale, None)) is not None:
+        known[at] = key, page
 
 
 def _table(kind: str, hashed: int) -> tuple[str, int]:

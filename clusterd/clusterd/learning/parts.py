@@ -53,11 +53,15 @@ def judge_each(
 class Parts:
     """Rows edited, by the values of some keys: a part has the rows with its value, and those with none (value 0)."""
 
-    def __init__(self, columns: Sequence[Rows], edited: Flags, present: Sequence[Rows]) -> None:
+    def __init__(
+        self, columns: Sequence[Rows], edited: Flags, present: Sequence[Rows], seen: Rows | None = None
+    ) -> None:
         """Take, for each key, every row's value, and the values whose parts are meant, in order; which rows are edited.
 
+        ``seen``: of each row the crawls that have seen it, where that is not one for all.
         Parts are numbered key by key, `count` in all; behind them, for each key, the part of the rows with no value.
         """
+        self.seen = seen
         sizes = [len(some) for some in present]
         self.count, self.keys = sum(sizes), len(columns)
         self._columns, self._edited = np.stack(columns), edited
@@ -116,7 +120,8 @@ class _Found(Figures):
         every_part = np.concatenate([part, target_part[which[still]]])
         every_key = np.concatenate([keys, targets[which[still]]])
         changed = np.arange(len(every)) < len(rows)
-        found = grouped(every, every_key, before[every], content[every], changed) if len(rows) else None
+        seen = None if parts.seen is None else parts.seen[every]
+        found = grouped(every, every_key, before[every], content[every], changed, seen) if len(rows) else None
         if found is None:
             return cls(_NOTHING, _NOTHING, _NOTHING, _NOTHING, np.zeros(0, np.uint64))
         part_of = every_part[found.first]

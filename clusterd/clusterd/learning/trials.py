@@ -13,7 +13,7 @@ Cost: a sort of the rows in question.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Final
 
@@ -66,13 +66,17 @@ _NOTHING: Final = np.zeros(0, np.int64)
 NO_OUTCOME: Final = Outcome(_NOTHING, np.zeros(0, np.bool_), _NOTHING, _NOTHING, 0, 0, 0)
 
 
-def judge(before: Hashes, after: Hashes, content: Rows, changed: Flags, *, by_group: bool = False) -> Outcome:
+def judge(
+    before: Hashes, after: Hashes, content: Rows, changed: Flags, *, by_group: bool = False, seen: Rows | None = None
+) -> Outcome:
     """Judge an edit by the keys before and after it; ``changed`` marks the rows that it edits.
 
-    ``by_group``: the unit of agreement is a group, for a question that is about one content.
+    ``by_group``: the unit of agreement is a group, for a question that is about one content. ``seen``: the crawls that
+    have seen each row (`crawls`), where that is not one for all.
     """
     rows = _brought_together(after, changed)
-    found = grouped(rows, after[rows], before[rows], content[rows], changed[rows]) if len(rows) else None
+    by = None if seen is None else seen[rows]
+    found = grouped(rows, after[rows], before[rows], content[rows], changed[rows], by) if len(rows) else None
     if found is None:
         return NO_OUTCOME
     agreeing = found.agreeing
@@ -110,10 +114,16 @@ class Groups(Figures):
     first: Rows
 
 
-def grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: Flags) -> Groups | None:
-    """Return the groups of several keys before and one after; None where there is none."""
-    # 1. One row for each key before: what earlier rules merged is one page here.
-    order = np.lexsort((rows, before, after))
+def grouped(
+    rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: Flags, seen: Rows | None = None
+) -> Groups | None:
+    """Return the groups of several keys before and one after; None where there is none.
+
+    ``seen``: of each row the crawls that have seen it; those stay that one has seen which saw their group's content.
+    """
+    # 1. One row for each key before: what earlier rules merged is one page here (the one that a later crawl has seen).
+    order = np.lexsort((rows, before, after) if seen is None else (rows, -seen, before, after))
+    given = after, before
     after, before = after[order], before[order]
     new_group = np.ones(len(order), np.bool_)
     new_group[1:] = after[1:] != after[:-1]
@@ -139,10 +149,22 @@ def grouped(rows: Rows, after: Hashes, before: Hashes, content: Rows, changed: F
     lengths[:-1], lengths[-1] = starts[1:] - starts[:-1], len(ordered) - starts[-1]
     wanted = _reference(run_group, run_shown, lengths, group, shown, changed[at])
     good = shown == wanted[group]
+    if seen is not None and not (beside := _beside(seen[at], group, good)).all():
+        kept = at[beside]
+        found = grouped(rows[kept], given[0][kept], given[1][kept], content[kept], changed[kept])
+        return found and replace(found, first=kept[found.first])
     pages = np.bincount(group[good], minlength=len(wanted))
     good &= (pages > 1)[group]
     firsts = np.flatnonzero(np.concatenate([_ONE, group[1:] != group[:-1]]))
     return Groups(wanted, pages, np.bincount(run_group) - 1, rows[at], group, shown, good, at[firsts])
+
+
+def _beside(seen: Rows, group: Rows, shows: Flags) -> Flags:
+    """Say which rows a crawl has seen that has seen the row of their group which shows its content, the latest one."""
+    crawls = np.zeros(int(group[-1]) + 1, np.int64)
+    np.maximum.at(crawls, group[shows], seen[shows])
+    found: Flags = (seen & crawls[group]) != 0
+    return found
 
 
 def _brought_together(after: Hashes, changed: Flags) -> Rows:

@@ -136,7 +136,8 @@ def after_the_others(
     ``after``: all keys once all of them are dropped.
     """
     after, content, edited = after[at], snapshot.content[at], rows[at]
+    seen = None if snapshot.seen is None else snapshot.seen[at]
     for key in edit.own:
         others = replace(edit, own=tuple(other for other in edit.own if other != key))
         before = others.keys(snapshot, rows)[at]
-        yield key, judge(before, after, content, edited & (before != after))
+        yield key, judge(before, after, content, edited & (before != after), seen=seen)

@@ -21,6 +21,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final, Literal
 
 import mmh3
@@ -37,6 +38,8 @@ ZLIB_LEVEL: Final = 1
 
 #: Pages of one content that the reservoir keeps before it touches anything else: agreement beyond it adds nothing.
 SAME_CONTENT: Final = 256
+#: Most earlier fetches of a URL that stay beside its last.
+BESIDE: Final = 3
 #: Share of the limit that pages fetched to watch a rule may take.
 EXPLORED_SHARE: Final = 0.1
 
@@ -84,6 +87,26 @@ def latest(pages: Iterable[Page]) -> list[Page]:
     return sorted(newest.values(), key=lambda page: page.fetched_at)
 
 
+def sightings(pages: Iterable[Page]) -> list[Page]:
+    """Return the last fetch of each URL, and what else tells what was seen beside pages that no later crawl fetched.
+
+    Pages are only compared that one crawl has seen (`learning.crawls`): of the crawls that were the last to fetch some
+    URL, those of the most URLs first, `BESIDE` fetches of each URL stay too, in the order of the fetches.
+    """
+    fetched: dict[str, dict[str, Page]] = {}
+    for page in sorted(pages, key=lambda page: page.fetched_at):
+        of_url = fetched.setdefault(page.url, {})
+        of_url.pop(page.crawl, None)  # The last to fetch it stands last.
+        of_url[page.crawl] = page
+    last = Counter(next(reversed(of_url)) for of_url in fetched.values())
+    kept: list[Page] = []
+    for of_url in fetched.values():
+        crawls = list(of_url)
+        earlier = sorted((crawl for crawl in crawls[:-1] if last[crawl]), key=lambda crawl: -last[crawl])[:BESIDE]
+        kept += [of_url[crawl] for crawl in (*earlier, crawls[-1])]
+    return sorted(kept, key=lambda page: page.fetched_at)
+
+
 def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
     """Choose at most ``limit`` pages, so that what contradicts a rule outlives what merely agrees with it once more.
 
@@ -92,21 +115,28 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
        so push out the pages that differ.
     3. Of the rest those stay whose folder and query names hash lowest: families of URLs stay or go whole, with
        their agreements and their contradictions alike. The hash is fixed, so that the same pages are chosen whoever
-       chooses and whenever.
+       chooses and whenever, each URL with all of its `sightings`.
     """
-    kept = latest(pages)
-    if len(kept) <= limit:
-        return kept
+    every = sightings(pages)
+    if len(every) <= limit:
+        return every
+    kept = latest(every)
     watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
-    chosen = {page.url for page in watched}
+    chosen: set[str] = set()
+    explored = {page.url for page in watched}
     counts: Counter[int] = Counter(page.content for page in watched)
     rest: list[Page] = []
-    for page in sorted((p for p in kept if p.url not in chosen), key=lambda p: mmh3.hash64(p.url, signed=False)[0]):
+    for page in sorted((p for p in kept if p.url not in explored), key=lambda p: mmh3.hash64(p.url, signed=False)[0]):
         counts[page.content] += 1
         if counts[page.content] <= SAME_CONTENT:
             rest.append(page)
     rest.sort(key=lambda page: mmh3.hash64(_family(page.url), signed=False)[0])
-    return latest(watched + rest[: limit - len(watched)])
+    sizes = Counter(page.url for page in every)
+    for size, page in zip(accumulate(sizes[page.url] for page in watched + rest), watched + rest, strict=True):
+        if size > limit:
+            break
+        chosen.add(page.url)
+    return [page for page in every if page.url in chosen]
 
 
 def _family(url: str) -> str:

@@ -38,7 +38,7 @@ from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evidence, HostRules, RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
-from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir
+from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
@@ -282,7 +282,7 @@ class RuleService:
     def _packed(self, host: str, evidence: Evidence) -> Evidence:
         """Pack the log anew without dropping what the learner knows; return the evidence with its new mark."""
         whole = self.book.evidence(host)
-        mark = self.book.rewrite(host, whole.mark, latest(whole.pages))
+        mark = self.book.rewrite(host, whole.mark, sightings(whole.pages))
         return Evidence(whole.pages, mark or evidence.mark)
 
     def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:

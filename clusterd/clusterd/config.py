@@ -28,6 +28,7 @@ from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Policy
 
+LAST_PORT: Final = 65535
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 POLICY_KEYS: Final = ("resemblance", "containment")
 
@@ -73,7 +74,7 @@ class Config(Settings):
     metrics_port: int = setting(
         0,
         "port of the Prometheus metrics, of the first worker; the others take the following ones; 0: none",
-        lambda v: 0 <= v < 65536,
+        lambda v: 0 <= v <= LAST_PORT,
         "0 to 65535",
     )
     metrics_host: str = setting("127.0.0.1", "address that the metrics are served on")
@@ -97,7 +98,13 @@ class Config(Settings):
             chosen.update(cls._checked(values, source))
         if not chosen.keys() & {"redis", "data"} and environment.get("REDIS_URL"):
             chosen.update(cls._checked({"redis": environment["REDIS_URL"]}, "environment (REDIS_URL)"))
-        return cls(**chosen)
+        made = cls(**chosen)
+        if made.metrics_port and made.metrics_port + made.workers - 1 > LAST_PORT:
+            raise SettingError(
+                f"metrics_port = {made.metrics_port} leaves no ports for {made.workers} workers; "
+                f"it takes {LAST_PORT - made.workers + 1} or less"
+            )
+        return made
 
     @classmethod
     def _checked(cls, values: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -25,9 +25,10 @@ from typing import Any, Final, NoReturn
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.insisting import Insist, StopFlag, once
 from clusterd_consumer.worker import Worker
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import ClusterdError, Unreachable
 from clusterd_crawler.redis_client import shown
 
+from clusterd.alerts import now_ms
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.handing import Handing
@@ -44,6 +45,8 @@ LAST_POLL: Final = 0.05
 #: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
 RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
+#: Seconds for which a line of Kafka's client is not logged again.
+SELDOM: Final = 60.0
 #: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
 END_SECONDS: Final = 6
 
@@ -115,7 +118,7 @@ def run(config: Config, with_parent: bool = False) -> bool:
         Orphan(os.getppid()).start()
     with open_services(config) as services:
         if config.workers > 1:
-            supervise(config, services.redis_url)
+            supervise(config, services)
             return True
         return serve(config, services.redis_url)
 
@@ -172,6 +175,8 @@ def _main_loop(services: Services, report: Report, asked: StopFlag) -> bool:
 def _count(report: Report, worker: Worker[Outcome]) -> None:
     report.messages = worker.messages
     report.dead_letters = worker.dead_letters
+    report.missed = worker.missed
+    report.stepped = now_ms()
 
 
 def _insist_on_store(services: Services, asked: StopFlag) -> bool:
@@ -187,17 +192,19 @@ def _insist_on_store(services: Services, asked: StopFlag) -> bool:
     return False
 
 
-def supervise(config: Config, redis_url: str) -> None:
+def supervise(config: Config, services: Services) -> None:
     """Run ``config.workers`` processes; replace those that die, stop them all when asked."""
     asked = StopFlag()
     context = multiprocessing.get_context("spawn")
 
     def start(number: int) -> Any:
-        process = context.Process(target=serve_quietly, args=(config, redis_url, number), daemon=False)
+        process = context.Process(target=serve_quietly, args=(config, services.redis_url, number), daemon=False)
         process.start()
         return process
 
     with _on_signal(asked):
+        if not _insist_on_store(services, asked):  # a store that refuses us does so here, not in each of them for ever
+            return
         processes = [start(number) for number in range(config.workers)]
         while not asked.wait(RESTART_PAUSE):
             for n, process in enumerate(processes):
@@ -224,7 +231,12 @@ def serve_quietly(config: Config, redis_url: str, number: int) -> None:
     """Be a worker process of `supervise`, and end with it in whatever way it ends."""
     configure_logging(config)
     Orphan(os.getppid()).start()
-    if not serve(config, redis_url, number):
+    try:
+        finished = serve(config, redis_url, number)
+    except ClusterdError as error:
+        log.error("%s", error)
+        sys.exit(1)
+    if not finished:
         end_at_once()
 
 
@@ -241,6 +253,26 @@ def configure_logging(config: Config) -> None:
         level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
     )
     logging.getLogger("kafka").setLevel(max(logging.WARNING, logging.getLogger().level))
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Seldom())
+
+
+class Seldom(logging.Filter):
+    """Lets a line of Kafka's client through once in `SELDOM`: in an outage it says ten a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the line is logged."""
+        if not record.name.startswith("kafka."):
+            return True
+        line = (record.name, str(record.msg))
+        if record.created < self._said.get(line, -math.inf) + SELDOM:
+            return False
+        self._said[line] = record.created
+        return True
 
 
 @contextmanager

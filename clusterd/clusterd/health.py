@@ -2,7 +2,7 @@
 
 Keys: ``<prefix>daemons``, a set of the ids of all daemons that did not say good-bye; ``<prefix>daemon:<id>``, the
 daemon's last report as JSON, which lives for `ALIVE_FOR` seconds. A report's fields: ``id, host, pid, state (starting,
-running, waiting, stopping), since, at, messages, dead_letters, lag, settling, last_error``.
+running, waiting, stalled, stopping), since, at, stepped, messages, dead_letters, missed, lag, settling, last_error``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 BEAT: Final = 2.0
 ALIVE_FOR: Final = 10.0
 
-State = Literal["starting", "running", "waiting", "stopping"]
+#: Seconds without a finished step of the worker after which a daemon that does not wait is called stalled.
+STALLED_AFTER: Final = 120.0
+
+State = Literal["starting", "running", "waiting", "stalled", "stopping"]
 
 
 @dataclass
@@ -40,20 +43,30 @@ class Report:
     #: Unix milliseconds.
     since: int = field(default_factory=lambda: int(time.time() * 1000))
     at: int = 0
+    #: When the worker last finished a step: twice a second where nothing arrives.
+    stepped: int = 0
     messages: int = 0
     dead_letters: int = 0
+    #: Messages that Kafka deleted before they were read.
+    missed: int = 0
     lag: int = 0
     settling: int = 0
     last_error: str = ""
+
+    def told(self) -> State:
+        """Return the state as it is told: that a thread stands still, it cannot say itself."""
+        still = self.stepped and time.time() - self.stepped / 1000 > STALLED_AFTER
+        return "stalled" if still and self.state == "running" else self.state
 
 
 def beat(redis: Client, prefix: str, report: Report) -> None:
     """Say that this daemon is alive."""
     report.at = int(time.time() * 1000)
+    said = {**asdict(report), "state": report.told()}
     client: Any = redis
     with translated():
         client.sadd(f"{prefix}daemons", report.id)
-        client.set(f"{prefix}daemon:{report.id}", json.dumps(asdict(report)), px=int(ALIVE_FOR * 1000))
+        client.set(f"{prefix}daemon:{report.id}", json.dumps(said), px=int(ALIVE_FOR * 1000))
 
 
 def leave(redis: Client, prefix: str, report: Report) -> None:

@@ -23,11 +23,15 @@ class ReportCollector(Collector):
         report = self._report
         yield CounterMetricFamily("clusterd_messages", "messages worked on", value=report.messages)
         yield CounterMetricFamily("clusterd_dead_letters", "messages given up", value=report.dead_letters)
+        yield CounterMetricFamily(
+            "clusterd_missed", "messages that Kafka deleted before they were read", value=report.missed
+        )
         yield GaugeMetricFamily("clusterd_lag", "messages that no daemon has worked on yet", value=report.lag)
         yield GaugeMetricFamily("clusterd_settling", "clusters that still settle", value=report.settling)
         yield GaugeMetricFamily(
-            "clusterd_waiting", "1 while Kafka or the store does not answer", value=report.state == "waiting"
+            "clusterd_waiting", "1 while Kafka or the store does not answer", value=report.told() == "waiting"
         )
+        yield GaugeMetricFamily("clusterd_stalled", "1 while the worker stands still", value=report.told() == "stalled")
 
 
 def serve_metrics(host: str, port: int, report: Report) -> None:

@@ -112,6 +112,11 @@ class Worker(Generic[Result]):
         """How many records this worker has given up."""
         return self._dead.count
 
+    @property
+    def missed(self) -> int:
+        """How many records the log deleted before they were read."""
+        return self._transport.missed
+
     def stop(self) -> None:
         """Finish the batch in hand, then return from `run`."""
         self._stopping.set()

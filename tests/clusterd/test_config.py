@@ -87,6 +87,14 @@ def test_a_wrong_setting_is_named_with_what_would_be_right(tmp_path: Path, text:
     assert str(file) in str(caught.value)
 
 
+def test_ports_of_the_metrics_that_would_be_none_are_refused() -> None:
+    assert Config.load(environment={}, options={"metrics_port": 65534, "workers": 2}).workers == 2
+    with pytest.raises(
+        SettingError, match="metrics_port = 65535 leaves no ports for 2 workers; it takes 65534 or less"
+    ):
+        Config.load(environment={"CLUSTERD_WORKERS": "2"}, options={"metrics_port": 65535})
+
+
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     file = tmp_path / "clusterd.toml"
     file.write_bytes(b"\xff\xfe\x00")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -28,7 +29,7 @@ from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Failure, SkipReport, decode_verdict, encode
 from clusterd_crawler.sketch import Sketch
 
-from clusterd import health
+from clusterd import daemon, health
 from tests.contract.index_world import page
 from tests.flow.daemons import Daemons, daemons, made_up_crawl, until
 from tests.services.redis_server import free_port, redis_server
@@ -196,6 +197,55 @@ def test_check_tells_the_health_and_ends_with_it(group: Daemons) -> None:
     assert json.loads(after.stdout)["state"] in {"starting", "running"}
 
 
+def test_a_worker_that_stands_still_is_told(services: Services, prefix: str, redis_url: str) -> None:
+    report = health.Report(state="running", stepped=int(time.time() * 1000))
+    assert report.told() == "running"
+    report.stepped -= int(health.STALLED_AFTER * 1000) + 1
+    health.beat(services.redis, prefix, report)
+    environment = {**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    check = [*CLUSTERD, "run", "--check", "--json"]
+    done = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "stalled")
+    assert "finished no step for minutes" in done.stderr
+    report.state = "waiting"
+    assert report.told() == "waiting"
+
+
+def test_an_outage_is_logged_once_a_minute_by_the_client_of_kafka() -> None:
+    seldom = daemon.Seldom()
+
+    def passes(name: str, line: str, at: float) -> bool:
+        record = logging.LogRecord(name, logging.ERROR, "", 0, line, (), None)
+        record.created = at
+        return seldom.filter(record)
+
+    assert [passes("kafka.net", "refused: %s", at) for at in (0, 0.1, 59, 61)] == [True, False, False, True]
+    assert passes("kafka.net", "another: %s", 0.2)
+    assert passes("kafka.cluster", "refused: %s", 0.2)
+    assert [passes("clusterd.daemon", "refused: %s", at) for at in (0, 0.1)] == [True, True]
+
+
+def test_several_workers_end_in_one_line_where_the_store_refuses_them(group: Daemons, redis_url: str) -> None:
+    group.settings = {**group.settings, "workers": "2"}
+    with redis.Redis.from_url(redis_url) as client:
+        client.hset(f"{group.settings['redis_prefix']}{{0}}:m", mapping={"layout": 3, "scheme": "another"})
+    assert group.start().wait(60) == 2
+    assert group.said().count("\n") == 1
+    assert "this store has the layout 3" in group.said()
+
+
+def test_a_worker_whose_port_is_taken_is_said_in_one_line(group: Daemons) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        group.settings = {**group.settings, "workers": "2", "metrics_port": str(port)}
+        parent = group.start()
+        until(lambda: "starting another" in group.said(), say=group.said())
+    assert f"metrics_port {port} of 127.0.0.1 cannot be served" in group.said()
+    assert "Traceback" not in group.said()
+    parent.send_signal(signal.SIGTERM)
+    assert parent.wait(30) == 0
+
+
 def test_a_store_that_cannot_be_reached_is_said_in_one_line() -> None:
     command = [*CLUSTERD, "run", "--check", "--redis", f"redis://127.0.0.1:{free_port()}/0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -307,3 +357,6 @@ def test_metrics_are_served_on_loopback(group: Daemons) -> None:
                 return ""
 
         until(lambda: "clusterd_messages_total 20.0" in metrics(), say=group.said())
+        assert {"clusterd_missed_total 0.0", "clusterd_stalled 0.0", "clusterd_waiting 0.0"} <= {
+            *metrics().splitlines()
+        }

@@ -70,7 +70,12 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
         return 0
     elsewhere = f"; {len(reports)} on other machines (--anywhere)" if len(reports) > len(here) else ""
     where = shown(config.redis) or config.data_folder()
-    invocation.hint(
-        f"the daemon waits: {here[0]['last_error']}" if here else f"no daemon works on {where} here{elsewhere}"
-    )
+    if not here:
+        invocation.hint(f"no daemon works on {where} here{elsewhere}")
+    elif here[0]["state"] == "stalled":
+        invocation.hint(
+            "the daemon has finished no step for minutes and waits for nothing: its log may say why; restart it"
+        )
+    else:
+        invocation.hint(f"the daemon waits: {here[0]['last_error']}")
     return 1

@@ -37,6 +37,11 @@ class Transport(Protocol):
         """
         ...
 
+    @property
+    def missed(self) -> int:
+        """How many records the log deleted before they were read here."""
+        ...
+
     def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
         """Return the next records of `topics.SKETCHES`, in order within a partition; none after ``timeout`` seconds."""
         ...

@@ -55,6 +55,8 @@ class RedisStreamTransport:
     """Keeps `contract.Transport`. Not for several threads at once."""
 
     outlives_store: Final = False
+    #: Nothing is trimmed that is unread.
+    missed: Final = 0
 
     def __init__(
         self, client: Client, *, prefix: str = "clusterd:", group: str = "clusterd", claim_after: float = 10.0

@@ -88,6 +88,23 @@ def test_compiled_and_numpy_agree(profile: Profile, left: list[int], right: list
     assert verdict.Verdict(*judged) == verdict._conclude(counted, bits)
 
 
+def test_a_number_of_shingles_is_kept_to_a_part_in_eight_thousand() -> None:
+    for exact in (1, 401, 4095, 4096, 5000, 8191, 8192, 123_457, 10**6, 10**9 + 7, 2**41 + 1):
+        code = int(stored.cut(np.array([exact], np.uint64), stored.SIZE_BITS)[0])
+        assert stored.size_of(code) == pytest.approx(exact, rel=2**-12)
+        if exact > 400:
+            packed, _ = posted.prepare(StreamSketch(bytes(range(8)), exact, exact + 9, 7), TEXT, DEFAULT)
+            assert stored.unpack(packed, mantissa(TEXT)).shingles == stored.size_of(code)
+
+
+@pytest.mark.parametrize("scheme", [DEFAULT, Scheme(candidates="super")])
+def test_profiles_share_no_keys(scheme: Scheme) -> None:
+    values = document(1, 300)
+    keys = [set(posted.prepare(sketch(values, one), one, scheme)[1].tolist()) for one in (TEXT, SHORT, COMPACT, V, MOD)]
+    assert all(keys)
+    assert len(set.union(*keys)) == sum(map(len, keys))
+
+
 @pytest.mark.core
 @pytest.mark.parametrize("values", [np.array([5, 2**39, 1, 2**38, 0], "<u8").tobytes(), bytes(9), bytes(7)])
 def test_values_that_do_not_ascend_are_refused(values: bytes) -> None:

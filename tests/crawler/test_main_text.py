@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler import compiled
+from clusterd_crawler.main_text import united
 from clusterd_crawler.sketch import EMPTY
 
 from tests.crawler.pages import STORY, main, shown, sketched
-
-
-@pytest.fixture(params=[pytest.param("core", marks=pytest.mark.core), "fallback"], autouse=True)
-def walker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each of these tests pass with the compiled core and without it."""
-    if request.param == "fallback":
-        monkeypatch.setattr(compiled, "CORE", None)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +64,17 @@ def test_main_elements_hold_the_main_text() -> None:
     assert main(page) == "T " + shown(STORY)
     small = f"<main>tiny</main><div>{STORY * 3}</div>"
     assert shown(STORY) in main(small)
+
+
+def test_a_block_of_links_is_chrome_also_where_the_main_element_ends_with_it() -> None:
+    links = "<ul>" + "<li><a href=x>menu</a>" * 6 + "</ul>"
+    for main_element in (f"<main>{STORY}{links}</main>", f"<main>{links}{STORY}</main>"):
+        assert main(f"<p>around</p>{main_element}<p>after</p>") == shown(STORY)
+
+
+def test_spans_that_overlap_or_touch_are_one() -> None:
+    assert united([]) == []
+    assert united([(0, 1), (3, 9), (4, 7), (9, 10), (12, 13)]) == [(0, 1), (3, 10), (12, 13)]
 
 
 def test_a_title_gives_way_to_the_heading_of_a_text_that_is_longer() -> None:

@@ -84,6 +84,7 @@ def test_a_large_store_is_not_looked_through_for_what_is_similar(index: Index, m
     assert len(queries.similar(index, asked, TEXT, 100)) == 60
     monkeypatch.setattr("clusterd.queries.alike.SMALL", 59)
     assert len(queries.similar(index, asked, TEXT, 100)) < 60
+    assert len(queries.similar(index, asked, TEXT, 100, "all")) == 60
 
 
 def test_the_equal_page_is_the_first_of_many_alike(index: Index) -> None:

@@ -246,6 +246,7 @@ class TestQuestions:
         assert {hit["url"][-1] for hit in hits} == {"a", "1", "b", "d"}
         _, of_page, _ = filled("similar", "http://h.example/a", "--limit", "1")
         assert [hit["url"] for hit in of_page] == ["http://h.example/a?sid=1"]
+        assert filled("similar", "asked.txt", "--all")[1] == hits
         (tmp_path / "part.txt").write_text(words(1, 100))
         _, held, _ = filled("holders", "part.txt")
         assert held[0].keys() == FIELDS["holders"]

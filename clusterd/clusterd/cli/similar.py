@@ -29,14 +29,16 @@ GROUP_COLUMNS: Final = ("representative", "members")
 @click.command("similar")
 @click.argument("asked", metavar="URL|FILE|-")
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Most matches.")
+@click.option("--all", "everything", is_flag=True, help="Look at every page, of more than 200,000 different ones too.")
 @click.pass_obj
-def similar(invocation: Invocation, asked: str, limit: int) -> None:
+def similar(invocation: Invocation, asked: str, limit: int, everything: bool) -> None:
     """Find the pages that resemble a page of the store, a file (HTML or text) or standard input, best first."""
     from clusterd import queries
 
     profile = invocation.profile
     with invocation.caught_up() as services:
-        hits = queries.similar(services.index, queries.document(asked, services.index, profile), profile, limit)
+        document = queries.document(asked, services.index, profile)
+        hits = queries.similar(services.index, document, profile, limit, "all" if everything else None)
         records = [
             {
                 "url": hit.url,

@@ -16,7 +16,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
-from kafka.errors import KafkaError, KafkaTimeoutError, UnsupportedCodecError  # type: ignore[import-untyped]
+from kafka.errors import (  # type: ignore[import-untyped]
+    InvalidSessionTimeoutError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnsupportedCodecError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +105,8 @@ def reason(error: Exception) -> str:
     """Return what is wrong with Kafka, and what would be right where that is known."""
     if isinstance(error, UnsupportedCodecError):
         return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
+    if isinstance(error, InvalidSessionTimeoutError):
+        return "refuses a member of this CLUSTERD_SESSION_TIMEOUT: less than its group.min.session.timeout.ms (6 s)"
     return f"does not answer: {error}"
 
 

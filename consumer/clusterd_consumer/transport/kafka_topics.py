@@ -23,7 +23,11 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import ClusterdError, Unreachable
 from clusterd_crawler.kafka_client import probe
 from kafka import KafkaAdminClient  # type: ignore[import-untyped]
-from kafka.errors import KafkaError, TopicAlreadyExistsError  # type: ignore[import-untyped]
+from kafka.errors import (  # type: ignore[import-untyped]
+    InvalidReplicationFactorError,
+    KafkaError,
+    TopicAlreadyExistsError,
+)
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
@@ -75,6 +79,10 @@ def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partit
         admin.create_topics({name: wanted}, timeout_ms=int(TIMEOUT * 1000))
     except TopicAlreadyExistsError:
         return  # another daemon was faster
+    except InvalidReplicationFactorError as error:
+        raise Unreachable(
+            f"Kafka makes no topic {name} of {replication} replicas: it has fewer brokers, see CLUSTERD_KAFKA_REPLICATION"
+        ) from error
 
 
 def _wait_for_leaders(admin: Any, names: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -52,6 +53,28 @@ def test_files_that_the_dockerfile_copies_exist() -> None:
         if line.startswith("COPY ") and "--from" not in line:
             for source in line.split()[1:-1]:
                 assert (ROOT / source).exists(), source
+
+
+def test_the_image_reads_the_file_that_it_names() -> None:
+    text = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    assert "a file mounted at /etc/clusterd.toml" in text
+    assert "touch /etc/clusterd.toml" in text  # where none is mounted
+    commands = [
+        json.loads(line[line.index("[") :]) for line in text.splitlines() if " CMD [" in line or line[:5] == "CMD ["
+    ]
+    assert len(commands) == 2
+    for command in commands:
+        assert command[-2:] == ["--config", "/etc/clusterd.toml"], command
+
+
+def test_both_brokers_serve_a_group_alike() -> None:
+    compose = yaml.safe_load((DEPLOY / "docker" / "compose.yaml").read_text(encoding="utf-8"))
+    given = compose["services"]["kafka"]["environment"]
+    lines = (DEPLOY / "kafka" / "server.properties").read_text(encoding="utf-8").splitlines()
+    group = dict(line.split("=", 1) for line in lines if line.startswith("group."))
+    assert group
+    for name, value in group.items():
+        assert given["KAFKA_" + name.upper().replace(".", "_")] == value, name
 
 
 @pytest.mark.parametrize("unit", sorted(path.name for path in (DEPLOY / "systemd").glob("*.service")))

@@ -12,7 +12,7 @@ from clusterd_consumer.postings import posted, stored, verdict
 from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import estimate
-from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, StreamSketch
+from clusterd_crawler.sketch import COMPACT, PROFILES, SHORT, TEXT, Profile, StreamSketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +78,8 @@ def test_compiled_and_numpy_agree(profile: Profile, left: list[int], right: list
     core, posted.CORE = posted.CORE, None
     try:
         again = [posted.prepare(one, profile, scheme) for one in (a, b)]
+        for packed, keys in made if profile.code in PROFILES else ():
+            assert posted.keys_of(packed, profile.code, scheme).tolist() == keys.tolist()
     finally:
         posted.CORE = core
     for (stored_one, keys), (stored_two, keys_two) in zip(made, again, strict=True):
@@ -151,7 +153,10 @@ def test_what_nothing_proposed_counts_beyond_chance_only(core: str, request: pyt
 
     unrelated = [packed(document(10 + n, (120, 500, 2000, 5000)[n % 4])) for n in range(2000)]
     whole = [packed(document(5000 + n, 1800), short) for n in range(20)]
-    part = [packed(document(6000 + n, 400), short[:40]) for n in range(20)]
+    part = [packed(document(6000 + n, 300), short[:40]) for n in range(20)]
+    phrase = packed(short[:4])
+    assert all(one.a_in_b == 1 for one in verdict.judge_unproposed(phrase, part, bits, 400))
+    assert verdict.judge_unproposed(phrase, unrelated, bits, 2000) == [verdict.NOTHING] * 2000
     found = verdict.judge_unproposed(packed(short), [*unrelated, *whole, *part], bits, 2040)
     assert found[:2000] == [verdict.NOTHING] * 2000
     assert all(0.7 < one.a_in_b <= 1 for one in found[2000:2020])

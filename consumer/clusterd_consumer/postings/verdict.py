@@ -19,11 +19,11 @@ which is 1/3 of a cell where t begins or ends an octave, or there is none, and u
 every shingle is known it is rounded to a whole number, so that they get their exact ratios. A containment that is seen
 through fewer than `EVIDENCE` values is not claimed, unless every shingle of the document was seen.
 
-Of documents that no key proposes some agree by chance with any query in more than is expected: of so many that were
-looked at, m codes in common count where Poisson's tail (by Chernoff's bound) lets all of them have that by chance fewer
-than `STRAY` times, with λ = abκ
+Of documents that no key proposes some agree by chance with any query in more than is expected: of n that were looked
+at, m codes in common of a ≤ b count where the binomial tail (by Chernoff's bound) lets all of them have that by chance
+fewer than `STRAY` times, with λ = abκ
 
-    ln P(m or more) ≤ m - λ - m ln(m / λ)
+    m ln(m / λ) + (a - m) ln((a - m) / (a - λ)) ≥ ln(n / STRAY)
 
 Cost: a merge, 4 µs for 400 values compiled (`_verify.c`), 60 µs in NumPy; both say the same, bit for bit.
 """
@@ -95,7 +95,7 @@ def judge_unproposed(query: bytes, candidates: list[bytes], bits: int, among: in
     counts = _counts(query, [candidates[place] for place in likely], bits)
     for place, (a, b, common, last) in zip(likely, counts, strict=True):
         expected, per = _by_chance(a, b, last, bits)
-        if _surprise(common, expected / per) >= least:
+        if _surprise(common, min(a, b), expected / per) >= least:
             found[place] = verdicts[place]
     return found
 
@@ -115,11 +115,13 @@ def _by_chance(a: int, b: int, last: int, bits: int) -> tuple[int, int]:
     return a * b * (cells + 3 * last), 3 * (cells + last) ** 2
 
 
-def _surprise(common: int, expected: float) -> float:
-    """Return the bound on -ln of the probability that chance brings so many where others are expected."""
+def _surprise(common: int, of: int, expected: float) -> float:
+    """Return the bound on -ln of the probability that chance brings so many of some, where others are expected."""
     if common <= expected:
         return 0.0
-    return common * log(common / expected) - common + expected if expected else inf
+    rest = of - common
+    others = rest * log(rest / (of - expected)) if rest else 0.0
+    return common * log(common / expected) + others if expected else inf
 
 
 def _count(a: Stored, b: Stored, bits: int) -> Counts:

@@ -54,6 +54,15 @@ def mirror(pages: int = 60) -> list[Row]:
     return [Row(f"http://docs.test/{prefix}{path}", n) for n, path in enumerate(paths) for prefix in ("", "mirror/")]
 
 
+def shop(pages: int = 60) -> list[Row]:
+    """The paper's amazon.com: a title before the article's number, or none."""
+    rows = []
+    for n in range(pages):
+        title = f"Lord-{n * 7919}"
+        rows += [Row(f"http://shop.test/{title}/dp/B{n:05}", n), Row(f"http://shop.test/dp/B{n:05}", n)]
+    return rows
+
+
 def at(lines, precision):
     return next(line for line in lines if line["precision"] == precision)
 
@@ -102,12 +111,19 @@ class TestFigures:
 
 
 class TestLearning:
-    @pytest.mark.parametrize(("site", "share"), [(forum, 0.99), (wiki, 1.0), (mirror, 1.0)])
+    @pytest.mark.parametrize(("site", "share"), [(forum, 0.99), (wiki, 1.0), (mirror, 1.0), (shop, 1.0)])
     def test_what_is_regular_is_found_and_nothing_else(self, site, share):
         line = at(split_protocol(site(), 0.5, 2), 0.95)
         assert line["test_precision"] == 1.0
         assert line["reduction"] >= share * line["possible_reduction"]
         assert line["rules"] <= 6
+
+    def test_a_superfluous_component_goes_only_before_what_stood_behind_it(self):
+        ((host, clusters),) = clusters_of(shop()).items()
+        rules = RuleSet(host, 1, tuple(rules_at(learn(host, clusters, 0), 0.95)))
+        assert key_under(rules, "http://shop.test/Dune/dp/B9")[0] == key_under(rules, "http://shop.test/dp/B9")[0]
+        reviews = "http://shop.test/Dune/reviews/B9"
+        assert key_under(rules, reviews)[0] == reviews
 
     def test_a_parameter_that_makes_a_page_stays(self):
         (found,) = [learn(host, clusters, 0) for host, clusters in clusters_of(forum()).items()]

@@ -326,7 +326,7 @@ def propose_paper(
     if tokenizer.learned:
         deep = generalize(generate_all_rules(clusters, lambda parts: tokenizer.cut(tokenize(parts)), random))
         general += [rule for rule in deep if any(slot[3] for slot, _ in rule.changes)]
-    general = [rule for rule in general if any(_reads(slot, change) for slot, change in rule.changes)]
+    general = [rule for rule in general if any(_reads(*edit) or _is_any(*edit, rule.context) for edit in rule.changes)]
     general.sort(key=lambda rule: -rule.pairs)
     return [_widened(rule) for rule in general[:most]]
 
@@ -342,14 +342,21 @@ def _reads(slot: Slot, change: Change) -> bool:
     return slot[3] > 0 or change.op not in {"delete", "keep", "family"}
 
 
+def _is_any(slot: Slot, change: Change, context: Context) -> bool:
+    """Whether a component goes whatever its value (/TITLE/dp/ID): contexts of joint drops name each value of it."""
+    return not slot[0] and change.op == "delete" and (slot, ANY) in context
+
+
 def _widened(rule: GeneralRule) -> list[Proposal]:
     """Return a rule with only the conditions on what it touches, then as the tree made it."""
     touched = {whole(slot) for slot, _ in rule.changes}
     touched |= {whole(change.source) for _, change in rule.changes if change.source is not None}
     narrow = tuple((slot, test) for slot, test in rule.context if slot[0] or slot[1] > 2)
     wide = tuple((slot, test) for slot, test in narrow if whole(slot) in touched and test is not None)
+    # Of a component with any value, what stands around it is all that it is known by.
+    blind = any(_is_any(*edit, rule.context) for edit in rule.changes)
     return [
         Proposal(context, rule.changes, rule.pairs)
-        for context in dict.fromkeys((wide, narrow))
+        for context in ((narrow,) if blind else dict.fromkeys((wide, narrow)))
         if published("", context, rule.changes) is not None
     ]

@@ -65,6 +65,7 @@ def make_worker(
     def trouble(what: str) -> None:
         report.state = "waiting" if what else "running"
         report.last_error = what or report.last_error
+        report.stepped = now_ms()  # it does not stand still
 
     dead = DeadLetters(transport, services.redis, services.config.redis_prefix)
     worker = Worker(

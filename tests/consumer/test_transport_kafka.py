@@ -99,7 +99,7 @@ def test_the_topics_script_runs_from_the_command_line(kafka_bootstrap: str, pref
 
 def test_what_the_broker_will_not_do_is_said_by_its_setting(kafka_bootstrap: str, prefix: str) -> None:
     name = prefix.rstrip(":")
-    with pytest.raises(Unreachable, match=f"no topic {name}-sketches of 3 replicas.*CLUSTERD_KAFKA_REPLICATION"):
+    with pytest.raises(Unreachable, match=f"no topic {name}-sketches of 3 replicas .*CLUSTERD_KAFKA_REPLICATION"):
         ensure([kafka_bootstrap], f"{name}-", replication=3)
     member = KafkaTransport([kafka_bootstrap], group=name, prefix=f"{name}-", session_timeout=0.9, partitions=1)
     with pytest.raises(Unreachable, match=r"less than its group\.min\.session\.timeout\.ms"):

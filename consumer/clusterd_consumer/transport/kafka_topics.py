@@ -81,7 +81,7 @@ def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partit
         return  # another daemon was faster
     except InvalidReplicationFactorError as error:
         raise Unreachable(
-            f"Kafka makes no topic {name} of {replication} replicas: it has fewer brokers, see CLUSTERD_KAFKA_REPLICATION"
+            f"Kafka makes no topic {name} of {replication} replicas (CLUSTERD_KAFKA_REPLICATION): it has fewer brokers"
         ) from error
 
 

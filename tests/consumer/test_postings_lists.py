@@ -133,6 +133,8 @@ def test_a_common_list_keeps_the_latest_and_is_forgotten_when_empty(lists: Redis
     (found,), sketches = lists.propose([posting(20, b"t", one)])
     assert sorted(found) == [15, 19]  # the last, and one `bound` back
     assert sketches == {15: b"s", 19: b"s"}
+    lists.withdraw({19: one})
+    assert lists.look_up(one) == [17, 18, 20]
     lists.withdraw(dict.fromkeys(range(1, 21), one))
     assert lists.look_up(one) == []
     (found,), _ = lists.propose([posting(21, b"t", one)])

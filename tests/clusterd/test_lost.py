@@ -7,7 +7,7 @@ from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import TEXT
 
 from clusterd import queries
-from tests.clusterd.made_up_site import DAY, Site, words
+from tests.clusterd.made_up_site import DAY, Site, edited, words
 
 
 @pytest.fixture
@@ -43,6 +43,16 @@ class TestLostOnAnotherHost:
         moved.add("https://new.example/late", words("late"), "3", at=3 * DAY)
         assert moved.lost("https://old.example/late", to_sweep="2")["https://old.example/late"].match is None
         assert moved.lost("https://old.example/late")["https://old.example/late"].match == "https://new.example/late"
+
+    def test_a_page_that_was_revised_there(self, moved: Site) -> None:
+        """It is found where the host itself has nothing of it; a passage of it on the host is nearer."""
+        moved.add("https://old.example/q", words("left"), "1", at=DAY)
+        moved.add("https://new.example/q", edited(words("left"), 60), "3", at=3 * DAY)
+        found = moved.lost()["https://old.example/q"]
+        assert (found.match, 0.6 < found.resemblance < 0.8) == ("https://new.example/q", True)
+        passage = words("left").split()[:60]
+        moved.add("https://old.example/else", " ".join(passage) + " " + words("grown"), "3", at=3 * DAY)
+        assert moved.lost()["https://old.example/q"].match == "https://old.example/else"
 
     @pytest.mark.parametrize(("name", "match"), [("else", "https://new.example/q"), ("q", "https://old.example/new/q")])
     def test_the_whole_page_there_is_nearer_than_a_page_here_that_shares_a_passage(

@@ -283,6 +283,17 @@ class TestSketching:
     def test_other_labels_name_no_day(self, label: str) -> None:
         assert day_of(label) is None
 
+    def test_of_a_page_that_is_too_long_the_beginning_is_sketched_markup_or_text(self) -> None:
+        """A text of 120 MB was sketched whole, in 2.4 GB of memory."""
+        words = " ".join(f"wört{n}" for n in range(300))
+        whole, same, cut = sketched(
+            RawPage("http://a/1", text=words[:900]),
+            RawPage("http://a/1", text=words[:900]),
+            RawPage("http://a/1", text=words + " more" * 1000),
+            max_page_bytes=len(words[:900].encode()),
+        )
+        assert whole.main == same.main == cut.main
+
     def test_the_profile_is_the_one_asked_for(self) -> None:
         (sketch,) = Sketching(SHORT).sketches([RawPage("http://a/1", text="to be or not to be, that is the question")])
         assert (sketch.profile, sketch.main.shingles) == (SHORT.code, 7)

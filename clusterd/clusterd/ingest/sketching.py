@@ -125,4 +125,13 @@ class Sketching:
         sweep = page.sweep or self.sweep
         at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)
         body = None if page.body is None else page.body[: self.max_page_bytes]
-        return Task(page.url, self.profile, at, body, page.text, page.content_type, page.status, self.crawl, sweep)
+        text = None if page.text is None else beginning(page.text, self.max_page_bytes)
+        return Task(page.url, self.profile, at, body, text, page.content_type, page.status, self.crawl, sweep)
+
+
+def beginning(text: str, most: int) -> str:
+    """Return as much of a text as so many bytes of UTF-8 hold: all of it, mostly."""
+    if 4 * len(text) <= most:
+        return text
+    data = text[:most].encode("utf-8", "surrogatepass")
+    return text if len(data) <= most and len(text) <= most else data[:most].decode("utf-8", "ignore")

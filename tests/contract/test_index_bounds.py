@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,6 +51,31 @@ class Judged:
 def clock(at: int) -> Sketch:
     """A page of which two words change whenever it is fetched."""
     return page(URL, at, [*range(300), 10_000 + at, 20_000 + at])
+
+
+@pytest.mark.parametrize(
+    ("beyond", "kept"),
+    [
+        ({"fetched_at": -5}, (0, 200, 50, 59)),
+        ({"fetched_at": 2**60}, (2**48 - 1, 200, 50, 59)),
+        ({"status": 70_000}, (5, 65_535, 50, 59)),
+        ({"shingles": 2**30}, (5, 200, 2**24 - 1, 59)),
+        ({"tokens": 2**30}, (5, 200, 50, 2**24 - 1)),
+    ],
+)
+def test_what_no_field_of_a_record_holds_is_cut_to_what_it_holds(
+    redis_url: str, prefix: str, beyond: dict[str, int], kept: tuple[int, ...]
+) -> None:
+    made = page(URL, 5, range(50))
+    of_stream = {name: value for name, value in beyond.items() if name in ("shingles", "tokens")}
+    of_page = {name: value for name, value in beyond.items() if name not in of_stream}
+    index = RedisIndex(redis_url, prefix)
+    for _ in range(2):  # a repeated delivery is the same version
+        index.apply([replace(made, main=replace(made.main, **of_stream), **of_page)])
+    (version,), sketch = index.versions(URL), index.sketch(URL)
+    assert sketch is not None
+    assert (version.fetched_at, version.status, sketch.shingles, sketch.tokens) == kept
+    index.close()
 
 
 def test_a_url_fetched_again_and_again_is_compared_with_a_few(

@@ -16,6 +16,7 @@ import queue
 import threading
 import time
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -23,9 +24,11 @@ from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
+from clusterd_crawler.redis_client import shown
 
 from clusterd.alert_file import AlertFile
 from clusterd.clusters.contract import Outcome, Split
@@ -195,10 +198,14 @@ def _read(offset: str, entry: dict[bytes, bytes]) -> Iterator[Alert]:
 
 
 class Webhook:
-    """Posts alerts as JSON lines (``application/x-ndjson``) from a thread of its own."""
+    """Posts alerts as JSON lines (``application/x-ndjson``) from a thread of its own.
+
+    What stands before an ``@`` in the address is sent as user and password (Basic), and not logged.
+    """
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        self._address = shown(address)
+        self._target, self._headers = _target_of(address)
         self._waiting: queue.Queue[bytes | None] = queue.Queue(WEBHOOK_QUEUE)
         self.lost = 0
         self._thread = threading.Thread(target=self._run, name="alert-webhook", daemon=True)
@@ -233,14 +240,25 @@ class Webhook:
 
     def _send(self, body: bytes) -> None:
         try:
-            request = urllib.request.Request(
-                self._address, data=body, headers={"Content-Type": "application/x-ndjson"}, method="POST"
-            )
+            request = urllib.request.Request(self._target, data=body, headers=self._headers, method="POST")
             with urllib.request.urlopen(request, timeout=WEBHOOK_TIMEOUT):
                 pass
         except (OSError, HTTPException, ValueError) as error:  # no connection; no HTTP; no address
             self.lost += body.count(b"\n")
             log.error("%s does not take alerts (%d lost so far): %s", self._address, self.lost, error)
+
+
+def _target_of(address: str) -> tuple[str, dict[str, str]]:
+    """Return an address without its user and password, and the headers of what is posted there."""
+    headers = {"Content-Type": "application/x-ndjson"}
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # said of each post
+        return address, headers
+    user, at, host = parts.netloc.rpartition("@")
+    if at:
+        headers["Authorization"] = "Basic " + b64encode(unquote(user).encode()).decode()
+    return urlunsplit(parts._replace(netloc=host)), headers
 
 
 def now_ms() -> int:

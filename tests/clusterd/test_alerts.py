@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -145,9 +146,11 @@ def test_a_file_that_cannot_be_written_holds_nobody_up(
 
 def test_an_address_gets_alerts_as_json_lines(client: redis.Redis, prefix: str) -> None:
     received: list[bytes] = []
+    users: list[str | None] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            users.append(self.headers["Authorization"])
             received.append(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(204)
             self.end_headers()
@@ -158,24 +161,26 @@ def test_an_address_gets_alerts_as_json_lines(client: redis.Redis, prefix: str) 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    alerts = Alerts(client, config(prefix, alert_webhook=f"http://127.0.0.1:{server.server_port}/"))
-    alerts.publish([alert(1), alert(2)])
-    alerts.close()
+    for user in ("", "who:s3%40cret@"):
+        alerts = Alerts(client, config(prefix, alert_webhook=f"http://{user}127.0.0.1:{server.server_port}/"))
+        alerts.publish([alert(1), alert(2)])
+        alerts.close()
     server.shutdown()
     thread.join()
     server.server_close()
-    assert [json.loads(line)["size"] for line in b"".join(received).splitlines()] == [1, 2]
+    assert [json.loads(line)["size"] for line in b"".join(received).splitlines()] == [1, 2, 1, 2]
+    assert users == [None, "Basic " + b64encode(b"who:s3@cret").decode()]
 
 
 def test_an_address_that_does_not_answer_is_counted_not_waited_for(
     client: redis.Redis, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    alerts = Alerts(client, config(prefix, alert_webhook="http://127.0.0.1:9/"))
+    alerts = Alerts(client, config(prefix, alert_webhook="http://who:s3cret@127.0.0.1:9/"))
     started = time.monotonic()
     alerts.publish([alert(1)])
     assert time.monotonic() - started < 1
     alerts.close()
-    assert "does not take alerts (1 lost so far)" in caplog.text
+    assert "http://who:***@127.0.0.1:9/ does not take alerts (1 lost so far)" in caplog.text
 
 
 def test_an_address_that_speaks_no_http_is_counted_and_asked_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, Self, cast
+from typing import Final, Self, cast
 
 from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.errors import WrongInput
@@ -36,37 +36,6 @@ class Skip:
     key: str
     known_url: str
     explore: bool = False
-
-
-class Decider(Protocol):
-    """What the middleware and the replay ask. Methods take Unix milliseconds, so that a replay is repeatable."""
-
-    def load(self, rules: RuleSet) -> None:
-        """Take a host's rule set; keys of the pages fetched so far are computed at once (back-fill)."""
-        ...
-
-    def fetched(
-        self,
-        url: str,
-        at: int,
-        names: Iterable[Name] = (),
-        good: bool = True,
-        content: int = 0,
-        earlier: bool = False,
-    ) -> None:
-        """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
-
-        ``content`` is the page's identity where it is known (0: it is not): a key whose pages differ justifies none.
-        """
-        ...
-
-    def decide(self, url: str, at: int) -> Skip | None:
-        """Return the skip that the rules ask for, or None where the URL is to be fetched."""
-        ...
-
-    def key(self, url: str) -> tuple[str, tuple[str, ...]]:
-        """Return the URL's key and the ids of the rules that were applied, in order."""
-        ...
 
 
 #: Stands for a rule where a page is not fetched as an earlier crawl fetched it within the stated time.
@@ -112,8 +81,9 @@ class HostPages:
 
 
 class KnownPages:
-    """The `Decider` of a crawl: rule sets and the keys of fetched pages, in memory.
+    """What a crawl, or a replay of one, decides by: rule sets and the keys of fetched pages, in memory.
 
+    Methods take Unix milliseconds, so that a replay is repeatable.
     Hashes are Python's keyed ones (SipHash, 8 bytes) and tables are one per registrable domain, so that no host can
     choose URLs whose hash falls on another's. At most ``limit`` pages are remembered; the oldest are forgotten first,
     which costs fetches and loses nothing.

@@ -20,8 +20,6 @@ VERDICTS: Final = "verdicts"
 #: what could not be decoded or applied, with its reason and its raw bytes.
 DEAD_LETTERS: Final = "dead-letters"
 
-ALL: Final = (SKETCHES, ALERTS, RULES, KNOWN, VERDICTS, DEAD_LETTERS)
-
 #: Fields of a Redis stream's entry: what a Kafka record calls key and value.
 FIELD_KEY: Final = b"k"
 FIELD_VALUE: Final = b"v"

@@ -36,10 +36,6 @@ class Timeline:
     sweeps: tuple[str, ...]
     pages: dict[str, dict[str, Version]] = field(default_factory=dict)
 
-    def between(self, start: str, end: str) -> tuple[str, ...]:
-        """Return the sweeps after ``start`` up to ``end``, which is among them."""
-        return self.sweeps[self.sweeps.index(start) + 1 : self.sweeps.index(end) + 1]
-
     def last_seen(self, url: str, before: str) -> str | None:
         """Return the last sweep before ``before`` that saw a URL."""
         earlier = self.sweeps[: self.sweeps.index(before)]

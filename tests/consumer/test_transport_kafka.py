@@ -310,6 +310,9 @@ def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
     second = transport(kafka_bootstrap, name, held)
     assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]
     assert second.missed == 4
+    second.seek(held)
+    assert len(drain(second, 4)) == 4
+    assert second.missed == 4  # the same ones
     assert f"4 messages of {partition} from 2 on were deleted by Kafka before they were read" in caplog.text
     second.close()
 

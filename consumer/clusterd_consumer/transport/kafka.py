@@ -88,8 +88,9 @@ class KafkaTransport:
         self._fresh: dict[Any, int] = {}
         #: Partition → the offset that comes next.
         self._expected: dict[Any, int] = {}
-        #: Records that Kafka deleted before they were read.
+        #: Records that Kafka deleted before they were read; partition → up to where they were counted.
         self.missed = 0
+        self._missing: dict[Any, int] = {}
         #: Partition → the offset up to which everything has been worked on, as far as this member knows.
         self._committed: dict[Any, int] = {}
         self._unacknowledged: deque[tuple[str, bytes, bytes, Any]] = deque()
@@ -258,7 +259,7 @@ class KafkaTransport:
             return
         log.warning("topic %s was deleted and made anew: it is read from its beginning", self._topic)
         self._topic_id = now
-        for known in (self._placed, self._committed, self._expected):
+        for known in (self._placed, self._committed, self._expected, self._missing):
             known.clear()
 
     def _follow(self, partition: Any, first: int, following: int) -> None:
@@ -267,6 +268,10 @@ class KafkaTransport:
         expected = self._expected.get(partition, first)
         self._expected[partition] = following
         if first > expected:
+            expected = max(
+                expected, self._missing.get(partition, 0)
+            )  # placed where the store says, it comes there again
+            self._missing[partition] = first
             gone = deleted_unread(self._consumer, partition, expected, first, self._answer_timeout)
             self.missed += gone
             if gone:

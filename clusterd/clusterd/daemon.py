@@ -33,6 +33,7 @@ from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.handing import Handing
 from clusterd.health import Heart, Report
+from clusterd.interrupts import held_back
 from clusterd.services import Progress, Services, open_services
 from clusterd.upkeep import Upkeep, learn, tell_splits
 
@@ -200,7 +201,8 @@ def supervise(config: Config, services: Services) -> None:
 
     def start(number: int) -> Any:
         process = context.Process(target=serve_quietly, args=(config, services.redis_url, number), daemon=False)
-        process.start()
+        with held_back():
+            process.start()
         return process
 
     with _on_signal(asked):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -38,17 +39,24 @@ def start(*command: str, ignored: tuple[signal.Signals, ...] = ()) -> subprocess
     return subprocess.Popen([CLUSTERD, *command], stderr=subprocess.PIPE, preexec_fn=ignore)
 
 
+@pytest.fixture(scope="module")
+def long_crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that takes longer to ingest than anybody waits here."""
+    file = tmp_path_factory.mktemp("crawl") / "crawl.jsonl"
+    texts = [" ".join(f"w{text * word % 9973}" for word in range(1, 60)) for text in range(500)]
+    with file.open("w") as lines:
+        for page in range(60_000):
+            lines.write(json.dumps({"url": f"http://h.com/{page}", "text": f"{page} {texts[page % 500]}"}) + "\n")
+    return file
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("ignored", [(), (signal.SIGINT,)], ids=["", "in the background"])
 def test_a_command_that_is_ended_takes_its_store_with_it(
-    number: signal.Signals, ignored: tuple[signal.Signals, ...], tmp_path: Path
+    number: signal.Signals, ignored: tuple[signal.Signals, ...], long_crawl: Path, tmp_path: Path
 ) -> None:
-    crawl, data = tmp_path / "crawl.jsonl", tmp_path / "store"
-    with crawl.open("w") as file:
-        for page in range(60_000):
-            words = " ".join(f"w{page * word % 9973}" for word in range(1, 60))
-            file.write(json.dumps({"url": f"http://h.com/{page}", "text": words}) + "\n")
-    process = start("ingest", str(crawl), "--data", str(data), ignored=ignored)
+    data = tmp_path / "store"
+    process = start("ingest", str(long_crawl), "--data", str(data), ignored=ignored)
     until_it_works(process, data)
     time.sleep(0.5)
     process.send_signal(number)
@@ -79,3 +87,20 @@ def test_what_nohup_started_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=30)
     assert process.returncode == 0
+
+
+def test_ctrl_c_while_its_workers_start_ends_a_daemon_without_a_traceback(redis_url: str, prefix: str) -> None:
+    """A terminal sends it to all of them; each that was about to read its modules printed where it had come to."""
+    environment = os.environ | {"CLUSTERD_REDIS_PREFIX": prefix}
+    command = [CLUSTERD, "run", "--workers", "3", "--redis", redis_url]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, env=environment)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline = time.monotonic() + 30
+    while len(children.read_text().split()) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=30)[1].decode()
+    assert process.returncode == 0
+    assert "Traceback" not in said

@@ -8,12 +8,10 @@ Cost: some 50 µs a page to cross, where sketching takes 1 ms; a process takes h
 from __future__ import annotations
 
 import logging
-import signal
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Final, TypeVar
@@ -21,6 +19,8 @@ from typing import Final, TypeVar
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import Profile, Sketch
+
+from clusterd.interrupts import held_back
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ def _chunks(rest: Iterator[Asked[Item]]) -> Iterator[list[Asked[Item]]]:
 def _handed(pool: ProcessPoolExecutor, tasks: list[Task | str]) -> Future[list[Sketch | str]] | None:
     """Hand tasks to the processes; None where these are no more."""
     try:
-        with _without_interrupts():  # this may start a process
+        with held_back():  # this may start a process
             return pool.submit(_all_done, tasks)
     except BrokenProcessPool:
         return None
@@ -137,16 +137,3 @@ def _done(task: Task | str) -> Sketch | str:
 
 def _all_done(tasks: Sequence[Task | str]) -> list[Sketch | str]:
     return [_done(task) for task in tasks]
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Leave Ctrl-C to the process that reads, which ends the others: those that it starts never get it.
-
-    What is blocked here is inherited; to ignore it when they have started is too late for one that comes meanwhile.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

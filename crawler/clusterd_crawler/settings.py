@@ -40,6 +40,9 @@ DAEMON_ONLY: Final = frozenset(
 #: Beginning of the environment variables of our tests.
 TEST_PREFIX: Final = PREFIX + "TEST_"
 
+#: Largest number of a setting: in milliseconds it still fits the 64 bits of stores and clocks. Infinity does not.
+MOST: Final[Mapping[type, int]] = {int: 10**15, float: 10**9}
+
 Check = Callable[[Any], bool]
 
 
@@ -195,6 +198,9 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
         converted = _as_bool(value) if wanted is bool else _as(value, wanted)
     except (TypeError, ValueError):
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}") from None
+    if wanted in MOST and abs(converted) > MOST[wanted]:
+        accepts += f", and {MOST[wanted]:,} at most"
+        raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}")
     check = declared.metadata["check"]
     if check is not None and not check(converted):
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}")

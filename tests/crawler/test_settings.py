@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from clusterd_crawler.errors import SettingError
 from clusterd_crawler.settings import Settings
 
 
@@ -30,3 +31,18 @@ def test_seconds_may_be_any_whole_number(given: Any, seconds: str) -> None:
 )
 def test_addresses_of_redis(url: str) -> None:
     assert Settings.from_crawl({"CLUSTERD_REDIS": url}, {}).redis == url
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("VERDICT_TIMEOUT", "inf"), ("VERDICT_TIMEOUT", 1e12), ("QUEUE", "9" * 20), ("SPOOL_BYTES", 10**16)],
+)
+def test_a_number_that_no_store_or_clock_takes_is_refused(name: str, given: Any) -> None:
+    with pytest.raises(SettingError, match=f"CLUSTERD_{name} = .* is not accepted; it takes .* at most"):
+        Settings.from_crawl({f"CLUSTERD_{name}": given}, {})
+
+
+@pytest.mark.parametrize("name", ["VERDICT_TIMEOUT", "QUEUE"])
+def test_no_number_at_all_is_refused(name: str) -> None:
+    with pytest.raises(SettingError, match="is not accepted"):
+        Settings.from_crawl({f"CLUSTERD_{name}": "nan"}, {})

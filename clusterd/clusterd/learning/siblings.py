@@ -7,9 +7,9 @@ where ``?C=N`` is ``?C=D`` and the other columns sort otherwise, nothing more is
 
 from __future__ import annotations
 
-from math import log
+from math import exp, lgamma, log
 
-from clusterd.learning.contexts import FEWEST, LUCK
+from clusterd.learning.contexts import DIFFER, FEWEST, LUCK
 from clusterd.learning.edit_trials import Trials
 from clusterd.learning.edits import CandidateEdit
 from clusterd.learning.evidence import Snapshot
@@ -33,9 +33,21 @@ def beyond_luck(snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) ->
             and known.agreed + known.differed >= FEWEST
         ]
         most = max(siblings, default=0.0)
-        if not most or outcome.agreed >= log(LUCK / len(siblings)) / log(min(most, 0.999)):
+        if not most or luck(outcome, min(most, 0.999)) <= LUCK / len(siblings):
             found.append(offer)
     return found
+
+
+def luck(outcome: Outcome, share: float) -> float:
+    """Return how probable so good a record is by chance where a share of all agrees (the binomial distribution).
+
+    Where more differ than a rule bears, the context has to be narrowed anyway, and those that agree are what counts.
+    """
+    units = outcome.agreed + outcome.differed
+    if outcome.differed > max(1, DIFFER * units):
+        return float(share**outcome.agreed)
+    each = (lgamma(units + 1) - lgamma(bad + 1) - lgamma(units - bad + 1) for bad in range(outcome.differed + 1))
+    return sum(exp(ways + bad * log(1 - share) + (units - bad) * log(share)) for bad, ways in enumerate(each))
 
 
 def judged(snapshot: Snapshot, edit: CandidateEdit) -> Outcome:

@@ -1,0 +1,54 @@
+"""Values of one parameter beside each other: what may be luck, and what is beyond it."""
+
+from __future__ import annotations
+
+from itertools import combinations, count
+from math import comb
+
+import pytest
+from clusterd.learning.siblings import luck
+from clusterd.learning.trials import NO_OUTCOME, Outcome
+from clusterd_crawler.rules import RuleSet
+
+from tests.clusterd.learning.one_host import key, learned
+
+
+def record(agreed: int, differed: int) -> Outcome:
+    return Outcome(NO_OUTCOME.rows, NO_OUTCOME.good, NO_OUTCOME.group, NO_OUTCOME.content, agreed, differed, agreed)
+
+
+@pytest.mark.parametrize(("agreed", "differed"), [(1, 0), (38, 0), (48, 1), (300, 3)])
+def test_luck_is_the_lower_tail_of_the_binomial_distribution(agreed: int, differed: int) -> None:
+    units, share = agreed + differed, 0.875
+    exact = sum(comb(units, bad) * (1 - share) ** bad * share ** (units - bad) for bad in range(differed + 1))
+    assert luck(record(agreed, differed), share) == pytest.approx(exact)
+
+
+def test_long_records_are_beyond_luck_and_cost_little() -> None:
+    assert luck(record(1_000_000, 5_000), 0.9) < 1e-9
+    assert luck(record(30, 1_000_000), 0.9) == pytest.approx(0.9**30)
+
+
+def revisions(agreeing: dict[str, int], differing: dict[str, int]) -> RuleSet:
+    """Learn from records with two of the values of ``v`` each: so many that agree, and so many that differ."""
+    number, pages = count(), []
+    for pair in agreeing:
+        for at in range(agreeing[pair] + differing[pair]):
+            record_number = next(number)
+            for place, value in enumerate(pair):
+                other = 100_000 * place if at < differing[pair] else 0
+                pages.append((f"rec?id={record_number}&v={value}", record_number + other))
+    return learned(pages)
+
+
+def test_the_luckiest_of_several_pairs_of_values_is_no_rule_though_one_record_differs() -> None:
+    # Given four values of which each two show the same for seven records in eight, two of them by luck for 48 in 49.
+    pairs = ["".join(pair) for pair in combinations("abcd", 2)]
+    agreeing, differing = dict.fromkeys(pairs, 35), dict.fromkeys(pairs, 5)
+    agreeing["ad"], differing["ad"] = 48, 1
+    rules = revisions(agreeing, differing)
+    assert key(rules, "rec?id=7000&v=a") != key(rules, "rec?id=7000&v=d")
+    # A record that is too long for luck makes one.
+    agreeing["ad"] = 90
+    rules = revisions(agreeing, differing)
+    assert key(rules, "rec?id=7000&v=a") == key(rules, "rec?id=7000&v=d")

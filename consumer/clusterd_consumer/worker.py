@@ -74,7 +74,7 @@ class Batch:
 
 
 class SetBack(Exception):
-    """The store remembers less than it was told: it came back from the past."""
+    """The store remembers another position than it was told: it came back from the past, or others went on."""
 
 
 class Worker(Generic[Result]):
@@ -191,7 +191,11 @@ class Worker(Generic[Result]):
             return
         held = self._index.position()
         lost = {p: held.get(p) for p, told in self._stored.items() if held.get(p) != told}
-        if self._index.went_back() or lost:
+        went_back = self._index.went_back()
+        if lost and not went_back and all(_further(there, self._stored[p]) for p, there in lost.items()):
+            log.warning("others have worked on these partitions meanwhile; going on where they are: %s", lost)
+            raise SetBack
+        if went_back or lost:
             log.warning("the store came back without its latest state; replaying from %s", lost or held)
             raise SetBack
 
@@ -273,3 +277,8 @@ class Worker(Generic[Result]):
 
     def _bury(self, record: Record, reason: str) -> None:
         self._insist(lambda: self._dead.bury(record, reason))
+
+
+def _further(there: str | None, told: str) -> bool:
+    """Whether an offset lies beyond another: of a partition that was taken from us while we stood still."""
+    return there is not None and there.isdecimal() and told.isdecimal() and int(there) > int(told)

@@ -347,6 +347,25 @@ def test_a_store_that_is_set_back_while_nothing_arrives_is_caught_up(kafka_bench
 
 
 @pytest.mark.kafka
+def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_are(
+    kafka_bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(10)))
+    worker, ledger = kafka_bench.worker(), kafka_bench.ledger
+    work_until(worker, lambda: len(ledger.pages) == 10)
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    told = dict(ledger.held)
+    ledger.held.update({partition: str(int(offset) + 3) for partition, offset in told.items()})
+    worker.step()
+    assert "others have worked on these partitions meanwhile" in caplog.text
+    assert "came back" not in caplog.text
+    kafka_bench.publish(*(encode(page(n)) for n in range(10, 30)))
+    work_until(worker, lambda: len(ledger.pages) >= 30 - 3 * len(told))
+    assert all(int(ledger.held[partition]) >= int(offset) + 3 for partition, offset in told.items())
+    worker.leave()
+
+
+@pytest.mark.kafka
 def test_an_empty_store_reads_the_whole_log_whatever_the_group_committed(kafka_bench: Bench) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(10)))
     first = kafka_bench.worker()

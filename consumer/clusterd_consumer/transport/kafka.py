@@ -268,9 +268,8 @@ class KafkaTransport:
         expected = self._expected.get(partition, first)
         self._expected[partition] = following
         if first > expected:
-            expected = max(
-                expected, self._missing.get(partition, 0)
-            )  # placed where the store says, it comes there again
+            # Placed where the store says, the partition may come here again.
+            expected = max(expected, self._missing.get(partition, 0))
             self._missing[partition] = first
             gone = deleted_unread(self._consumer, partition, expected, first, self._answer_timeout)
             self.missed += gone

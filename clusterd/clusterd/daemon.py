@@ -48,6 +48,8 @@ RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
 #: Seconds for which a line of Kafka's client is not logged again.
 SELDOM: Final = 60.0
+#: Lines of it that are remembered.
+SELDOM_LINES: Final = 1000
 #: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
 END_SECONDS: Final = 6
 
@@ -274,6 +276,8 @@ class Seldom(logging.Filter):
         line = (record.name, str(record.msg))
         if record.created < self._said.get(line, -math.inf) + SELDOM:
             return False
+        if len(self._said) >= SELDOM_LINES:
+            self._said.clear()
         self._said[line] = record.created
         return True
 

@@ -80,6 +80,17 @@ def test_topics_have_partitions_retention_and_compaction(kafka_bootstrap: str, p
     assert str(7 * DAY) in said
 
 
+def test_what_the_producer_takes_every_topic_takes(
+    kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    member = transport(kafka_bootstrap, prefix.rstrip(":"))
+    for topic in TOPICS:
+        member.publish(topic, b"k", bytes(1_900_000))
+    member.flush(20)
+    member.close()
+    assert "is dropped" not in caplog.text
+
+
 def test_the_topics_script_runs_from_the_command_line(kafka_bootstrap: str, prefix: str) -> None:
     name = prefix.replace(":", "-")
     command = [

@@ -31,17 +31,18 @@ from kafka.errors import (  # type: ignore[import-untyped]
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
-#: Bytes of the longest message: a sketch has 4 kB, a dead letter carries the bytes of whatever arrived.
+#: Bytes of the longest message: a sketch has 4 kB, a dead letter carries the bytes of whatever arrived, and a host may
+#: have thousands of rules that were imported.
 LONGEST_MESSAGE: Final = 2 * 1024 * 1024
 
 #: Topic → its settings on the broker. A partition count of 0 stands for the one that is asked for.
 TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
-    topics.SKETCHES: (0, {"retention.ms": str(7 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),
+    topics.SKETCHES: (0, {"retention.ms": str(7 * DAY)}),
     topics.ALERTS: (0, {"retention.ms": str(7 * DAY)}),
     topics.RULES: (1, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1", "segment.ms": str(HOUR)}),
-    topics.KNOWN: (1, {"retention.ms": str(7 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),
+    topics.KNOWN: (1, {"retention.ms": str(7 * DAY)}),
     topics.VERDICTS: (1, {"retention.ms": str(HOUR), "segment.ms": str(HOUR // 4)}),
-    topics.DEAD_LETTERS: (1, {"retention.ms": str(30 * DAY), "max.message.bytes": str(LONGEST_MESSAGE)}),
+    topics.DEAD_LETTERS: (1, {"retention.ms": str(30 * DAY)}),
 }
 #: Seconds to wait for the broker.
 TIMEOUT: Final = 10.0
@@ -74,7 +75,8 @@ def _missing(admin: Any, prefix: str) -> list[str]:
 
 
 def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partitions: int, replication: int) -> None:
-    wanted = {"num_partitions": fixed or partitions, "replication_factor": replication, "configs": dict(settings)}
+    configs = {**settings, "max.message.bytes": str(LONGEST_MESSAGE)}
+    wanted = {"num_partitions": fixed or partitions, "replication_factor": replication, "configs": configs}
     try:
         admin.create_topics({name: wanted}, timeout_ms=int(TIMEOUT * 1000))
     except TopicAlreadyExistsError:

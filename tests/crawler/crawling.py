@@ -57,6 +57,9 @@ class Crawling:
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
 
+    def log(self) -> str:
+        return self.job.with_suffix(".log").read_text(errors="replace")
+
     def result(self, timeout: float = 60.0) -> Crawled:
         try:
             code = self.process.wait(timeout)
@@ -64,10 +67,9 @@ class Crawling:
             if self.process.poll() is None:
                 self.process.kill()
                 self.process.wait()
-        log = self.job.with_suffix(".log").read_text(errors="replace")
         out = self.job.with_suffix(".out")
         found = json.loads(out.read_text()) if out.exists() else {"seen": [], "skipped": [], "heard": [], "stats": {}}
-        return Crawled(code=code, log=log, seconds=time.monotonic() - self.started, **found)
+        return Crawled(code=code, log=self.log(), seconds=time.monotonic() - self.started, **found)
 
 
 def crawl(folder: Path, steps: list[Any], settings: dict[str, Any], **job: Any) -> Crawled:

@@ -17,9 +17,12 @@ from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+#: Seconds that a step waits for what is to happen.
+PATIENCE = 30.0
+
 
 class Job(scrapy.Spider):
-    """Fetches the job's URLs, each with its options, and the links on them."""
+    """Takes the job's steps: fetches URLs, each with its options, and the links on them; pauses; waits."""
 
     name = "job"
 
@@ -47,13 +50,21 @@ class Job(scrapy.Spider):
         raise StopDownload(fail=False)
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
+        from clusterd_crawler.crawling.older_scrapy import sleep
+
         for step in self.job["steps"]:
             if "pause" in step:
-                from clusterd_crawler.crawling.older_scrapy import sleep
-
                 await sleep(step["pause"])
-                continue
-            yield self.request(step["url"], **step.get("options", {}))
+            elif "url" in step:
+                yield self.request(step["url"], **step.get("options", {}))
+            else:
+                given_up = time.monotonic() + PATIENCE
+                while not self.is_time(step) and time.monotonic() < given_up:
+                    await sleep(0.05)
+
+    def is_time(self, step: dict[str, Any]) -> bool:
+        """Whether a file is there, or so much was heard, as the step waits for."""
+        return Path(step["file"]).exists() if "file" in step else len(self.heard) >= step["heard"]
 
     def request(self, url: str, **options: Any) -> scrapy.Request:
         return scrapy.Request(url, callback=self.parse, errback=self.fail, **options)

@@ -237,10 +237,13 @@ def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     publish_rules(redis_url, prefix, rules(site))
-    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"pause": 3}, "/page/3"]
+    go = tmp_path / "go"
+    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
     wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
     publish_rules(redis_url, prefix, RuleSet(site.host, 2, (), retired=(("r1", "it was wrong"),)))
+    wait_until(lambda: site.hits["/page/1?sid=a"] and site.hits["/page/2?sid=b"])
+    go.touch()
     done = running_crawl.result()
     assert {"/page/1?sid=a", "/page/2?sid=b"} < set(done.paths())
     assert done.stats["clusterd/requeued"] == 2
@@ -253,10 +256,13 @@ def test_an_unskipped_url_is_fetched_and_no_other(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     publish_rules(redis_url, prefix, rules(site))
-    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"pause": 3}, "/page/3"]
+    go = tmp_path / "go"
+    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
     wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
     publish_rules(redis_url, prefix, rules(site, version=2, unskip=(f"{site.url}/page/1?sid=a",)))
+    wait_until(lambda: site.hits["/page/1?sid=a"])
+    go.touch()
     done = running_crawl.result()
     assert set(done.paths()) == {"/page/1", "/page/2", "/page/3", "/page/1?sid=a"}
     assert done.stat("skipped") == 2

@@ -19,7 +19,7 @@ from tests.services.waiting import wait_until
 
 
 def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
-    steps = [f"{site.url}/page/1", {"pause": 2}, *(f"{site.url}/near/{n}" for n in range(3)), {"pause": 3}]
+    steps = [f"{site.url}/page/1", *(f"{site.url}/near/{n}" for n in range(3)), {"heard": 1}]
     done = crawl(tmp_path, steps, {})
     data = tmp_path / ".clusterd"
     assert done.stat("sketched") == done.stat("published") == 4
@@ -31,7 +31,7 @@ def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
     assert is_free(data / "redis.server.lock")
 
     started = time.monotonic()
-    again = crawl(tmp_path, [f"{site.url}/near/9", {"pause": 3}], {})
+    again = crawl(tmp_path, [f"{site.url}/near/9", {"heard": 1}], {})
     assert time.monotonic() - started < 30
     near = [heard for heard in again.heard if "near" in heard]
     assert [heard["match"].rsplit("/", 1)[0] for heard in near] == [f"{site.url}/near"]

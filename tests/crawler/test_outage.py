@@ -57,12 +57,16 @@ def test_a_log_that_never_comes_costs_nothing_and_the_next_crawl_brings_its_mess
 
 def test_a_log_that_dies_and_comes_back_gets_every_page(site: Site, server: Server, tmp_path: Path) -> None:
     server.start()
-    steps = [*pages(site, 20), {"pause": 2}, *pages(site, 20, start=20), {"pause": 6}, *pages(site, 20, start=40)]
-    running_crawl = Crawling(tmp_path, steps, settings(server, tmp_path))
+    dead, back = tmp_path / "dead", tmp_path / "back"
+    steps = [*pages(site, 20), {"file": str(dead)}, *pages(site, 20, start=20), {"file": str(back)}]
+    running_crawl = Crawling(tmp_path, [*steps, *pages(site, 20, start=40)], settings(server, tmp_path))
     wait_until(lambda: len(urls(server)) == 20)
     server.stop()
-    wait_until(lambda: sum(site.hits.values()) == 40)
+    dead.touch()
+    wait_until(lambda: sum(site.hits.values()) == 40 and "The log does not answer" in running_crawl.log())
     server.start()
+    wait_until(lambda: len(urls(server)) == 40)
+    back.touch()
     done = running_crawl.result()
     assert urls(server) == set(pages(site, 60))
     assert done.stat("dropped") == 0

@@ -133,7 +133,7 @@ def test_near_duplicates_are_flagged_before_the_callback(redis_url: str, prefix:
 
 
 def test_late_verdicts_come_as_signals_and_hold_nobody_up(redis_url: str, prefix: str, tmp_path: Path) -> None:
-    steps = [f"/near/{n}" for n in range(10)] + [{"pause": 6}]
+    steps = [f"/near/{n}" for n in range(10)] + [{"heard": 10}]
     settings = {"CLUSTERD_VERDICT_TIMEOUT": 0.2}
     found = crawled(redis_url, prefix, tmp_path, steps, delay=0.5, **settings)
     times = [page["at"] for page in found.seen]

@@ -87,11 +87,11 @@ def latest(pages: Iterable[Page]) -> list[Page]:
     return sorted(newest.values(), key=lambda page: page.fetched_at)
 
 
-def sightings(pages: Iterable[Page]) -> list[Page]:
+def sightings(pages: Iterable[Page], beside: int = BESIDE) -> list[Page]:
     """Return the last fetch of each URL, and what else tells what was seen beside pages that no later crawl fetched.
 
     Pages are only compared that one crawl has seen (`learning.crawls`): of the crawls that were the last to fetch some
-    URL, those of the most URLs first, `BESIDE` fetches of each URL stay too, in the order of the fetches.
+    URL, those of the most URLs first, ``beside`` fetches of each URL stay too, in the order of the fetches.
     """
     fetched: dict[str, dict[str, Page]] = {}
     for page in sorted(pages, key=lambda page: page.fetched_at):
@@ -102,7 +102,7 @@ def sightings(pages: Iterable[Page]) -> list[Page]:
     kept: list[Page] = []
     for of_url in fetched.values():
         crawls = list(of_url)
-        earlier = sorted((crawl for crawl in crawls[:-1] if last[crawl]), key=lambda crawl: -last[crawl])[:BESIDE]
+        earlier = sorted((crawl for crawl in crawls[:-1] if last[crawl]), key=lambda crawl: -last[crawl])[:beside]
         kept += [of_url[crawl] for crawl in (*earlier, crawls[-1])]
     return sorted(kept, key=lambda page: page.fetched_at)
 
@@ -115,11 +115,12 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
        so push out the pages that differ.
     3. Of the rest those stay whose folder and query names hash lowest: families of URLs stay or go whole, with
        their agreements and their contradictions alike. The hash is fixed, so that the same pages are chosen whoever
-       chooses and whenever, each URL with all of its `sightings`.
+       chooses and whenever, each URL with one fetch beside its last (`sightings`).
     """
     every = sightings(pages)
     if len(every) <= limit:
         return every
+    every = sightings(every, 1)
     kept = latest(every)
     watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
     chosen: set[str] = set()

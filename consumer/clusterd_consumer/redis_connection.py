@@ -9,7 +9,7 @@ from typing import Final
 
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_client import accepted, shown
+from clusterd_crawler.redis_client import NODE, accepted, shown
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry
@@ -87,8 +87,7 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
         return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
     if NO_CLUSTER in str(error):
         return Unreachable(f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB")
-    hint = " (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)" if _is_moved(error) else ""
-    return Unreachable(f"{what} does not answer: {_reason(error)}{hint}")
+    return Unreachable(f"{what} does not answer: {_reason(error)}{NODE if _is_moved(error) else ''}")
 
 
 def _is_moved(error: Exception) -> bool:

@@ -19,6 +19,8 @@ ANSWER_SECONDS: Final = 5.0
 #: Seconds after which a held connection is looked at before it is used: servers close those that are idle for minutes.
 FRESH_SECONDS: Final = 1.0
 
+#: What is added where a single server says that another one has a key.
+NODE: Final = " (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)"
 #: What of a URL is followed by a password, and the password.
 _PASSWORD: Final = re.compile(r"(://[^:/@]*:|[?&]password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)")
 
@@ -70,7 +72,8 @@ def translated(url: str) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise Unreachable(f"Redis at {shown(url)}: {type(error).__name__}: {error}") from None
+        hint = NODE if isinstance(error, library().exceptions.MovedError) else ""
+        raise Unreachable(f"Redis at {shown(url)}: {type(error).__name__}: {error}{hint}") from None
 
 
 def shown(url: str) -> str:

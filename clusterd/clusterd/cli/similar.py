@@ -85,7 +85,7 @@ def holders(invocation: Invocation, asked: str, least: float) -> None:
 @click.command("compare")
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.option("--w", metavar="N", type=click.IntRange(1), help="Tokens of a shingle; default the profile's.")
+@click.option("--w", metavar="N", type=click.IntRange(1, 1_000_000), help="Tokens of a shingle; default the profile's.")
 @click.pass_obj
 def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:
     """Compare two documents: each a URL of the store, a file, - or a text written text:….

@@ -161,12 +161,16 @@ class TestEveryCommand:
         assert "Traceback" in err
         assert err.splitlines()[-1].startswith("clusterd: nothing.html: No such file")
 
-    def test_standard_output_may_be_closed_early(self, tmp_path: Path) -> None:
-        file = write(tmp_path / "p.jsonl", *({"id": n, "text": words(n % 2)} for n in range(400)))
-        command = f"{sys.executable} -m clusterd pairs {file} --threshold 0.5 --json | head -1"
-        done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
-        assert json.loads(done.stdout)["resemblance"] == 1.0
-        assert done.stderr == ""
+    @pytest.mark.parametrize("read", [0, 1])
+    def test_standard_output_may_be_closed_early(self, tmp_path: Path, read: int) -> None:
+        file = write(tmp_path / "p.jsonl", *({"id": n, "text": words(n % 2)} for n in range(400 if read else 3)))
+        command = [sys.executable, "-m", "clusterd", "pairs", str(file), "--threshold", "0.5", "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as pairs:
+            assert pairs.stdout is not None
+            assert [json.loads(pairs.stdout.readline())["resemblance"] for _ in range(read)] == [1.0] * read
+            pairs.stdout.close()
+            assert pairs.communicate()[1] == b""
+        assert pairs.returncode == 1  # not all was said
 
 
 class TestIngest:

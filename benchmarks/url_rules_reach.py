@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import numpy as np
 from clusterd.learning.candidates import proposals
-from clusterd.learning.contexts import BOUND
 from clusterd.learning.contract import Page
-from clusterd.learning.edits import CandidateEdit
-from clusterd.learning.evidence import Snapshot
+from clusterd.learning.edits.edit import CandidateEdit
+from clusterd.learning.evidence.columns import Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.replay import CrawlRow, read_crawl
-from clusterd.learning.siblings import judged
-from clusterd.learning.trials import Outcome, lower_bound
+from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.contexts import BOUND
+from clusterd.learning.trials.siblings import judged
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.urls import canonical, parse
 

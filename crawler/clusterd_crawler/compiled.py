@@ -5,7 +5,8 @@ from __future__ import annotations
 from html.entities import html5
 from types import ModuleType
 
-from clusterd_crawler import chrome, tokens
+from clusterd_crawler import tokens
+from clusterd_crawler.html import chrome
 from clusterd_crawler.token_classes import class_table
 
 

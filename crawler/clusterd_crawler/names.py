@@ -16,9 +16,10 @@ from urllib.parse import urljoin
 
 import mmh3
 
-from clusterd_crawler import markup, urls
-from clusterd_crawler.declared import MAX_ANCHORS_KEPT, Declared, UrlKind
+from clusterd_crawler import urls
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.html import markup
+from clusterd_crawler.html.declared import MAX_ANCHORS_KEPT, Declared, UrlKind
 from clusterd_crawler.sketch import Name
 
 #: Most anchors of one page that are kept.

@@ -21,12 +21,13 @@ from typing import Final
 
 from w3lib.encoding import read_bom
 
-from clusterd_crawler import compiled, markup
-from clusterd_crawler.charsets import said_by_header, said_by_markup
-from clusterd_crawler.declared import Declared
+from clusterd_crawler import compiled
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.recoding import check_utf8, recoded, repaired
-from clusterd_crawler.well_nested import well_nested
+from clusterd_crawler.html import markup
+from clusterd_crawler.html.charsets import said_by_header, said_by_markup
+from clusterd_crawler.html.declared import Declared
+from clusterd_crawler.html.recoding import check_utf8, recoded, repaired
+from clusterd_crawler.html.well_nested import well_nested
 
 #: Beginnings of files that are not text, whatever their content type says.
 _SIGNATURES: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from clusterd_crawler.charsets import said_by_markup
+from clusterd_crawler.html.charsets import said_by_markup
 from clusterd_crawler.text import decode
 
 from tests.crawler.pages import sketched

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler import compiled, markup
-from clusterd_crawler.markup import EXTREME, IRREGULAR
+from clusterd_crawler import compiled
+from clusterd_crawler.html import markup
+from clusterd_crawler.html.markup import EXTREME, IRREGULAR
 from clusterd_crawler.text import marked_text
 
 #: What makes the walk ask for a parser.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.main_text import united
+from clusterd_crawler.html.main_text import united
 from clusterd_crawler.sketch import EMPTY
 
 from tests.crawler.pages import STORY, main, shown, sketched

@@ -7,11 +7,12 @@ import time
 
 import mmh3
 import pytest
-from clusterd_crawler import compiled, markup, names, text
+from clusterd_crawler import compiled, names, text
+from clusterd_crawler.html import markup
+from clusterd_crawler.html.recoding import check_utf8, recoded, repaired
+from clusterd_crawler.html.well_nested import LARGE, well_nested
 from clusterd_crawler.page import sketch_page, sketch_plain
-from clusterd_crawler.recoding import check_utf8, recoded, repaired
 from clusterd_crawler.sketch import COMPACT, SHORT, sketch_text
-from clusterd_crawler.well_nested import LARGE, well_nested
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser

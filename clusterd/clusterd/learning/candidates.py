@@ -14,15 +14,15 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.aliases import aliases
-from clusterd.learning.deep_edits import cuts, ending_of, without_ending
-from clusterd.learning.edits import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Rows, Snapshot
-from clusterd.learning.fixed_values import TOGETHER, FixedPairs, fixed_edits
-from clusterd.learning.path_references import path_references
-from clusterd.learning.pooled import pooled
-from clusterd.learning.references import references
-from clusterd.learning.spellings import decoded, form_spaces, spaces_in_path, spaces_of_components, wiki_spaces
+from clusterd.learning.edits.aliases import aliases
+from clusterd.learning.edits.deep import cuts, ending_of, without_ending
+from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
+from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edits
+from clusterd.learning.edits.path_references import path_references
+from clusterd.learning.edits.references import references
+from clusterd.learning.edits.spellings import decoded, form_spaces, spaces_in_path, spaces_of_components, wiki_spaces
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Rows, Snapshot
+from clusterd.learning.trials.pooled import pooled
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4

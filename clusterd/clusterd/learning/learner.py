@@ -25,19 +25,19 @@ from clusterd_crawler.rules import LIVE, Rule, RuleSet, rule_id
 from clusterd_crawler.urls import canonical, parse
 
 from clusterd.learning.candidates import proposals
-from clusterd.learning.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.contract import Page
-from clusterd.learning.deep_edits import Cut
-from clusterd.learning.edits import CandidateEdit, Replace
-from clusterd.learning.evidence import Evidence, Novelty, Snapshot
-from clusterd.learning.exhausted import Family as Exhausted
-from clusterd.learning.exhausted import exhausted
-from clusterd.learning.families import families
-from clusterd.learning.fixed_values import BothFixed, DropFixed
+from clusterd.learning.edits.deep import Cut
+from clusterd.learning.edits.edit import CandidateEdit, Replace
+from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
+from clusterd.learning.edits.references import Reference
+from clusterd.learning.evidence.columns import Evidence, Novelty, Snapshot
+from clusterd.learning.families.exhausted import Family as Exhausted
+from clusterd.learning.families.exhausted import exhausted
+from clusterd.learning.families.one_page import families
+from clusterd.learning.families.value_forms import by_form
 from clusterd.learning.names import NameEvidence
-from clusterd.learning.references import Reference
-from clusterd.learning.siblings import beyond_luck
-from clusterd.learning.value_forms import by_form
+from clusterd.learning.trials.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
+from clusterd.learning.trials.siblings import beyond_luck
 from clusterd.learning.watch import Watch
 
 #: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it: small hosts

@@ -27,11 +27,11 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
 from clusterd_crawler.urls import canonical, registrable
 
-from clusterd.learning.contexts import Proposal, refine
 from clusterd.learning.contract import Page
-from clusterd.learning.edits import PathEdit
-from clusterd.learning.evidence import Rows, Snapshot
+from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.evidence.columns import Rows, Snapshot
 from clusterd.learning.learner import Learner, accept
+from clusterd.learning.trials.contexts import Proposal, refine
 
 #: Sites of a group that are compared, those met first; pages of a group that are taken, those fetched first.
 SITES: Final = 64

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 import zstandard
-from clusterd_crawler.chrome import TAGS
 from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.html.chrome import TAGS
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
 from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens

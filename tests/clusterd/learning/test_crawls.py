@@ -7,7 +7,7 @@ from array import array
 
 import numpy as np
 from clusterd.learning.contract import Page
-from clusterd.learning.crawls import CRAWLS, Crawls
+from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.learner import Learner
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.rulebook.evidence import reservoir, sightings

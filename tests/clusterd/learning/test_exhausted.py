@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterd.learning.contract import Page
-from clusterd.learning.exhausted import RUN
+from clusterd.learning.families.exhausted import RUN
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import Rule, RuleSet
 from clusterd_crawler.skips import KnownPages

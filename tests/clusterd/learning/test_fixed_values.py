@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clusterd.learning.contract import Page
-from clusterd.learning.evidence import Evidence, Snapshot
+from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.replay import CrawlRow, Replay
 from clusterd_crawler.keys import key_under

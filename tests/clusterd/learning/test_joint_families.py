@@ -7,9 +7,9 @@ from itertools import count, product
 
 import numpy as np
 from clusterd.learning.contract import Page
-from clusterd.learning.evidence import Evidence, Snapshot
-from clusterd.learning.families import families
-from clusterd.learning.joint_families import ALONE, EACH, TRIALS
+from clusterd.learning.evidence.columns import Evidence, Snapshot
+from clusterd.learning.families.joint import ALONE, EACH, TRIALS
+from clusterd.learning.families.one_page import families
 from clusterd.learning.learner import Learner
 from clusterd_crawler.keys import key_under
 from clusterd_crawler.rules import RuleSet

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clusterd.learning.contexts import SMALL
 from clusterd.learning.names import RIGHT, TIMES, NameEvidence, form_of
+from clusterd.learning.trials.contexts import SMALL
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.rules import Rule
 from clusterd_crawler.sketch import Name

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from clusterd.learning.evidence import Evidence, Snapshot
-from clusterd.learning.pooled import pooled
+from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.replay import CrawlRow, replay
+from clusterd.learning.trials.pooled import pooled
 from clusterd_crawler.urls import parse
 
 from tests.clusterd.learning.one_host import HOST, key, learned

@@ -6,8 +6,8 @@ from itertools import combinations, count
 from math import comb
 
 import pytest
-from clusterd.learning.siblings import luck
-from clusterd.learning.trials import NO_OUTCOME, Outcome
+from clusterd.learning.trials.agreement import NO_OUTCOME, Outcome
+from clusterd.learning.trials.siblings import luck
 from clusterd_crawler.rules import RuleSet
 
 from tests.clusterd.learning.one_host import key, learned

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from clusterd.learning.edits.spellings import spelled
 from clusterd.learning.interchange.files import read_rules, write_rules
-from clusterd.learning.spellings import spelled
 
 from tests.clusterd.learning.one_host import HOST, key, learned
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from clusterd.learning.parts import Parts, judge_each
-from clusterd.learning.trials import REPEATED, judge
+from clusterd.learning.trials.agreement import REPEATED, judge
+from clusterd.learning.trials.parts import Parts, judge_each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

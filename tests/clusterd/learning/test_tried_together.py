@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from clusterd.learning.contexts import refine
 from clusterd.learning.contract import Page
-from clusterd.learning.edits import Drop
-from clusterd.learning.evidence import Evidence, Snapshot
+from clusterd.learning.edits.edit import Drop
+from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.learner import Learner
-from clusterd.learning.tried_together import chosen, lets_through
+from clusterd.learning.trials.contexts import refine
+from clusterd.learning.trials.tried_together import chosen, lets_through
 from clusterd_crawler.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import parse

@@ -15,7 +15,7 @@ import mmh3
 from clusterd_crawler.errors import NotFound
 
 from clusterd.learning.contract import HostLearner, Page
-from clusterd.learning.evidence import Novelty
+from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import HostRules
 

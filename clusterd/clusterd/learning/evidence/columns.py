@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.urls import Url, hash_of
 
-from clusterd.learning.crawls import Crawls
-from clusterd.learning.moves import Remembered
-from clusterd.learning.path_tables import PathTables
+from clusterd.learning.evidence.crawls import Crawls
+from clusterd.learning.evidence.moves import Remembered
+from clusterd.learning.evidence.path_tables import PathTables
 
 Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]

@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import exchange, map_shapes
-from clusterd.learning.evidence import (
+from clusterd.learning.edits.edit import exchange, map_shapes
+from clusterd.learning.evidence.columns import (
     VALUELESS,
     ColumnKey,
     Flags,

@@ -18,7 +18,7 @@ from typing import Final
 
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import PathEdit
+from clusterd.learning.edits.edit import PathEdit
 
 #: Fewest contents that propose an edit, and fewest values that the component takes in them.
 PROPOSED: Final = 20

@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.components import Components
-from clusterd.learning.edits import PathEdit
-from clusterd.learning.evidence import Rows, Snapshot
+from clusterd.learning.edits.components import Components
+from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.evidence.columns import Rows, Snapshot
 
 #: Fewest contents that propose an alias before it is judged.
 PROPOSED: Final = 4

@@ -9,8 +9,8 @@ from typing import Final, cast
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.edits import CandidateEdit, PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Snapshot, distinct
+from clusterd.learning.edits.edit import CandidateEdit, PathEdit
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Rows, Snapshot, distinct
 
 #: Most values that a condition lists.
 LISTED: Final = 400

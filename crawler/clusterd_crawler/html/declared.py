@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from clusterd_crawler import chrome
+from clusterd_crawler.html import chrome
 
 #: Ids and names that end in a digit of one page, and how many of their endings are kept, each once: pages number their
 #: anchors alike.

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.edits import Both, Drop, PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Snapshot
+from clusterd.learning.edits.edit import Both, Drop, PathEdit
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Snapshot
 
 #: Most edits with stated values that are judged at a time.
 FIXED: Final = 12

@@ -18,17 +18,18 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning import spellings, tried_together
-from clusterd.learning.attributes import Attribute, attributes
-from clusterd.learning.components import ANY_BOUND, AnyComponent
-from clusterd.learning.deep_edits import Cut, Ending
-from clusterd.learning.edit_trials import Trials
-from clusterd.learning.edits import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
-from clusterd.learning.evidence import ColumnKey, Flags, Rows, Shape, Snapshot, distinct
-from clusterd.learning.fixed_values import DropFixed
-from clusterd.learning.path_references import PathReference
-from clusterd.learning.trials import Outcome, lower_bound
-from clusterd.learning.tried_together import by_parameter
+from clusterd.learning.edits import spellings
+from clusterd.learning.edits.components import ANY_BOUND, AnyComponent
+from clusterd.learning.edits.deep import Cut, Ending
+from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
+from clusterd.learning.edits.fixed_values import DropFixed
+from clusterd.learning.edits.path_references import PathReference
+from clusterd.learning.evidence.columns import ColumnKey, Flags, Rows, Shape, Snapshot, distinct
+from clusterd.learning.trials import tried_together
+from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.attributes import Attribute, attributes
+from clusterd.learning.trials.narrowing import Trials
+from clusterd.learning.trials.tried_together import by_parameter
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
 BOUND: Final = 0.869

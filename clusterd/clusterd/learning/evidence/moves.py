@@ -1,6 +1,6 @@
 """What a host's paths, or the shapes of its queries, become under an edit: each is edited once, not once a look.
 
-Both are numbered (`evidence.Interned`), and numbers stay: what an edit made of one is right whatever came since, and
+Both are numbered (`columns.Interned`), and numbers stay: what an edit made of one is right whatever came since, and
 whatever edits a snapshot has accepted, since these only exchange numbers.
 """
 

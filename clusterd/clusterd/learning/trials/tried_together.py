@@ -25,10 +25,10 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.edit_trials import Trials
-from clusterd.learning.edits import Drop, DropUnordered
-from clusterd.learning.evidence import ColumnKey, Flags, Hashes, Rows, Snapshot
-from clusterd.learning.trials import Outcome, judge, lower_bound
+from clusterd.learning.edits.edit import Drop, DropUnordered
+from clusterd.learning.evidence.columns import ColumnKey, Flags, Hashes, Rows, Snapshot
+from clusterd.learning.trials.agreement import Outcome, judge, lower_bound
+from clusterd.learning.trials.narrowing import Trials
 
 #: Fewest agreements of a combination.
 TOGETHER: Final = 8

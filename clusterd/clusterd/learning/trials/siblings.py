@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from math import exp, lgamma, log
 
-from clusterd.learning.contexts import DIFFER, FEWEST, LUCK
-from clusterd.learning.edit_trials import Trials
-from clusterd.learning.edits import CandidateEdit
-from clusterd.learning.evidence import Snapshot
-from clusterd.learning.trials import Outcome
+from clusterd.learning.edits.edit import CandidateEdit
+from clusterd.learning.evidence.columns import Snapshot
+from clusterd.learning.trials.agreement import Outcome
+from clusterd.learning.trials.contexts import DIFFER, FEWEST, LUCK
+from clusterd.learning.trials.narrowing import Trials
 
 
 def beyond_luck(snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:

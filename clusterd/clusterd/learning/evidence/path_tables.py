@@ -1,6 +1,6 @@
 """What is derived from a host's paths, kept while more of them come: a path is taken apart once, not once a candidate.
 
-The tables go by path number (`evidence.Interned`), are extended by the numbers that are new, and stay right whatever
+The tables go by path number (`columns.Interned`), are extended by the numbers that are new, and stay right whatever
 edits a snapshot has accepted, since these only exchange numbers.
 """
 

@@ -22,10 +22,10 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.contexts import DIFFER, Proposal
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot, distinct
-from clusterd.learning.families import brings_new_values, new_valued
-from clusterd.learning.trials import Outcome, lower_bound
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot, distinct
+from clusterd.learning.families.one_page import brings_new_values, new_valued
+from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.contexts import DIFFER, Proposal
 
 #: Members in a row that brought nothing new.
 RUN: Final = 100

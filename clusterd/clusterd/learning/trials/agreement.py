@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence import Flags, Hashes, Rows
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows
 
 #: Most units of one content.
 REPEATED: Final = 2

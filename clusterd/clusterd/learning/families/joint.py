@@ -1,6 +1,6 @@
 """Families that answer with one page for each combination of a few values: ``do=media&ns=…``, whatever the ``id``.
 
-Each combination would be a family of its own (`families`) once it has enough pages; on a small site none ever has. What
+Each combination would be a family of its own (`one_page`) once it has enough pages; on a small site none ever has. What
 they say together is that the parameter with ever new values does not matter for this form: the clean pages of all
 combinations are counted as the trials of one rule, for the values seen.
 
@@ -23,9 +23,9 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.contexts import LUCK
-from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot, distinct
-from clusterd.learning.trials import Outcome
+from clusterd.learning.evidence.columns import ColumnKey, Flags, Rows, Snapshot, distinct
+from clusterd.learning.trials.agreement import Outcome
+from clusterd.learning.trials.contexts import LUCK
 
 #: Fewest pages of a combination.
 EACH: Final = 3

@@ -17,8 +17,8 @@ from typing import Final
 
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import PathEdit, Rewrite
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Snapshot
+from clusterd.learning.edits.edit import PathEdit, Rewrite
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Snapshot
 
 #: Fewest contents that propose a cut, and most of them that are judged at a time.
 PROPOSED: Final = 20

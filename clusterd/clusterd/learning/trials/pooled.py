@@ -16,10 +16,10 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.edits import Drop
-from clusterd.learning.evidence import ColumnKey, Hashes, Rows, Snapshot
-from clusterd.learning.trials import Outcome
-from clusterd.learning.tried_together import after_the_others
+from clusterd.learning.edits.edit import Drop
+from clusterd.learning.evidence.columns import ColumnKey, Hashes, Rows, Snapshot
+from clusterd.learning.trials.agreement import Outcome
+from clusterd.learning.trials.tried_together import after_the_others
 
 #: Fewest parameters of a pool (of two, what is proposed is enough), and most.
 FEWEST: Final = 3

@@ -20,7 +20,7 @@ from clusterd_crawler.rule_edits import as_component
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4

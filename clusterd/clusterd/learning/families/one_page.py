@@ -15,12 +15,12 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.contexts import BOUND, DIFFER, Proposal
-from clusterd.learning.edits import Drop, PathEdit
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot, distinct
-from clusterd.learning.joint_families import EACH, TRIALS, Joint, joint
-from clusterd.learning.trials import Outcome, lower_bound
-from clusterd.learning.value_forms import of_clean_forms
+from clusterd.learning.edits.edit import Drop, PathEdit
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot, distinct
+from clusterd.learning.families.joint import EACH, TRIALS, Joint, joint
+from clusterd.learning.families.value_forms import of_clean_forms
+from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.contexts import BOUND, DIFFER, Proposal
 
 #: Fewest pages of a family. One page answers for all others, and what differs is found nowhere else: an empty list is
 #: the answer for most values, until it is not. 104 clean trials in a row are luck in .5 % of orders where one in twenty

@@ -1,6 +1,6 @@
 """The forms of values that a family was tried with: ``?Query=RefersTo…`` 700 times says nothing of ``?Query=Queue…``.
 
-A family lets any value through (`families`, `exhausted`). But values come in forms, and the one that differs is mostly
+A family lets any value through (`one_page`, `exhausted`). But values come in forms, and the one that differs is mostly
 of another form than those tried: of 740 searches 728 begin with one of five words and find nothing, 12 begin with a
 sixth and find all that there is. No number of trials shows that, since the sixth is rare. So where the values begin
 with few words, the family holds for the words that were tried, each `EACH` times (Koppula et al. 2010, section 3.1.2:
@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.contexts import Proposal
-from clusterd.learning.evidence import ColumnKey, Flags, Rows, Snapshot, distinct
-from clusterd.learning.tried_together import TOGETHER
+from clusterd.learning.evidence.columns import ColumnKey, Flags, Rows, Snapshot, distinct
+from clusterd.learning.trials.contexts import Proposal
+from clusterd.learning.trials.tried_together import TOGETHER
 
 #: Fewest pages of a form, for the family to hold for it (as many as a combination of parameters needs).
 EACH: Final = TOGETHER

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterd_crawler import chrome
+from clusterd_crawler.html import chrome
 
 #: Open elements beyond which a parser's work may explode.
 MAX_FORMATTING: Final = 2000

@@ -24,8 +24,8 @@ from typing import Final
 from clusterd_crawler.rule_edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits import PathEdit, Rewrite
-from clusterd.learning.evidence import VALUELESS, ColumnKey, Snapshot
+from clusterd.learning.edits.edit import PathEdit, Rewrite
+from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Snapshot
 
 #: Fewest contents that propose that a space in a parameter is ``_``.
 PROPOSED: Final = 4

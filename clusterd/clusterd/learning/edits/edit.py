@@ -15,8 +15,8 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, value_hash
-from clusterd.learning.moves import Moves
+from clusterd.learning.evidence.columns import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, value_hash
+from clusterd.learning.evidence.moves import Moves
 
 
 class CandidateEdit(Protocol):

@@ -13,11 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.attributes import Attribute
-from clusterd.learning.edits import CandidateEdit
-from clusterd.learning.evidence import Flags, Rows, Snapshot, distinct
-from clusterd.learning.parts import Parts, judge_each
-from clusterd.learning.trials import Outcome, judge
+from clusterd.learning.edits.edit import CandidateEdit
+from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.trials.agreement import Outcome, judge
+from clusterd.learning.trials.attributes import Attribute
+from clusterd.learning.trials.parts import Parts, judge_each
 
 #: Most values of an edited key that are judged one by one.
 ALONE: Final = 64

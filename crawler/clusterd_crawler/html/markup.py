@@ -21,11 +21,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterd_crawler import chrome
-from clusterd_crawler.chrome import TAGS
-from clusterd_crawler.declared import Declarations, Declared
-from clusterd_crawler.formatting import Formatting, Open
-from clusterd_crawler.main_text import CHROME_BEGINS, CHROME_ENDS, Found, with_marks
+from clusterd_crawler.html import chrome
+from clusterd_crawler.html.chrome import TAGS
+from clusterd_crawler.html.declared import Declarations, Declared
+from clusterd_crawler.html.formatting import Formatting, Open
+from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, with_marks
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence import Flags, Hashes, Rows
-from clusterd.learning.trials import Figures, counted, grouped
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows
+from clusterd.learning.trials.agreement import Figures, counted, grouped
 
 #: Odd, so that its multiples are distinct modulo 2^64 (2^64 by the golden ratio; Knuth, volume 3, section 6.4).
 _SALT: Final = np.uint64(0x9E3779B97F4A7C15)

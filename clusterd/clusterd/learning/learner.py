@@ -104,7 +104,7 @@ class Learner:
         snapshot = Snapshot(self.evidence)
         found = [self._rule(proposal, at, shows) for proposal, shows in self._accepted(snapshot)]
         found += self.names.rules(self.host, self.identity, at)
-        return self._publish(found, at)
+        return self._publish(found)
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
@@ -204,7 +204,7 @@ class Learner:
                 break
         return tuple(pairs)
 
-    def _publish(self, found: list[Rule], at: int) -> RuleSet | None:
+    def _publish(self, found: list[Rule]) -> RuleSet | None:
         before = {rule.id: rule for rule in self.rules}
         kept = [
             replace(rule, since=before[rule.id].since, state=before[rule.id].state) if rule.id in before else rule

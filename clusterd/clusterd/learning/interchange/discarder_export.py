@@ -184,7 +184,7 @@ def _processors(rule: Rule, context: Context, pattern: dict[str, Any]) -> Iterat
         elif edit.op != "delete" or edit.key.deep or edit.key.deep_end or edit.key.name.startswith(";"):
             raise Inexpressible(f"no processor does this: {edit}")
         elif edit.key.name:
-            dropped.append(_dropped(edit, rule))
+            dropped.append(_dropped(edit))
         elif edit.key.end == 1 and not edit.key.start and not context.depth:
             yield _slash(rule, context)
         else:
@@ -195,7 +195,7 @@ def _processors(rule: Rule, context: Context, pattern: dict[str, Any]) -> Iterat
         yield "subpathRemoval", sorted(components)
 
 
-def _dropped(edit: Edit, rule: Rule) -> str:
+def _dropped(edit: Edit) -> str:
     if edit.key.occurrence != 1:
         raise Inexpressible(f"no processor drops one of several parameters of a name: {edit}")
     return edit.key.name

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Everything that must pass: the built wheel once, in an environment of its own, then the tests on real servers.
+# Everything that must pass: the built wheel once, in an environment of its own, then the tests on real servers, by two
+# processes, each with servers of its own (more take memory, a Kafka broker each, and the pace of what is measured).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/check_wheel.sh
-exec .venv/bin/pytest -q --durations=15 "$@" tests
+exec .venv/bin/pytest -q -n 2 --durations=15 "$@" tests

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from clusterd_crawler.errors import SettingError
+from clusterd_crawler.kafka_address import read_address
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Policy
@@ -129,7 +130,7 @@ class Config(Settings):
 
     def kafka_servers(self) -> list[str]:
         """Return the bootstrap servers."""
-        return [server.strip() for server in self.kafka.removeprefix("kafka://").split(",") if server.strip()]
+        return list(read_address(self.kafka).servers)
 
 
 def read_policies(given: Any, source: str) -> tuple[Policy, ...]:

@@ -23,7 +23,7 @@ from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
 from clusterd_crawler.message import encode
-from clusterd_crawler.redis_client import shown
+from clusterd_crawler.redis_address import shown
 from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Index
@@ -119,7 +119,7 @@ class Services:
             from clusterd_consumer.transport.kafka import KafkaTransport
 
             transport = KafkaTransport(
-                self.config.kafka_servers(),
+                self.config.kafka,
                 prefix=self.config.kafka_prefix,
                 group=self.config.group,
                 session_timeout=self.config.session_timeout,

@@ -9,7 +9,8 @@ from typing import Final
 
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_client import NODE, accepted, shown
+from clusterd_crawler.redis_address import shown
+from clusterd_crawler.redis_client import NODE, accepted
 from redis.backoff import NoBackoff
 from redis.cluster import RedisCluster
 from redis.retry import Retry

@@ -1,31 +1,34 @@
 """What the Kafka producer and consumer of the crawl share: addresses, time limits, errors as ours.
 
-A producer or consumer that cannot reach its broker while it is built blocks, and leaves its sockets open: so a port is
-tried first, and what was opened is closed (`build`).
+A producer or consumer that cannot reach its broker while it is built blocks, and leaves its sockets open: so a broker
+is greeted first, and what was opened is closed (`build`).
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.kafka_address import KafkaAddress, read_address, shown_address
+from clusterd_crawler.kafka_greeting import greet
 
-#: Seconds to connect to one broker's port.
-CONNECT_SECONDS: Final = 2.0
 #: Milliseconds until a client gives up on its first contact.
 BOOTSTRAP_MS: Final = 5_000
 
 
-def servers(setting: str) -> list[str]:
-    """Return the brokers of ``kafka://HOST:PORT[,…]``.
+def client_options(setting: str) -> dict[str, Any]:
+    """Return the client's options for an address: brokers, TLS, SASL; `SettingError` where it cannot be used."""
+    return address(setting).client_options()
 
-    >>> servers("kafka://a:9092,b:9092")
-    ['a:9092', 'b:9092']
-    """
-    return [server.strip() for server in setting.removeprefix("kafka://").rstrip("/").split(",") if server.strip()]
+
+def address(setting: str) -> KafkaAddress:
+    """Read an address, or raise `SettingError`."""
+    try:
+        return read_address(setting)
+    except ValueError as error:
+        raise SettingError(f"kafka = {shown_address(setting)!r} is not accepted: {error}") from None
 
 
 def client_library() -> Any:
@@ -37,17 +40,22 @@ def client_library() -> Any:
     return kafka
 
 
-def probe(setting: str) -> None:
-    """Return when one of the brokers accepts a connection; `Unreachable` where none does."""
-    reasons = []
-    for server in servers(setting):
-        host, _, port = server.rpartition(":")
+def probe(setting: str, options: Mapping[str, Any]) -> None:
+    """Return when one of the brokers takes us as we come; `Unreachable` says why none does.
+
+    ``options`` are those of `client_options`.
+    """
+    where, absent, refusals = address(setting), [], []
+    for server in where.servers:
         try:
-            with closing(socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS)):
-                return
-        except (OSError, ValueError) as error:
-            reasons.append(f"{server}: {error}")
-    raise Unreachable(f"no Kafka at {'; '.join(reasons) or repr(setting)}")
+            greet(where, server, options)
+        except Unreachable as error:
+            refusals.append(str(error))
+        except (OSError, ValueError) as error:  # of a name that no host can have
+            absent.append(f"{server}: {error}")
+        else:
+            return
+    raise Unreachable("; ".join(refusals) or f"no Kafka at {'; '.join(absent)}")
 
 
 def build(made: Any, **options: Any) -> Any:

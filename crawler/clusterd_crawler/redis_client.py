@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.redis_address import shown
 
 #: Seconds to connect, and to wait for an answer.
 CONNECT_SECONDS: Final = 2.0
@@ -21,8 +21,6 @@ FRESH_SECONDS: Final = 1.0
 
 #: What is added where a single server says that another one has a key.
 NODE: Final = " (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)"
-#: What of a URL is followed by a password, and the password.
-_PASSWORD: Final = re.compile(r"(://[^:/@]*:|[?&]password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)")
 
 
 def library() -> Any:
@@ -74,11 +72,6 @@ def translated(url: str) -> Iterator[None]:
     except errors as error:
         hint = NODE if isinstance(error, library().exceptions.MovedError) else ""
         raise Unreachable(f"Redis at {shown(url)}: {type(error).__name__}: {error}{hint}") from None
-
-
-def shown(url: str) -> str:
-    """Return a URL as it may be logged: without its password."""
-    return _PASSWORD.sub(r"\1***", url)
 
 
 @lru_cache(maxsize=1)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
 
 from clusterd_crawler.errors import SettingError
+from clusterd_crawler.kafka_address import read_address, shown_address
+from clusterd_crawler.redis_address import is_redis, shown
 
 PREFIX: Final = "CLUSTERD_"
 
@@ -46,9 +47,16 @@ MOST: Final[Mapping[type, int]] = {int: 10**15, float: 10**9}
 Check = Callable[[Any], bool]
 
 
-def setting(default: Any, help: str, check: Check | None = None, accepts: str = "") -> Any:
-    """Declare a setting: its default, its line in the settings table, and what values it accepts."""
-    return field(default=default, metadata={"help": help, "check": check, "accepts": accepts})
+def setting(
+    default: Any, help: str, check: Check | None = None, accepts: str = "", shown: Callable[[str], str] | None = None
+) -> Any:
+    """Declare a setting: its default, its line in the settings table, and what values it accepts.
+
+    A check may say more by `ValueError`. ``shown`` is for a value that may hold a password: it returns what of it may
+    be told, and the settings' ``repr`` leaves the value out.
+    """
+    metadata = {"help": help, "check": check, "accepts": accepts, "shown": shown}
+    return field(default=default, repr=shown is None, metadata=metadata)
 
 
 def _share(value: float) -> bool:
@@ -59,23 +67,9 @@ def _positive(value: float) -> bool:
     return value > 0
 
 
-def _is_redis(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:  # the port is no number, or the host no address
-        return False
-    # A database that is no number would be taken for the first one, and crawls that are to be apart would share it.
-    database = "" if parts.scheme == "unix" else parts.path.strip("/")
-    numbered = database in {"", "0"} if parts.scheme == "redis+cluster" else not database or database.isdecimal()
-    return numbered and url.startswith(("redis://", "rediss://", "unix://", "redis+cluster://"))
-
-
 def _is_kafka(servers: str) -> bool:
-    named = [server.strip().rpartition(":") for server in servers.removeprefix("kafka://").split(",") if server.strip()]
-    return bool(named) and all(
-        host and "/" not in host and port.isdecimal() and 0 < int(port) < 65536 for host, _, port in named
-    )
+    read_address(servers)
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +86,16 @@ class Settings:
     redis: str = setting(
         "",
         "Redis or Redis Cluster to use",
-        lambda v: v == "" or _is_redis(v),
+        lambda v: v == "" or is_redis(v),
         "redis://HOST:PORT/DB, rediss://…, unix:///PATH or redis+cluster://HOST:PORT",
+        shown,
     )
     kafka: str = setting(
         "",
         "Kafka to use for messages",
         lambda v: v == "" or _is_kafka(v),
-        "kafka://HOST:PORT[,HOST:PORT…] or HOST:PORT[,HOST:PORT…]",
+        "kafka://HOST:PORT[,HOST:PORT…], HOST:PORT[,HOST:PORT…] or, for TLS, kafkas://…",
+        shown_address,
     )
     redis_prefix: str = setting("clusterd:", "what every Redis key begins with")
     kafka_prefix: str = setting("", "what every Kafka topic begins with")
@@ -202,8 +198,15 @@ def _convert(name: str, value: Any, declared: Any, source: str) -> Any:
         accepts += f", and {MOST[wanted]:,} at most"
         raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}")
     check = declared.metadata["check"]
-    if check is not None and not check(converted):
-        raise SettingError(f"{source}: {name} = {value!r} is not accepted; it takes {accepts}")
+    why = ""
+    try:
+        right = check is None or check(converted)
+    except ValueError as error:
+        right, why = False, f": {error}"
+    if not right:
+        told = declared.metadata["shown"]
+        value = told(converted) if told is not None else value
+        raise SettingError(f"{source}: {name} = {value!r} is not accepted{why}; it takes {accepts}")
     return converted
 
 

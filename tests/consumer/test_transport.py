@@ -46,7 +46,7 @@ def world(request: pytest.FixtureRequest, prefix: str) -> Iterator[World]:
 
         def make(world: World) -> Transport:
             return KafkaTransport(
-                [bootstrap],
+                bootstrap,
                 prefix=prefix.replace(":", "-"),
                 group=prefix.rstrip(":"),
                 session_timeout=DEAD_AFTER,

@@ -40,7 +40,7 @@ def broker(own_broker: KafkaBroker) -> KafkaBroker:
 def transport(bootstrap: str, name: str, remembered: dict[str, str] | None = None) -> KafkaTransport:
     held = {} if remembered is None else remembered
     return KafkaTransport(
-        [bootstrap], group=name, prefix=f"{name}-", session_timeout=2, partitions=2, remembered=lambda: held
+        bootstrap, group=name, prefix=f"{name}-", session_timeout=2, partitions=2, remembered=lambda: held
     )
 
 
@@ -65,8 +65,8 @@ def flush_at_last(member: KafkaTransport, seconds: float) -> None:
 
 def test_topics_have_partitions_retention_and_compaction(kafka_bootstrap: str, prefix: str) -> None:
     name = prefix.replace(":", "-")
-    assert len(ensure([kafka_bootstrap], name, partitions=3)) == len(TOPICS)
-    assert ensure([kafka_bootstrap], name, partitions=3) == []
+    assert len(ensure(kafka_bootstrap, name, partitions=3)) == len(TOPICS)
+    assert ensure(kafka_bootstrap, name, partitions=3) == []
     admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
     try:
         described = {topic["name"]: topic for topic in admin.describe_topics([name + topic for topic in TOPICS])}
@@ -111,15 +111,15 @@ def test_the_topics_script_runs_from_the_command_line(kafka_bootstrap: str, pref
 def test_what_the_broker_will_not_do_is_said_by_its_setting(kafka_bootstrap: str, prefix: str) -> None:
     name = prefix.rstrip(":")
     with pytest.raises(Unreachable, match=f"no topic {name}-sketches of 3 replicas .*CLUSTERD_KAFKA_REPLICATION"):
-        ensure([kafka_bootstrap], f"{name}-", replication=3)
-    member = KafkaTransport([kafka_bootstrap], group=name, prefix=f"{name}-", session_timeout=0.9, partitions=1)
+        ensure(kafka_bootstrap, f"{name}-", replication=3)
+    member = KafkaTransport(kafka_bootstrap, group=name, prefix=f"{name}-", session_timeout=0.9, partitions=1)
     with pytest.raises(Unreachable, match=r"less than its group\.min\.session\.timeout\.ms"):
         drain(member, 1, 10)
     member.close()
 
 
 def test_no_broker_is_said_so() -> None:
-    member = KafkaTransport([f"127.0.0.1:{free_port()}"])
+    member = KafkaTransport(f"127.0.0.1:{free_port()}")
     with pytest.raises(Unreachable, match="no Kafka at"):
         member.poll(1, 0.1)
     with pytest.raises(Unreachable, match="no Kafka at"):
@@ -200,7 +200,7 @@ def test_what_the_client_leaves_open_is_collected_when_kafka_does_not_answer() -
         def __init__(self) -> None:
             self.itself = self
 
-    member = KafkaTransport([f"127.0.0.1:{free_port()}"])
+    member = KafkaTransport(f"127.0.0.1:{free_port()}")
     left = weakref.ref(Left())
     with pytest.raises(Unreachable, match=r"compressed in a way unknown here .*no lz4.*install"), member._translated():
         raise UnsupportedCodecError("no lz4")
@@ -215,7 +215,7 @@ def test_a_consumer_that_was_killed_is_replaced(kafka_bootstrap: str, prefix: st
     publisher.flush(10)
     code = (
         "import sys, time; from clusterd_consumer.transport.kafka import KafkaTransport\n"
-        "t = KafkaTransport([sys.argv[1]], group=sys.argv[2], prefix=sys.argv[2] + '-', session_timeout=2)\n"
+        "t = KafkaTransport(sys.argv[1], group=sys.argv[2], prefix=sys.argv[2] + '-', session_timeout=2)\n"
         "n = 0\n"
         "while n < 20: n += len(t.poll(50, 1))\n"
         "print('read', flush=True); time.sleep(60)"

@@ -124,7 +124,7 @@ def kafka_bench(kafka_bootstrap: str, redis_url: str, prefix: str) -> Iterator[B
 
     def connect(ledger: Ledger) -> Transport:
         return KafkaTransport(
-            [kafka_bootstrap],
+            kafka_bootstrap,
             prefix=f"{name}-",
             group=name,
             session_timeout=DEAD_AFTER,

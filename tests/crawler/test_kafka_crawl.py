@@ -76,7 +76,7 @@ def produce(bootstrap: str, topic: str, key: bytes, value: bytes) -> None:
 
 
 def test_long_messages_pass_and_longer_ones_are_refused(kafka_bootstrap: str, own: str) -> None:
-    kafka_topics.ensure([kafka_bootstrap], own)
+    kafka_topics.ensure(kafka_bootstrap, own)
     log = KafkaLog(f"kafka://{kafka_bootstrap}", own + topics.SKETCHES)
     try:
         log.send([(b"k", b"x" * 1_900_000)])
@@ -89,7 +89,7 @@ def test_long_messages_pass_and_longer_ones_are_refused(kafka_bootstrap: str, ow
 
 def test_known_pages_come_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:
     """Of any crawl within the stated time; by default only of one's own."""
-    kafka_topics.ensure([kafka_bootstrap], own)
+    kafka_topics.ensure(kafka_bootstrap, own)
     settings: dict[str, Any] = {"CLUSTERD_KAFKA": f"kafka://{kafka_bootstrap}", "CLUSTERD_KAFKA_PREFIX": own}
     settings |= {"CLUSTERD_EXPLORE": 0}
     with running() as site:
@@ -107,7 +107,7 @@ def test_known_pages_come_over_kafka(kafka_bootstrap: str, own: str, tmp_path: P
 
 
 def test_a_crawl_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:
-    kafka_topics.ensure([kafka_bootstrap], own)
+    kafka_topics.ensure(kafka_bootstrap, own)
     settings: dict[str, Any] = {"CLUSTERD_KAFKA": f"kafka://{kafka_bootstrap}", "CLUSTERD_KAFKA_PREFIX": own}
     with running() as site:
         rules = RuleSet(site.host, 1, (sid_rule(site.host),))
@@ -123,7 +123,7 @@ def test_a_crawl_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> N
 
 
 def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
-    kafka_topics.ensure([kafka_bootstrap], own)
+    kafka_topics.ensure(kafka_bootstrap, own)
     rules: list[RuleSet] = []
     verdicts: list[Verdict] = []
 
@@ -163,7 +163,7 @@ def test_a_broker_that_comes_late_freezes_and_dies_gets_everything(broker: Kafka
     offer(0)
     wait_until(lambda: out.counts.spooled == 500)
     broker.start()
-    kafka_topics.ensure([broker.bootstrap], partitions=2)
+    kafka_topics.ensure(broker.bootstrap, partitions=2)
     wait_until(lambda: out.counts.published == 500, seconds=30)
     broker.signal(signal.SIGSTOP)
     offer(500)
@@ -179,7 +179,7 @@ def test_a_broker_that_comes_late_freezes_and_dies_gets_everything(broker: Kafka
 
 
 def test_a_message_that_is_too_large_is_dropped_alone(kafka_bootstrap: str, own: str, tmp_path: Path) -> None:
-    kafka_topics.ensure([kafka_bootstrap], own)
+    kafka_topics.ensure(kafka_bootstrap, own)
     topic = own + topics.SKETCHES
     out = Publisher(lambda: KafkaLog(kafka_bootstrap, topic), lambda: Spool(tmp_path, 10**8), capacity=100)
     for value in (b"a", b"x" * 3_000_000, b"b"):

@@ -13,12 +13,12 @@ import pytest
 import redis
 from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.kafka_client import servers
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import LINGER_SECONDS, Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.publish.spool import Entry, Spool
-from clusterd_crawler.redis_client import connect, shown
+from clusterd_crawler.redis_address import shown
+from clusterd_crawler.redis_client import connect
 
 from tests.crawler.outage import Server
 from tests.services.redis_server import free_port
@@ -245,11 +245,6 @@ def test_a_kafka_that_is_not_there_is_unreachable_in_bounded_time() -> None:
     with pytest.raises(Unreachable, match="no Kafka"):
         KafkaLog(f"kafka://127.0.0.1:{free_port()}", "sketches")
     assert time.monotonic() - started < 10
-
-
-def test_brokers_are_read_from_the_setting() -> None:
-    assert servers("kafka://a:1,b:2/") == ["a:1", "b:2"]
-    assert servers("a:1") == ["a:1"]
 
 
 def test_a_missing_client_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,16 +54,18 @@ def fetch_jars() -> None:
 class KafkaBroker:
     """One broker. `start` and `kill` may alternate: the log stays."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, adding: str = "", users: Sequence[str] = ()) -> None:
+        """``adding`` is appended to the properties; ``users`` are as the storage tool's ``--add-scram`` takes them."""
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
-        self._properties = self._write_properties()
+        self._properties = self._write_properties(adding)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         with (folder / "format.log").open("wb") as said:
             tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(self._properties)]
+            tool += [word for user in users for word in ("--add-scram", user)]
             subprocess.run(self._java("-Xmx128m", *tool), check=True, stdout=said, stderr=said, timeout=START_TIMEOUT)
 
     def start(self) -> None:
@@ -95,10 +98,10 @@ class KafkaBroker:
     def _java(self, *arguments: str) -> list[str]:
         return ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_with_classpath(arguments)]
 
-    def _write_properties(self) -> Path:
+    def _write_properties(self, adding: str) -> Path:
         """Copy deploy/kafka/server.properties with this broker's ports and folder."""
         controller = free_port()
-        text = PROPERTIES.read_text()
+        text = PROPERTIES.read_text() + adding
         text = text.replace("127.0.0.1:9092", self.bootstrap).replace("127.0.0.1:9093", f"127.0.0.1:{controller}")
         text = re.sub(r"(?m)^log\.dirs=.*$", f"log.dirs={self.folder / 'log'}", text)
         path = self.folder / "server.properties"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from clusterd_crawler.redis_client import shown
+from clusterd_crawler.redis_address import shown
 from clusterd_crawler.settings import Settings
 
 from clusterd.cli.invocation import Invocation

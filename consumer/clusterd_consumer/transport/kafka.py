@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.kafka_client import probe
+from clusterd_crawler.kafka_client import address, probe
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]
 
@@ -58,7 +58,7 @@ class KafkaTransport:
 
     def __init__(
         self,
-        servers: Sequence[str],
+        where: str,
         *,
         group: str = "clusterd",
         prefix: str = "",
@@ -68,7 +68,8 @@ class KafkaTransport:
         partitions: int = 8,
         replication: int = 1,
     ) -> None:
-        self._servers = list(servers)
+        self._where = where
+        self._options = address(where).client_options()
         self._group = group
         self._prefix = prefix
         self._remembered = remembered or dict
@@ -205,7 +206,7 @@ class KafkaTransport:
     def _joined(self) -> Any:
         """Return the consumer, made and subscribed at first."""
         if self._consumer is None:
-            ensure(self._servers, self._prefix, *self._shape, timeout=self._answer_timeout)
+            ensure(self._where, self._prefix, *self._shape, timeout=self._answer_timeout)
             consumer = KafkaConsumer(
                 **self._client_settings(),
                 group_id=self._group,
@@ -224,14 +225,14 @@ class KafkaTransport:
     def _asking(self) -> Any:
         """Return the consumer of no group, made at first."""
         if self._asker is None:
-            probe(",".join(self._servers))
+            probe(self._where, self._options)
             self._asker = KafkaConsumer(**self._client_settings(), group_id=None, enable_auto_commit=False)
         return self._asker
 
     def _producing(self) -> Any:
         """Return the producer, made at first."""
         if self._producer is None:
-            ensure(self._servers, self._prefix, *self._shape, timeout=self._answer_timeout)
+            ensure(self._where, self._prefix, *self._shape, timeout=self._answer_timeout)
             self._producer = KafkaProducer(
                 **self._client_settings(),
                 enable_idempotence=False,
@@ -246,7 +247,7 @@ class KafkaTransport:
 
     def _client_settings(self) -> dict[str, Any]:
         return {
-            "bootstrap_servers": self._servers,
+            **self._options,
             "bootstrap_timeout_ms": int(self._answer_timeout * 1000),
             "reconnect_backoff_max_ms": 1000,
             "allow_auto_create_topics": False,
@@ -367,7 +368,7 @@ class KafkaTransport:
             # The client leaves the sockets of refused connections to the garbage collector, which hardly comes while
             # nothing happens: an outage of an hour would use up the file handles.
             gc.collect()
-            raise Unreachable(f"Kafka at {', '.join(self._servers)} {reason(error)}") from error
+            raise Unreachable(f"Kafka at {address(self._where)} {reason(error)}") from error
 
 
 def _name(partition: Any, topic_id: str) -> str:

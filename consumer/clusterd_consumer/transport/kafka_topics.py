@@ -1,6 +1,6 @@
 """The topics on Kafka: partitions, retention, compaction. Made by the daemon where they are missing, or by hand:
 
-    python -m clusterd_consumer.transport.kafka_topics --kafka HOST:PORT [--prefix P] [--partitions N] [--replication N]
+    python -m clusterd_consumer.transport.kafka_topics --kafka ADDRESS [--prefix P] [--partitions N] [--replication N]
 
 | topic | partitions | kept |
 |---|---|---|
@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
-from clusterd_crawler.errors import ClusterdError, Unreachable
-from clusterd_crawler.kafka_client import probe
+from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
+from clusterd_crawler.kafka_client import address, probe
 from kafka import KafkaAdminClient  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     InvalidReplicationFactorError,
@@ -49,14 +49,15 @@ TIMEOUT: Final = 10.0
 
 
 def ensure(
-    servers: Sequence[str], prefix: str = "", partitions: int = 8, replication: int = 1, timeout: float = TIMEOUT
+    where: str, prefix: str = "", partitions: int = 8, replication: int = 1, timeout: float = TIMEOUT
 ) -> list[str]:
     """Make the topics that are missing; return their names. Those that are there are left as they are."""
-    probe(",".join(servers))
+    options = address(where).client_options()
+    probe(where, options)
     try:
-        admin = KafkaAdminClient(bootstrap_servers=list(servers), bootstrap_timeout_ms=int(timeout * 1000))
+        admin = KafkaAdminClient(**options, bootstrap_timeout_ms=int(timeout * 1000))
     except KafkaError as error:
-        raise Unreachable(f"Kafka at {', '.join(servers)} does not answer: {error}") from error
+        raise Unreachable(f"Kafka at {address(where)} does not answer: {error}") from error
     try:
         missing = _missing(admin, prefix)
         for topic in missing:
@@ -64,7 +65,7 @@ def ensure(
         _wait_for_leaders(admin, [prefix + topic for topic in TOPICS])
         return [prefix + topic for topic in missing]
     except KafkaError as error:
-        raise Unreachable(f"Kafka at {', '.join(servers)} does not make the topics: {error}") from error
+        raise Unreachable(f"Kafka at {address(where)} does not make the topics: {error}") from error
     finally:
         admin.close()
 
@@ -105,16 +106,15 @@ def _led(topic: Mapping[str, Any] | None) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make the topics from the command line."""
     parser = argparse.ArgumentParser(description="Make clusterd's topics on Kafka.")
-    parser.add_argument("--kafka", required=True, help="HOST:PORT[,HOST:PORT…]")
+    parser.add_argument("--kafka", required=True, help="HOST:PORT[,HOST:PORT…] or kafkas://…")
     parser.add_argument("--prefix", default="", help="what every topic begins with")
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--replication", type=int, default=1)
     given = parser.parse_args(arguments)
-    servers = given.kafka.removeprefix("kafka://").split(",")
     try:
-        made = ensure(servers, given.prefix, given.partitions, given.replication)
+        made = ensure(given.kafka, given.prefix, given.partitions, given.replication)
     except ClusterdError as error:
-        parser.exit(1, f"{error}\n")
+        parser.exit(2 if isinstance(error, WrongInput) else 1, f"{error}\n")
     print(f"made {', '.join(made)}" if made else "all topics are there")
     return 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clusterd_crawler import topics
 from clusterd_crawler.crawling.embedded_daemon import check_installed
-from clusterd_crawler.kafka_client import client_library
+from clusterd_crawler.kafka_client import client_library, client_options
 from clusterd_crawler.publish.contract import Log
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.redis_log import RedisLog
@@ -23,7 +23,7 @@ from clusterd_crawler.subscribe.redis_feed import RedisFeed
 
 
 class Connections:
-    """Makes the log and the feed of a crawl. Making this object checks that the clients are installed."""
+    """Makes the log and the feed of a crawl. Making this object checks that clients and their files are there."""
 
     def __init__(self, settings: Settings, project: Path) -> None:
         self._settings = settings
@@ -35,6 +35,7 @@ class Connections:
             check_installed()
         if settings.kafka:
             client_library()
+            client_options(settings.kafka)  # a file of TLS that cannot be read is said now
         else:
             redis_library()
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from clusterd_crawler.kafka_client import build, client_library, probe, servers, translated
+from clusterd_crawler.kafka_client import build, client_library, client_options, probe, translated
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.spool import Entry
 
@@ -31,12 +31,13 @@ class KafkaLog:
 
     def __init__(self, setting: str, topic: str) -> None:
         library = client_library()
-        probe(setting)
+        options = client_options(setting)
+        probe(setting, options)
         self._topic = topic
         self._too_large = library.errors.MessageSizeTooLargeError
         self._producer = build(
             library.KafkaProducer,
-            bootstrap_servers=servers(setting),
+            **options,
             enable_idempotence=False,
             acks="all",
             linger_ms=0,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.kafka_client import build, client_library, probe, servers, translated
+from clusterd_crawler.kafka_client import build, client_library, client_options, probe, translated
 from clusterd_crawler.subscribe.contract import News
 
 #: Milliseconds for an answer, and for closing.
@@ -37,14 +37,15 @@ class KafkaFeed:
 
     def __init__(self, setting: str, prefix: str, known_since: int | None = None) -> None:
         library = client_library()
-        probe(setting)
+        options = client_options(setting)
+        probe(setting, options)
         self._rules: dict[str, bytes] = {}
         followed = FOLLOWED if known_since is None else (*FOLLOWED, topics.KNOWN)
         self._topics = {prefix + topic: topic for topic in followed}
         self._known_since = known_since
         self._consumer = build(
             library.KafkaConsumer,
-            bootstrap_servers=servers(setting),
+            **options,
             enable_auto_commit=False,
             allow_auto_create_topics=False,
             request_timeout_ms=REQUEST_MS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import time
@@ -91,6 +92,20 @@ def needs_kafka() -> None:
 def prefix() -> str:
     """Return a key prefix of this test's own."""
     return f"t{uuid.uuid4().hex[:10]}:"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Undo what a command or a daemon that runs in this process sets for it: later tests would see no warnings."""
+    loggers = logging.getLogger(), logging.getLogger("kafka")
+    levels = [logger.level for logger in loggers]
+    before = set(loggers[0].handlers)
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
+    for handler in set(loggers[0].handlers) - before:
+        if type(handler) is logging.StreamHandler:  # (pytest's own are its own)
+            loggers[0].removeHandler(handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from clusterd.ingest.sketchers import ALONE_PAGES, Task, sketch_all
+from clusterd.ingest.sketchers import ALONE_PAGES, Task, _Processes, sketch_all
 from clusterd_crawler.sketch import TEXT, Sketch
 
 #: Enough that most are sketched by other processes.
@@ -52,8 +53,26 @@ def test_what_a_killed_process_had_is_sketched_all_the_same(
     assert first.pid
     os.kill(first.pid, signal.SIGKILL)
     assert [*made, *making] == alone
-    assert "was killed" in caplog.text
+    assert caplog.text.count("was killed") == 1
     assert not multiprocessing.active_children()
+
+
+def test_a_process_that_is_killed_while_nothing_is_under_way_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    processes = _Processes(ProcessPoolExecutor(2, multiprocessing.get_context("spawn")))
+    chunk = list(islice(tasks(), 20))
+    asked = [task for _, task in chunk]
+    first = processes.hand(asked)
+    assert first is not None
+    made = list(processes.take(chunk, first))
+    for process in multiprocessing.active_children():
+        process.kill()
+        process.join()
+    while (future := processes.hand(asked)) is not None:  # until that is seen
+        assert list(processes.take(chunk, future)) == made
+    assert list(processes.take(chunk, None)) == made
+    assert processes.hand(asked) is None
+    assert caplog.text.count("was killed") == 1
+    processes.pool.shutdown()
 
 
 def test_who_stops_early_leaves_no_process() -> None:

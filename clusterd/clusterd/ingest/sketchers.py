@@ -79,17 +79,51 @@ def sketch_all(asked: Iterable[Asked[Item]], jobs: int) -> Generator[Made[Item]]
 
 
 def _together(chunks: Iterator[Sequence[Asked[Item]]], jobs: int) -> Iterator[Made[Item]]:
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"))
+    processes = _Processes(ProcessPoolExecutor(jobs, get_context("spawn")))
     under_way: deque[tuple[Sequence[Asked[Item]], Future[list[Sketch | str]] | None]] = deque()
     try:
         for chunk in chunks:
-            under_way.append((chunk, _handed(pool, [task for _, task in chunk])))
+            under_way.append((chunk, processes.hand([task for _, task in chunk])))
             if len(under_way) > AHEAD * jobs:
-                yield from _taken(*under_way.popleft())
+                yield from processes.take(*under_way.popleft())
         while under_way:
-            yield from _taken(*under_way.popleft())
+            yield from processes.take(*under_way.popleft())
     finally:
-        pool.shutdown(cancel_futures=True)
+        processes.pool.shutdown(cancel_futures=True)
+
+
+@dataclass(slots=True)
+class _Processes:
+    """The processes; once one of them was killed they are no more, which is told once."""
+
+    pool: ProcessPoolExecutor
+    lost: bool = False
+
+    def hand(self, tasks: list[Task | str]) -> Future[list[Sketch | str]] | None:
+        """Hand tasks to them; None where they are no more."""
+        try:
+            with held_back():  # this may start a process
+                return self.pool.submit(_all_done, tasks)
+        except BrokenProcessPool:
+            self._lose()
+            return None
+
+    def take(self, chunk: Sequence[Asked[Item]], future: Future[list[Sketch | str]] | None) -> Iterator[Made[Item]]:
+        """Yield what has become of a chunk; what they had is sketched here."""
+        made: list[Sketch | str] | None = None
+        if future is not None:
+            try:
+                made = future.result()
+            except BrokenProcessPool:
+                self._lose()
+        if made is None:
+            made = _all_done([task for _, task in chunk])
+        yield from ((item, one) for (item, _), one in zip(chunk, made, strict=True))
+
+    def _lose(self) -> None:
+        if not self.lost:
+            log.warning("a process that sketched pages was killed (out of memory?); going on in this one")
+        self.lost = True
 
 
 def _chunks(rest: Iterator[Asked[Item]]) -> Iterator[list[Asked[Item]]]:
@@ -103,27 +137,6 @@ def _chunks(rest: Iterator[Asked[Item]]) -> Iterator[list[Asked[Item]]]:
             chunk, size = [], 0
     if chunk:
         yield chunk
-
-
-def _handed(pool: ProcessPoolExecutor, tasks: list[Task | str]) -> Future[list[Sketch | str]] | None:
-    """Hand tasks to the processes; None where these are no more."""
-    try:
-        with held_back():  # this may start a process
-            return pool.submit(_all_done, tasks)
-    except BrokenProcessPool:
-        return None
-
-
-def _taken(chunk: Sequence[Asked[Item]], future: Future[list[Sketch | str]] | None) -> Iterator[Made[Item]]:
-    made: list[Sketch | str] | None = None
-    if future is not None:
-        try:
-            made = future.result()
-        except BrokenProcessPool:
-            log.warning("a process that sketched pages was killed (out of memory?); going on in this one")
-    if made is None:
-        made = _all_done([task for _, task in chunk])
-    yield from ((item, one) for (item, _), one in zip(chunk, made, strict=True))
 
 
 def _size(task: Task | str) -> int:

@@ -344,12 +344,13 @@ static Ratios likeliest(double x, double p, double q, int64_t shingles_a, int64_
     return (Ratios){r, at_most_one(r / (a * v)), at_most_one(r / (b * v))};
 }
 
-/* Codes up to the lower threshold: of A, of B, in both. */
-typedef struct { size_t a, b; int64_t common; uint64_t limit; } Counts;
+/* Codes up to the lower threshold: of A, of B, in both; cells of the last octave up to there. */
+typedef struct { size_t a, b; int64_t common, last; } Counts;
 
-static Counts count(const Decoded *a, const Decoded *b) {
+static Counts count(const Decoded *a, const Decoded *b, int bits) {
     uint64_t limit = a->limit < b->limit ? a->limit : b->limit;
-    Counts found = {up_to(a, limit), up_to(b, limit), 0, limit};
+    int64_t last = limit == UINT64_MAX ? 0 : (int64_t)(limit & ((1ULL << bits) - 1));
+    Counts found = {up_to(a, limit), up_to(b, limit), 0, last};
     size_t i = 0, j = 0;
     while (i < found.a && j < found.b) {
         uint32_t x = a->codes[i], y = b->codes[j];
@@ -363,23 +364,23 @@ static Counts count(const Decoded *a, const Decoded *b) {
 /* What of (a, b) codes agrees by chance, as a fraction (verdict.py has κ). */
 typedef struct { int64_t cells, per; } Chance;
 
-static Chance by_chance(int64_t a, int64_t b, uint64_t limit, int bits) {
-    int64_t cells = 1LL << bits, last = limit == UINT64_MAX ? 0 : (int64_t)(limit & (uint64_t)(cells - 1));
+static Chance by_chance(int64_t a, int64_t b, int64_t last, int bits) {
+    int64_t cells = 1LL << bits;
     return (Chance){a * b * (cells + 3 * last), 3 * (cells + last) * (cells + last)};
 }
 
 static PyObject *counted(const Decoded *a, const Decoded *b, int bits) {
-    Counts seen = count(a, b);
-    long long last = seen.limit == UINT64_MAX ? 0 : (long long)(seen.limit & ((1ULL << bits) - 1));
-    return Py_BuildValue("(nnLL)", (Py_ssize_t)seen.a, (Py_ssize_t)seen.b, (long long)seen.common, last);
+    Counts seen = count(a, b, bits);
+    long long common = seen.common, last = seen.last;
+    return Py_BuildValue("(nnLL)", (Py_ssize_t)seen.a, (Py_ssize_t)seen.b, common, last);
 }
 
 static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
-    Counts seen = count(a, b);
+    Counts seen = count(a, b, bits);
     int64_t na = (int64_t)seen.a, nb = (int64_t)seen.b, common = seen.common;
     Ratios found = {0, 0, 0};
     if (common) {
-        Chance chance = by_chance(na - common, nb - common, seen.limit, bits);
+        Chance chance = by_chance(na - common, nb - common, seen.last, bits);
         int64_t in_a = (int64_t)a->shingles, in_b = (int64_t)b->shingles;
         int whole_a = a->exact && seen.a == a->n, whole_b = b->exact && seen.b == b->n;
         if (whole_a || whole_b) { /* rounded to the nearest whole number, in whole numbers */

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clusterd.cli import printing
+from clusterd.cli import printing, progress
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Profile
@@ -82,6 +82,10 @@ class Invocation:
     def show(self, records: Iterable[Record], columns: Sequence[str], empty: str = "nothing found") -> int:
         """Print records, as JSON lines or as a table of these columns; return how many there were."""
         return printing.show(records, columns, json=self.json, empty=empty)
+
+    def counted(self, records: Iterable[Record], what: str) -> Iterable[Record]:
+        """Show how many records there are so far; not where they show so themselves, line by line on a terminal."""
+        return records if self.json and sys.stdout.isatty() else progress.counted(records, what)
 
     def emit(self, record: Record, text: str | None = None) -> None:
         """Print one record at once: as a JSON line, or as ``text`` (``name: value`` lines where None)."""

@@ -12,7 +12,6 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import check_policy
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.progress import counted
 from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
@@ -77,8 +76,7 @@ def holders(invocation: Invocation, asked: str, least: float) -> None:
             {"host": h.host, "url": h.url, "query_in_match": h.query_in_match, "resemblance": h.resemblance}
             for h in found
         )
-        at_once = invocation.json and sys.stdout.isatty()
-        shown = records if at_once else counted(records, "holders")
+        shown = invocation.counted(records, "holders")
         invocation.show(shown, HOLDER_COLUMNS, empty="no page of the store carries it")
 
 

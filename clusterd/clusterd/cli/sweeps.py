@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +10,6 @@ import click
 from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.progress import counted
 
 if TYPE_CHECKING:
     from clusterd.queries.changes import Changes
@@ -53,9 +51,8 @@ def find_lost(
     with invocation.caught_up() as services:
         given = list(urls) if urls else None
         found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)
-        records = map(lost_record, found)
-        at_once = invocation.json and sys.stdout.isatty()
-        shown = invocation.show(records if at_once else counted(records, "lost pages"), LOST_COLUMNS, empty="")
+        records = invocation.counted(map(lost_record, found), "lost pages")
+        shown = invocation.show(records, LOST_COLUMNS, empty="")
     if shown:
         return 0
     if urls:
@@ -88,8 +85,7 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
                 yield changes_record(period)
 
         empty = "nothing to compare: no host has been seen in two sweeps (clusterd ingest --sweep LABEL)"
-        at_once = invocation.json and sys.stdout.isatty()
-        invocation.show(kept() if at_once else counted(kept(), "periods"), CHANGES_COLUMNS, empty=empty)
+        invocation.show(invocation.counted(kept(), "periods"), CHANGES_COLUMNS, empty=empty)
         if forgotten := services.index.forgotten():
             invocation.hint(f"versions of before {day(forgotten)} were forgotten (retention): nothing is told of then")
     if plot is not None:

@@ -21,13 +21,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, get_args
 
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.kafka_address import read_address
+from clusterd_crawler.rules import Identity
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
-from clusterd.clusters.contract import DEFAULT_POLICIES, Policy
+from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, Policy
 
 LAST_PORT: Final = 65535
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -63,6 +64,13 @@ class Config(Settings):
     )
     whole: bool = setting(
         False, 'keep whole pages beside their main texts, to be asked for (`Index.similar(…, stream="whole")`)'
+    )
+    rule_identity: str = setting(
+        "identical",
+        "when pages count as the same in learning rules: by equal main texts, or near-duplicates (of sites that write "
+        "something else into each answer, a date or a counter)",
+        lambda v: v in get_args(Identity),
+        "identical or near",
     )
     alerts_kept: int = setting(100_000, "alerts that stay readable", _at_least(1), "1 or more")
     alert_file: str = setting("", "file to which every alert is appended as a JSON line")
@@ -100,6 +108,8 @@ class Config(Settings):
         if not chosen.keys() & {"redis", "data"} and environment.get("REDIS_URL"):
             chosen.update(cls._checked({"redis": environment["REDIS_URL"]}, "environment (REDIS_URL)"))
         made = cls(**chosen)
+        if made.rule_identity == NEAR.name and not any(p.name == NEAR.name and p.resemblance for p in made.policies):
+            raise SettingError("rule_identity = near goes by the policy near: policies have to name it, by resemblance")
         if made.metrics_port and made.metrics_port + made.workers - 1 > LAST_PORT:
             raise SettingError(
                 f"metrics_port = {made.metrics_port} leaves no ports for {made.workers} workers; "

@@ -26,7 +26,7 @@ from clusterd_crawler.message import encode
 from clusterd_crawler.redis_address import shown
 from clusterd_crawler.sketch import Sketch
 
-from clusterd.clusters.contract import Index
+from clusterd.clusters.contract import NEAR, Index
 from clusterd.config import Config
 
 if TYPE_CHECKING:
@@ -88,12 +88,12 @@ class Services:
     @cached_property
     def rulebook(self) -> RuleService:
         """Return the rules of all hosts; what changes is published."""
+        from clusterd.learning.rulebook.near import Near
         from clusterd.learning.rulebook.opening import open_rulebook
 
-        publisher = self.publisher
-        rules = open_rulebook(
-            self.redis, self.config.redis_prefix, publisher.publish, lambda: publisher.flush(ANNOUNCE_TIMEOUT)
-        )
+        publisher, prefix = self.publisher, self.config.redis_prefix
+        near = Near(self.index) if self.config.rule_identity == NEAR.name else None
+        rules = open_rulebook(self.redis, prefix, publisher.publish, lambda: publisher.flush(ANNOUNCE_TIMEOUT), near)
         self._stack.callback(rules.close)
         return rules
 

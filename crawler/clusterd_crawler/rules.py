@@ -18,6 +18,8 @@ from typing import Any, Final, Literal, Self
 from clusterd_crawler.errors import RuleError
 
 State = Literal["candidate", "live", "pinned", "retired"]
+#: By what pages count as showing the same: equal main texts, or near-duplicates.
+Identity = Literal["identical", "near"]
 
 #: States in which a rule is used.
 LIVE: Final[frozenset[State]] = frozenset({"live", "pinned"})
@@ -164,7 +166,7 @@ class Rule:
     crawl: str = ""
     spans: bool = False
     #: Which identity pages were judged by.
-    identity: Literal["identical", "near"] = "identical"
+    identity: Identity = "identical"
     #: Pages that agreed; URLs that the rule applies to; agreed ÷ tried, and its one-sided 95 % lower bound.
     support: int = 0
     coverage: int = 0

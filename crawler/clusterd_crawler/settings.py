@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -15,7 +16,7 @@ from clusterd_crawler.redis_address import is_redis, shown
 PREFIX: Final = "CLUSTERD_"
 
 #: Settings of the daemon alone (`clusterd.config.Config`), by short name. One environment and one settings file serve
-#: both, so that a crawl passes them over; a name that neither knows is an error in both.
+#: both: a crawl hands them on to the daemon that it starts, if it does. A name that neither knows is an error in both.
 DAEMON_ONLY: Final = frozenset(
     [
         "group",
@@ -29,6 +30,7 @@ DAEMON_ONLY: Final = frozenset(
         "settle_steps",
         "retention",
         "whole",
+        "rule_identity",
         "alerts_kept",
         "alert_file",
         "alert_webhook",
@@ -181,6 +183,19 @@ def ours(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX)
     }
+
+
+def daemons_own(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the daemon's own settings among a crawl's, as the environment of a daemon that the crawl starts."""
+    own = {name: given.get(name) for name in (PREFIX + short.upper() for short in sorted(DAEMON_ONLY))}
+    return {name: _as_text(value) for name, value in own.items() if value is not None}
+
+
+def _as_text(value: Any) -> str:
+    """Return a value as the environment holds it: a table as JSON."""
+    if isinstance(value, Mapping):
+        value = {key: dict(said) if isinstance(said, Mapping) else said for key, said in value.items()}
+    return json.dumps(value) if isinstance(value, (bool, dict)) else str(value)
 
 
 def _convert(name: str, value: Any, declared: Any, source: str) -> Any:

@@ -107,6 +107,8 @@ class KnownPages:
         self._all_keys = Keys(conditional=True)
         #: Id of a rule that asks what the known page shows → what.
         self._shows: dict[str, int] = {}
+        #: Ids of the rules that were judged by near-duplicates.
+        self._near: set[str] = set()
         #: Host of a set → ids of its rules that span hosts.
         self._spanning: dict[str, frozenset[str]] = {}
         self._hosts: dict[str, HostPages] = {}
@@ -151,6 +153,8 @@ class KnownPages:
             self._shows.pop(rule.id, None)
         self._exploring.load(gone, rules.rules)
         self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
+        self._near.difference_update(rule.id for rule in gone)
+        self._near.update(rule.id for rule in rules.rules if rule.identity == "near")
         self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
         domain = registrable(rules.host)
         held = self._hosts.get(domain)
@@ -174,7 +178,7 @@ class KnownPages:
         key = self._keys.key_of_canonical(page.url)[0]
         hashed = hash(key)
         before = None if key.startswith(FAMILY) else held.keys.get(hashed)
-        if before is not None and UNKNOWN not in {before.content, page.content} and before.content != page.content:
+        if before is not None and self._differ(before, page):
             held.tear(hashed)
         held.keys[hashed] = page
         if self._shows and page.content != UNKNOWN:
@@ -184,6 +188,12 @@ class KnownPages:
                 held.shown[hash(key)] = page
         if held.names is not None:
             held.names.note(page.url, page.names)
+
+    def _differ(self, before: KnownPage, page: KnownPage) -> bool:
+        """Whether two pages of a key speak against it; what near-duplicates taught looks for no equal texts."""
+        if UNKNOWN in {before.content, page.content} or before.content == page.content:
+            return False
+        return self._near.isdisjoint(rule for one in (before, page) for rule in self._keys.key_of_canonical(one.url)[1])
 
     def fetched(
         self,

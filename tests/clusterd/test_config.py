@@ -8,6 +8,7 @@ import pytest
 from clusterd.clusters.contract import CONTAINED, DEFAULT_POLICIES, IDENTICAL, NEAR, Policy
 from clusterd.config import Config
 from clusterd_crawler.errors import SettingError
+from clusterd_crawler.settings import daemons_own
 
 
 def toml(tmp_path: Path, text: str) -> Path:
@@ -93,6 +94,30 @@ def test_ports_of_the_metrics_that_would_be_none_are_refused() -> None:
         SettingError, match="metrics_port = 65535 leaves no ports for 2 workers; it takes 65534 or less"
     ):
         Config.load(environment={"CLUSTERD_WORKERS": "2"}, options={"metrics_port": 65535})
+
+
+def test_rules_by_near_duplicates_want_the_policy_near() -> None:
+    assert Config.load(environment={"CLUSTERD_RULE_IDENTITY": "near"}).rule_identity == "near"
+    for policies in ('{"identical": {}, "half": {"resemblance": 0.5}}', '{"near": {"containment": 0.9}}'):
+        with pytest.raises(SettingError, match="rule_identity = near goes by the policy near"):
+            Config.load(environment={"CLUSTERD_RULE_IDENTITY": "near", "CLUSTERD_POLICIES": policies})
+
+
+def test_the_daemons_settings_reach_it_from_scrapys() -> None:
+    given = {
+        "CLUSTERD_POLICIES": {"near": {"resemblance": 0.8}},
+        "CLUSTERD_WHOLE": True,
+        "CLUSTERD_RETENTION": 0.5,
+        "CLUSTERD_BATCH": 100,
+        "CLUSTERD_ALERT_FILE": "alerts of möbius.jsonl",
+        "CLUSTERD_GROUP": None,
+        "CLUSTERD_DATA": "the crawl's own",
+        "BOT_NAME": "x",
+    }
+    config = Config.load(environment=daemons_own(given))
+    assert (config.policies, config.whole, config.retention) == ((Policy("near", resemblance=0.8),), True, 0.5)
+    assert (config.batch, config.alert_file, config.group) == (100, "alerts of möbius.jsonl", "clusterd")
+    assert config.data == Config().data
 
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:

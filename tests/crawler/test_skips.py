@@ -79,6 +79,17 @@ def test_pages_of_a_key_that_differ_justify_nothing(known: KnownPages) -> None:
     assert known.decide("http://h.com/a?sid=3", 3) is None
 
 
+def test_pages_of_a_key_may_differ_where_near_duplicates_taught_it(known: KnownPages) -> None:
+    known.load(rule_set(replace(DROP_SID, identity="near")))
+    known.fetched("http://h.com/a?sid=1", 1, content=7)
+    known.fetched("http://h.com/a?sid=2", 2, content=8)
+    assert known.decide("http://h.com/a?sid=3", 3) is not None
+    known.fetched("http://h.com/a", 3, content=9)  # is its own key: no rule is applied to it
+    assert known.decide("http://h.com/a?sid=4", 4) is not None
+    known.load(rule_set(DROP_SID, version=2))
+    assert known.decide("http://h.com/a?sid=4", 4) is None
+
+
 def test_a_known_page_that_is_too_old_justifies_nothing() -> None:
     known = KnownPages.from_settings(Settings(skip_within="60", explore=0))
     known.load(rule_set(DROP_SID))

@@ -18,7 +18,7 @@ from clusterd.cli.invocation import Invocation
 from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
-    from clusterd_crawler.rules import Rule
+    from clusterd_crawler.rules import Identity, Rule
 
     from clusterd.learning.rulebook.contract import Entry
     from clusterd.learning.rulebook.service import RuleService
@@ -176,7 +176,7 @@ def replay_crawls(
     order: Literal["file", "random"],
     seed: int,
     explore: float | None,
-    policy: Literal["identical", "near"],
+    policy: Identity,
     split: float | None,
 ) -> None:
     """Run recorded crawls (tab-separated: url, content, …) through the learner and the crawler's decision.
@@ -198,7 +198,7 @@ def replayed(
     order: Literal["file", "random"],
     seed: int,
     explore: float | None,
-    policy: Literal["identical", "near"],
+    policy: Identity,
 ) -> Iterator[dict[str, Any]]:
     """Yield the figures of each crawl, named where there are several."""
     from clusterd.learning.replay import EXPLORE, read_crawl, replay

@@ -207,6 +207,15 @@ class Index(Protocol):
         """Return what `sketch` says of each of these URLs and fetch times, in few calls."""
         ...
 
+    def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
+        """Return for each version (URL, fetch time; None: the current) the text that it is a copy of under a policy.
+
+        That of the oldest content which is known to resemble it itself, its own where there is none; by identity
+        (`StreamSketch.text`). A cluster is a chain, whose ends may have little in common: this is no chain. None for an
+        unknown version.
+        """
+        ...
+
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
         ...

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.rules import LIVE, Rule, RuleSet, rule_id
+from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, rule_id
 from clusterd_crawler.urls import canonical, parse
 
 from clusterd.learning.candidates import proposals
@@ -55,9 +55,7 @@ EVIDENCE_PAIRS: Final = 6
 class Learner:
     """The `HostLearner` of the daemon and of the replay."""
 
-    def __init__(
-        self, host: str, *, identity: Literal["identical", "near"] = "identical", bound: float = BOUND
-    ) -> None:
+    def __init__(self, host: str, *, identity: Identity = "identical", bound: float = BOUND) -> None:
         self.host = host
         self.identity = identity
         self.bound = bound

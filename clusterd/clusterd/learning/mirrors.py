@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import quote, unquote
 
 import numpy as np
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
+from clusterd_crawler.rules import Condition, Edit, Identity, Key, Rule, rule_id
 from clusterd_crawler.urls import canonical, registrable
 
 from clusterd.learning.contract import Page
@@ -55,7 +55,7 @@ def site_of(url: str) -> str:
 class MirrorLearner(Learner):
     """The `HostLearner` of a group: pages of all its sites in, rules that span them out."""
 
-    def __init__(self, group: str, *, identity: Literal["identical", "near"] = "identical") -> None:
+    def __init__(self, group: str, *, identity: Identity = "identical") -> None:
         super().__init__(group, identity=identity)
         self.sites: dict[str, int] = {}
 
@@ -125,7 +125,7 @@ class Group:
     """A group in memory: its pages are kept until a second site is met, and then its learner begins."""
 
     name: str
-    identity: Literal["identical", "near"] = "identical"
+    identity: Identity = "identical"
     sites: set[str] = field(default_factory=set)
     waiting: list[Page] = field(default_factory=list)
     learner: MirrorLearner | None = None

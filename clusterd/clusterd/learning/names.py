@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from clusterd_crawler.bearers import witnessed
 from clusterd_crawler.names import anchor_hash
-from clusterd_crawler.rules import Condition, Key, Rule, rule_id
+from clusterd_crawler.rules import Condition, Identity, Key, Rule, rule_id
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, hash_of
 
@@ -142,7 +142,7 @@ class NameEvidence:
         record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
         record.note(meant.url, bearer.url, meant.content, meant.content == bearer.content)
 
-    def rules(self, host: str, identity: Literal["identical", "near"], at: int) -> Iterator[Rule]:
+    def rules(self, host: str, identity: Identity, at: int) -> Iterator[Rule]:
         """Yield the name rules that the coincidences bear out."""
         together: dict[tuple[str, str, Form, bool], list[tuple[Form, Record]]] = {}
         for (kind, key, form, bearer), record in self.records.items():
@@ -212,7 +212,7 @@ def _rule(
     carrier: tuple[Condition, ...],
     right: int,
     wrong: int,
-    identity: Literal["identical", "near"],
+    identity: Identity,
     at: int,
     pairs: Iterable[tuple[str, str, bool]],
 ) -> Rule:

@@ -20,7 +20,7 @@ from typing import IO, Any, Final, Literal, cast
 
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.rules import Identity, RuleSet
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.urls import canonical, host_of, registrable
 
@@ -99,9 +99,9 @@ def _row(where: str, columns: dict[str, int], cells: list[str]) -> CrawlRow:
 class Replay:
     """One pass over a crawl; holds what its report counts."""
 
-    def __init__(self, *, explore: float = EXPLORE, policy: Literal["identical", "near"] = "identical") -> None:
+    def __init__(self, *, explore: float = EXPLORE, policy: Identity = "identical") -> None:
         self.known = KnownPages(explore=explore, crawl=CRAWL)
-        self.policy: Literal["identical", "near"] = policy
+        self.policy: Identity = policy
         self.learners: dict[str, Learner] = {}
         self.groups: dict[str, Group] = {}
         self.fetched: set[int] = set()
@@ -193,7 +193,7 @@ def replay(
     order: Literal["file", "random"] = "file",
     seed: int = 0,
     explore: float = EXPLORE,
-    policy: Literal["identical", "near"] = "identical",
+    policy: Identity = "identical",
 ) -> dict[str, Any]:
     """Replay a crawl; return the line of ``clusterd rules replay``."""
     taken = list(rows)

@@ -45,7 +45,7 @@ from clusterd_crawler.message import Failure, SkipReport, Verdict
 from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.settings import Settings
+from clusterd_crawler.settings import Settings, daemons_own
 from clusterd_crawler.skipped import SkippedDuplicate, end_unscheduled
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.subscribe.subscriber import Subscriber
@@ -115,7 +115,8 @@ class Crawl:
         """Start the threads, and the daemon where it is ours; the crawl waits for nobody but an embedded store."""
         spool, limit = self._connections.spool, self._settings.spool_bytes
         if self._connections.embedded:
-            self._daemon = EmbeddedDaemon(self._connections.data, self._settings.redis_prefix)
+            own = daemons_own(self._crawler.settings)
+            self._daemon = EmbeddedDaemon(self._connections.data, self._settings.redis_prefix, own)
             self._verdicts.prompt = await run_in_thread(self._daemon.start)
         self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit), self._settings.queue)
         self._reporter.publisher = self._publisher

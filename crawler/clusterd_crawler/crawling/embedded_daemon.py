@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds for the store to answer: usually half a second, more where it reads back much data.
 START_SECONDS: Final = 60.0
+#: Exit status of a daemon that was given a wrong setting.
+WRONG_SETTING: Final = 2
 #: Seconds for the daemon to be at work after that, so that the crawl's first pages are answered.
 WORK_SECONDS: Final = 5.0
 #: Daemons that are started in place of one that died, and seconds before each.
@@ -56,11 +58,13 @@ def check_installed() -> None:
         )
 
 
-def _environment(prefix: str) -> dict[str, str]:
-    """Return our environment for the daemon: it must not name another store than the crawl has chosen."""
+def _environment(prefix: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return our environment for the daemon, and its settings; no other store than the crawl has chosen is named."""
     elsewhere = {"REDIS_URL", "CLUSTERD_REDIS", "CLUSTERD_KAFKA"}
-    return {name: value for name, value in os.environ.items() if name not in elsewhere} | {
-        "CLUSTERD_REDIS_PREFIX": prefix
+    return {
+        **{name: value for name, value in os.environ.items() if name not in elsewhere},
+        **own,
+        "CLUSTERD_REDIS_PREFIX": prefix,
     }
 
 
@@ -74,8 +78,10 @@ def _there(name: str) -> bool:
 class EmbeddedDaemon:
     """All methods block: not for the reactor's thread."""
 
-    def __init__(self, data: Path, prefix: str) -> None:
+    def __init__(self, data: Path, prefix: str, own: Mapping[str, str] | None = None) -> None:
+        """``own``: settings of the daemon's own that the crawl was given, as environment variables."""
         self._data = data
+        self._own = own or {}
         self._stream = topics.stream(prefix, topics.SKETCHES)
         self._prefix = prefix
         self._process: subprocess.Popen[bytes] | None = None
@@ -127,6 +133,11 @@ class EmbeddedDaemon:
     def _log(self) -> Path:
         return self._data / "daemon.log"
 
+    def _last_words(self) -> str:
+        """Return the last line that the daemon wrote."""
+        lines = self._log.read_text("utf-8", "replace").splitlines()
+        return lines[-1] if lines else f"see {self._log}"
+
     def _spawn(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", __name__, "run", "--data", str(self._data)]
@@ -137,7 +148,7 @@ class EmbeddedDaemon:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=_environment(self._prefix),
+                env=_environment(self._prefix, self._own),
             )
 
     def _watch(self) -> None:
@@ -145,6 +156,10 @@ class EmbeddedDaemon:
         while self._process is not None:
             status = self._process.wait()
             if self._stopping or self._is_lost():
+                return
+            if status == WRONG_SETTING:
+                self._replacements = 0
+                logger.error("The daemon does not start: %s", self._last_words())
                 return
             logger.error("The daemon has ended with %d; see %s. Another is started", status, self._log)
             time.sleep(REPLACE_PAUSE)

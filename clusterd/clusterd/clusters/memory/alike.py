@@ -8,12 +8,12 @@ from itertools import islice
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many, judge_unproposed
+from clusterd_consumer.postings.verdict import Verdict, judge, judge_many, judge_unproposed
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
-from clusterd.clusters.acceptance import WALKED
-from clusterd.clusters.contract import Hit
-from clusterd.clusters.memory.contents import Content, urls_of
+from clusterd.clusters.acceptance import WALKED, accepts
+from clusterd.clusters.contract import Hit, Policy
+from clusterd.clusters.memory.contents import Content, Fetch, neighbours, urls_of
 from clusterd.clusters.memory.forest import Forest
 
 
@@ -44,6 +44,20 @@ def alike(
         more = judge_unproposed(stored, [one.stored for one in rest], mantissa(PROFILES[profile]), len(contents))
         found += [(one, verdict) for one, verdict in zip(rest, more, strict=True) if verdict.resemblance]
     return found
+
+
+def original(fetch: Fetch, contents: Mapping[int, Content], forest: Forest, slot: int, policy: Policy) -> int:
+    """Return the text of the oldest content, neighbour or of its cluster, that is known to resemble a fetch itself."""
+    content = fetch.content
+    if not fetch.shingles:
+        return fetch.version.text
+    near = (contents[number] for number in neighbours(content, slot))
+    oldest = min((one for one in (content, *near) if one.live or one is content), key=lambda one: one.number)
+    first = contents[min(forest.members(content.number))]
+    if first.live and first.number < oldest.number and first.profile == content.profile:
+        verdict = judge(content.stored, first.stored, mantissa(PROFILES[content.profile]))
+        return first.text if accepts(policy, verdict) else oldest.text
+    return oldest.text
 
 
 def hits(found: Iterable[tuple[Content, Verdict]], cluster_of: Callable[[Content], str | None]) -> list[Hit]:

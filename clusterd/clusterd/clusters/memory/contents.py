@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from clusterd_consumer.postings.stored import Restored, restored
 from clusterd_crawler.sketch import PROFILES, Sketch
+from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Version
 
@@ -19,6 +21,8 @@ class Content:
     profile: int
     key: bytes
     stored: bytes
+    #: Its first text (`Version.text`).
+    text: int
     #: Texts of this sketch: identity → URLs whose current version shows it, in order of arrival.
     texts: dict[bytes, dict[str, None]] = field(default_factory=dict)
     live: int = 0
@@ -69,10 +73,57 @@ def neighbours(content: Content, slot: int) -> list[int]:
     return [number for number, bits in content.edges.items() if bits >> slot & 1]
 
 
-def sketch_of(fetches: Sequence[Fetch], fetched_at: int | None) -> Restored | None:
-    """Return the stored sketch of a fetch, by its time or the latest."""
-    for fetch in reversed(fetches):
-        if fetched_at is None or fetch.version.fetched_at == fetched_at:
-            profile, text = PROFILES[fetch.content.profile], fetch.version.text
-            return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)
-    return None
+class Pages:
+    """The fetches of every URL, oldest first."""
+
+    def __init__(self) -> None:
+        self._urls: dict[str, list[Fetch]] = {}
+        self._hosts: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._urls)
+
+    def __iter__(self) -> Iterator[list[Fetch]]:
+        return iter(self._urls.values())
+
+    def of(self, url: str) -> Sequence[Fetch]:
+        """Return the fetches of a URL, none of one that is unknown."""
+        return self._urls.get(url, ())
+
+    def add(self, fetch: Fetch) -> None:
+        """Put a fetch in its place among those of its URL."""
+        url = fetch.version.url
+        self._hosts.setdefault(host_of(url), {})[url] = None
+        insort(self._urls.setdefault(url, []), fetch, key=lambda one: one.order)
+
+    def at(self, url: str, fetched_at: int | None) -> Fetch | None:
+        """Return a fetch by its time, or the latest."""
+        return next((one for one in reversed(self.of(url)) if fetched_at in {None, one.version.fetched_at}), None)
+
+    def versions(self, url: str) -> list[Version]:
+        """Return all versions of a URL, oldest first."""
+        fetches = self.of(url)
+        return [replace(fetch.version, current=fetch is fetches[-1]) for fetch in fetches]
+
+    def urls(self, host: str | None) -> list[str]:
+        """Return the URLs of a host, or all."""
+        return list(self._urls if host is None else self._hosts.get(host, ()))
+
+    def hosts(self) -> list[str]:
+        """Return the hosts, sorted."""
+        return sorted(self._hosts)
+
+    def expire(self, before: int) -> list[Fetch]:
+        """Take the superseded fetches of before a time out; return them."""
+        gone = [one for fetches in self for one in fetches[:-1] if one.version.fetched_at < before]
+        for fetches in self:
+            fetches[:-1] = [one for one in fetches[:-1] if one.version.fetched_at >= before]
+        return gone
+
+
+def sketch_of(fetch: Fetch | None) -> Restored | None:
+    """Return the stored sketch of a fetch."""
+    if fetch is None:
+        return None
+    profile, text = PROFILES[fetch.content.profile], fetch.version.text
+    return restored(fetch.content.stored, profile, fetch.shingles, fetch.tokens, text)

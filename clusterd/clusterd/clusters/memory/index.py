@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from typing import Literal
 
@@ -26,8 +25,8 @@ from clusterd.clusters.acceptance import loosest, mask
 from clusterd.clusters.changes import changes, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
-from clusterd.clusters.memory.alike import alike, hits
-from clusterd.clusters.memory.contents import Content, Fetch, neighbours, sketch_of, urls_of, version_of
+from clusterd.clusters.memory.alike import alike, hits, original
+from clusterd.clusters.memory.contents import Content, Fetch, Pages, neighbours, sketch_of, urls_of, version_of
 from clusterd.clusters.memory.forest import Forest
 from clusterd.clusters.memory.wholes import Wholes
 from clusterd.clusters.splitting import Search
@@ -46,8 +45,7 @@ class MemoryIndex:
         self._identical = [policy for policy in policies if policy.identical]
         self._policies = [policy for policy in policies if not policy.identical]
         self._forests = [Forest(self._live) for _ in self._policies]
-        self._urls: dict[str, list[Fetch]] = {}
-        self._hosts: dict[str, dict[str, None]] = {}
+        self._pages = Pages()
         self._contents: dict[int, Content] = {}
         self._by_key: dict[tuple[int, bytes], Content] = {}
         self._lists = Lists(scheme.bound, scheme.latest)
@@ -69,7 +67,7 @@ class MemoryIndex:
             return outcomes
 
     def _apply(self, sketch: Sketch) -> Outcome:
-        fetches, order = self._urls.get(sketch.url, []), (sketch.fetched_at, sketch.main.text)
+        fetches, order = self._pages.of(sketch.url), (sketch.fetched_at, sketch.main.text)
         known = next((f for f in fetches if f.order == order), None)
         before = fetches[-1] if fetches else None
         left = self._standing(before) if before else {}
@@ -78,8 +76,8 @@ class MemoryIndex:
         best: tuple[str, float] | None = None
         if known is None:
             identity, twin, best = self._take(sketch, before)
-        current = self._urls[sketch.url][-1]
-        fetch = known or next(f for f in self._urls[sketch.url] if f.order == order)
+        current = self._pages.of(sketch.url)[-1]
+        fetch = known or next(f for f in self._pages.of(sketch.url) if f.order == order)
         clusters = self._standing(fetch) if fetch is current else {}
         match = (twin, 1.0) if twin else best or (None, 0.0)
         return Outcome(
@@ -102,10 +100,7 @@ class MemoryIndex:
         content, fresh = self._content(sketch, latest)
         fetch = Fetch(version_of(sketch), text_key(sketch), content, sketch.main.shingles, sketch.main.tokens)
         content.versions += 1
-        fetches = self._urls.setdefault(sketch.url, [])
-        self._hosts.setdefault(host_of(sketch.url), {})[sketch.url] = None
-        fetches.append(fetch)
-        fetches.sort(key=lambda f: f.order)
+        self._pages.add(fetch)
         if not latest:
             return None, None, None
         if self._wholes:
@@ -129,7 +124,7 @@ class MemoryIndex:
         if known is not None and not (known.departed and latest):
             return known, False
         stored, _ = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
-        content = Content(next(self._numbers), sketch.profile, key[1], stored, departed=not latest)
+        content = Content(next(self._numbers), *key, stored, sketch.main.text, departed=not latest)
         self._contents[content.number] = self._by_key[key] = content
         return content, latest
 
@@ -178,8 +173,7 @@ class MemoryIndex:
             forest.changed(content.number, by)
 
     def _live(self, number: int) -> int:
-        content = self._contents.get(number)
-        return content.live if content else 0
+        return content.live if (content := self._contents.get(number)) else 0
 
     # -- settling --------------------------------------------------------------------------------------------------
 
@@ -238,9 +232,7 @@ class MemoryIndex:
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
         with self._lock:
-            gone = [f for fetches in self._urls.values() for f in fetches[:-1] if f.version.fetched_at < before]
-            for fetches in self._urls.values():
-                fetches[:-1] = [f for f in fetches[:-1] if f.version.fetched_at >= before]
+            gone = self._pages.expire(before)
             for fetch in gone:
                 fetch.content.versions -= 1
                 self._forget(fetch.content)
@@ -277,13 +269,12 @@ class MemoryIndex:
         """Yield the clusters, largest first; with ``host`` those with a member there."""
         with self._lock:
             found = [cluster for cluster in self._all(policy) if cluster.size >= min_size]
-        if host is not None:
-            found = [cluster for cluster in found if any(host_of(url) == host for url in cluster.members)]
+        found = [one for one in found if host is None or any(host_of(url) == host for url in one.members)]
         yield from sorted(found, key=lambda cluster: (-cluster.size, cluster.representative))
 
     def _all(self, policy: str) -> Iterator[Cluster]:
         seen: set[str] = set()
-        for fetches in self._urls.values():
+        for fetches in self._pages:
             name, urls = self._place(fetches[-1], policy)
             if name not in seen:
                 seen.add(name)
@@ -292,7 +283,7 @@ class MemoryIndex:
     def cluster_of(self, url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL's current version; None for an unknown URL."""
         with self._lock:
-            fetches = self._urls.get(url)
+            fetches = self._pages.of(url)
             if not fetches:
                 return None
             name, urls = self._place(fetches[-1], policy)
@@ -313,9 +304,9 @@ class MemoryIndex:
 
     def _slot(self, policy: str) -> int | None:
         """Return a policy's place; None for one by identical text."""
-        for slot, known in enumerate(self._policies):
-            if known.name == policy:
-                return slot
+        names = [known.name for known in self._policies]
+        if policy in names:
+            return names.index(policy)
         if any(known.name == policy for known in self._identical):
             return None
         raise WrongInput(f"there is no policy {policy!r}; policies are {', '.join(p.name for p in self.policies())}")
@@ -351,12 +342,11 @@ class MemoryIndex:
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""
         with self._lock:
-            fetches = self._urls.get(url, [])
-            return [replace(fetch.version, current=fetch is fetches[-1]) for fetch in fetches]
+            return self._pages.versions(url)
 
     def pages(self, host: str | None = None) -> Iterator[Version]:
         """Yield the versions of all URLs (of a host), those of one URL together, oldest first."""
-        for url in list(self._urls if host is None else self._hosts.get(host, ())):
+        for url in self._pages.urls(host):
             yield from self.versions(url)
 
     def sketch(self, url: str, fetched_at: int | None = None) -> StreamSketch | None:
@@ -366,18 +356,28 @@ class MemoryIndex:
     def sketches(self, asked: Sequence[tuple[str, int | None]]) -> list[StreamSketch | None]:
         """Return what `sketch` says of each of these URLs and fetch times."""
         with self._lock:
-            return [sketch_of(self._urls.get(url, []), at) for url, at in asked]
+            return [sketch_of(self._pages.at(url, at)) for url, at in asked]
+
+    def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
+        """Return for each version the text of the oldest content that is known to resemble it itself."""
+        slot = self._slot(policy)
+        with self._lock:
+            fetches = [self._pages.at(url, at) for url, at in asked]
+            if slot is None:
+                return [one.version.text if one else None for one in fetches]
+            rest = self._contents, self._forests[slot], slot, self._policies[slot]
+            return [original(one, *rest) if one else None for one in fetches]
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
-        return sorted(self._hosts)
+        return self._pages.hosts()
 
     def counts(self) -> dict[str, int]:
         """Return how much is known; ``store_bytes`` is what the sketches take, roughly."""
         with self._lock:
             return {
-                "documents": len(self._urls),
-                "versions": sum(map(len, self._urls.values())),
+                "documents": len(self._pages),
+                "versions": sum(map(len, self._pages)),
                 "contents": len(self._contents),
                 "settling": len(self._ghosts) + len(self._unbuilt),
                 "store_bytes": sum(len(content.stored) for content in self._contents.values()),

@@ -27,7 +27,7 @@ from clusterd_crawler.sketch import Sketch
 LUA: Final = files("clusterd.clusters.redis") / "lua"
 SHARED: Final = ("counters", "tables", "records", "forest", "settling")
 FUNCTIONS: Final = (
-    *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near"),
+    *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near", "origins"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
     *("tell", "state", "repend", "mark", "anew"),
 )
@@ -41,9 +41,8 @@ USED: Final = struct.Struct("<II")
 #: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
 FLAGS: Final = {
     **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
-    **dict.fromkeys(
-        ("standings", "members", "shown", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES
-    ),
+    **dict.fromkeys(("standings", "members", "shown", "origins"), FREES),
+    **dict.fromkeys(("dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
 REGISTER: Final = Script(LIBRARY, "register")
@@ -56,6 +55,7 @@ MEMBERS: Final = Script(LIBRARY, "members")
 SHOWN: Final = Script(LIBRARY, "shown")
 CONTENTS: Final = Script(LIBRARY, "contents")
 NEAR: Final = Script(LIBRARY, "near")
+ORIGINS: Final = Script(LIBRARY, "origins")
 DISMISS: Final = Script(LIBRARY, "dismiss")
 MOVE: Final = Script(LIBRARY, "move")
 PART: Final = Script(LIBRARY, "part")

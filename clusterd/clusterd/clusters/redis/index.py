@@ -363,6 +363,10 @@ class RedisIndex:
         """Return what `sketch` says of each of these URLs and fetch times."""
         return self._questions.sketches(asked)
 
+    def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
+        """Return for each version the text of the oldest content that is known to resemble it itself."""
+        return self._questions.originals(self._reload(), policy, asked)
+
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
         return sorted(host.decode() for host in self._home.command("SMEMBERS", "hosts"))

@@ -23,6 +23,7 @@ from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.home import SHOWN, STANDINGS, URLS, VERSIONS, Home
 from clusterd.clusters.redis.members import CHUNK, VERSION, current, left_out, members
+from clusterd.clusters.redis.origins import originals
 from clusterd.clusters.redis.ranking import judged, ranked, ranking, unproposed
 from clusterd.clusters.redis.stream import SecondStream
 
@@ -181,6 +182,22 @@ class Questions:
             stored_of = self._lists.sketches({fetch.number for fetch in fetches if fetch is not None})
             found += [None if fetch is None else _restored(fetch, stored_of[fetch.number]) for fetch in fetches]
         return found
+
+    def originals(
+        self, policies: Sequence[Policy], policy: str, asked: Sequence[tuple[str, int | None]]
+    ) -> list[int | None]:
+        """Return for each version the text of the oldest content that is known to resemble it itself."""
+        slot, kind = slot_of(policies, policy), next(one for one in policies if one.name == policy)
+        reply = self._home.run(VERSIONS, "hash", b"".join(url_key(url) for url, _ in asked))
+        fetches = [_fetched(packed, at) for packed, (_, at) in zip(reply[1::2], asked, strict=True)]
+        texts = [fetch.text if fetch else None for fetch in fetches]
+        copies = [(place, fetch.number) for place, fetch in enumerate(fetches) if fetch and fetch.shingles]
+        if slot < 0 or not copies:
+            return texts
+        found = originals(self._home, self._lists, slot, kind, [number for _, number in copies])
+        for (place, _), text in zip(copies, found, strict=True):
+            texts[place] = text
+        return texts
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
+from clusterd_crawler.rules import Identity
 from clusterd_crawler.urls import host_of, registrable
 
 from clusterd.learning.contract import HostLearner, Page
@@ -22,18 +24,18 @@ from clusterd.learning.rulebook.recall import Recall, Recalls
 REMEMBERED: Final = 100_000
 
 
-def _learner(group: str) -> HostLearner:
+def _learner(group: str, identity: Identity) -> HostLearner:
     from clusterd.learning.mirrors import MirrorLearner
 
-    return MirrorLearner(group)
+    return MirrorLearner(group, identity=identity)
 
 
 class Groups:
     """The groups' learners of one worker."""
 
-    def __init__(self, book: RuleBook) -> None:
+    def __init__(self, book: RuleBook, identity: Identity) -> None:
         self._book = book
-        self.recalls = Recalls(_learner)
+        self.recalls = Recalls(partial(_learner, identity=identity))
         self._noted: OrderedDict[str, set[str]] = OrderedDict()
 
     def note(self, pages: Iterable[Page]) -> None:

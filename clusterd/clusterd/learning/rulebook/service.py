@@ -25,12 +25,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from clusterd_crawler import topics, urls
 from clusterd_crawler.errors import ClusterdError, NotFound, Unreachable, WrongInput
 from clusterd_crawler.message import Failure, SkipReport
-from clusterd_crawler.rules import Rule, RuleSet, State
+from clusterd_crawler.rules import Identity, Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Outcome
@@ -40,6 +41,7 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evide
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
+from clusterd.learning.rulebook.near import Near
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -55,10 +57,10 @@ LOOSE_BLOCKS: Final = 2_000
 ATTEMPTS: Final = 8
 
 
-def _learner(host: str) -> HostLearner:
+def _learner(host: str, identity: Identity) -> HostLearner:
     from clusterd.learning.learner import Learner
 
-    return Learner(host)
+    return Learner(host, identity=identity)
 
 
 class RuleService:
@@ -70,16 +72,20 @@ class RuleService:
         publish: Publish | None = None,
         *,
         flush: Callable[[], None] = lambda: None,
-        make_learner: Callable[[str], HostLearner] = _learner,
+        make_learner: Callable[[str], HostLearner] | None = None,
         evidence_limit: int = EVIDENCE_LIMIT,
+        near: Near | None = None,
     ) -> None:
+        """Take where rules are kept and told; with ``near`` pages are judged by that, else by their texts."""
         self.book = book
+        self._near = near
+        identity: Identity = "identical" if near is None else "near"
         self._publish = publish
         #: Returns when what was published has arrived, raises `Unreachable` where it has not.
         self._flush = flush
         self._limit = evidence_limit
-        self._recalls = Recalls(make_learner)
-        self._groups = Groups(book)
+        self._recalls = Recalls(make_learner or partial(_learner, identity=identity))
+        self._groups = Groups(book, identity)
         self._leased: set[str] = set()
         #: The host looked at last; the next call goes on behind it, so that busy hosts do not starve the others.
         self._last = ""
@@ -91,8 +97,9 @@ class RuleService:
         Answers other than 2xx are no evidence: an error page says nothing about the URLs that lead to it.
         """
         pages: dict[str, list[Page]] = {}
-        for sketch in sketches:
-            if 200 <= sketch.status < 300 and (page := _page(sketch)) is not None:
+        texts = [one.main.text for one in sketches] if self._near is None else self._near(sketches, outcomes)
+        for sketch, text in zip(sketches, texts, strict=True):
+            if 200 <= sketch.status < 300 and (page := _page(sketch, text)) is not None:
                 pages.setdefault(urls.host_of(page.url), []).append(page)
         for added in pages.values():
             self._groups.note(added)
@@ -340,8 +347,8 @@ def _lease_of(group: str) -> str:
     return f"{group}/"
 
 
-def _page(sketch: Sketch) -> Page | None:
-    """Return what the learner sees of a page; None where its URL is none."""
+def _page(sketch: Sketch, text: int) -> Page | None:
+    """Return what the learner sees of a page that counts as showing a text; None where its URL is none."""
     try:
         url = urls.canonical(sketch.url)
         instead_of = urls.canonical(sketch.instead_of) if sketch.instead_of else ""
@@ -349,7 +356,7 @@ def _page(sketch: Sketch) -> Page | None:
         return None
     return Page(
         url,
-        sketch.main.text,
+        text,
         sketch.main.tokens,
         sketch.names,
         sketch.fetched_at,

@@ -1,0 +1,89 @@
+"""A site that writes something else into every answer: rules come from near-duplicates, where that is asked for."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from clusterd.config import Config
+from clusterd.services import open_services
+
+from tests.crawler.crawling import Crawled, crawl
+from tests.crawler.site import html
+
+ITEMS = 40
+#: Words of a page: one that differs leaves r = .95.
+WORDS = 400
+
+
+def words(item: str) -> list[str]:
+    chance = random.Random(item)
+    return ["".join(chance.choices("abcdefghijklmnop", k=chance.randint(3, 9))) for _ in range(WORDS)]
+
+
+@contextmanager
+def varying() -> Iterator[str]:
+    """Serve items under any session; each answer counts the visitors in the middle of its text."""
+    visitors = itertools.count(10_000)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            text = words(self.path.partition("?")[0])
+            text.insert(WORDS // 2, f"visitor{next(visitors)}")
+            body = html("A shop", f"<p>{' '.join(text)}</p>", [])
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def crawled(folder: Path, site: str, **settings: Any) -> Crawled:
+    """Crawl every item twice, and after a while four times more, each time in another session."""
+    urls = [
+        f"{site}/item/{n}?sid={random.Random(n * 6 + again).getrandbits(64):x}"
+        for again in range(6)
+        for n in range(ITEMS)
+    ]
+    steps = [*urls[: 2 * ITEMS], {"pause": 4}, *urls[2 * ITEMS :]]
+    return crawl(folder, steps, {"CLUSTERD_EXPLORE": 0.1, "ROBOTSTXT_OBEY": False, **settings})
+
+
+def test_rules_are_learned_from_near_duplicates_by_a_setting(tmp_path: Path) -> None:
+    with varying() as site:
+        plain = crawled(tmp_path / "plain", site)
+        near = crawled(tmp_path / "near", site, CLUSTERD_RULE_IDENTITY="near")
+    assert plain.stat("skipped") == 0
+    assert len(plain.seen) == 6 * ITEMS
+    assert near.stat("skipped") > 2 * ITEMS
+    assert {path.partition("?")[0] for path in near.paths()} == {f"/item/{n}" for n in range(ITEMS)}
+    assert not [heard for heard in near.heard if "retired" in heard]
+    with open_services(Config(data=str(tmp_path / "near" / ".clusterd"))) as services:
+        assert {rule.identity for rule in services.rulebook.rules()} == {"near"}
+
+
+def test_a_wrong_setting_of_the_daemon_is_said_by_the_crawl(tmp_path: Path) -> None:
+    with varying() as site:
+        done = crawl(tmp_path, [f"{site}/item/1"], {"CLUSTERD_RULE_IDENTITY": "similar"})
+    assert "CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical or near" in done.log
+    assert done.stat("spooled") == 1

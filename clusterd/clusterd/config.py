@@ -21,8 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, Self, get_args
+from typing import Any, Final, Self, cast, get_args
 
+from clusterd_consumer.postings.scheme import Candidates, Scheme
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.kafka_address import read_address
 from clusterd_crawler.rules import Identity
@@ -64,6 +65,13 @@ class Config(Settings):
     )
     whole: bool = setting(
         False, 'keep whole pages beside their main texts, to be asked for (`Index.similar(…, stream="whole")`)'
+    )
+    candidates: str = setting(
+        "",
+        "how near-duplicates are looked for: by the smallest and some sampled values of sketches (prefix), or by "
+        "super-shingles (super: no containment, little of short texts); default: as the store was begun, else prefix",
+        lambda v: v in ("", *get_args(Candidates)),
+        "prefix or super",
     )
     rule_identity: str = setting(
         "identical",
@@ -133,6 +141,10 @@ class Config(Settings):
     def data_folder(self) -> Path:
         """Return the folder of the embedded store."""
         return Path(self.data)
+
+    def scheme(self) -> Scheme | None:
+        """Return how candidates are found, None where it is left to the store."""
+        return Scheme(candidates=cast(Candidates, self.candidates)) if self.candidates else None
 
     def uses_kafka(self) -> bool:
         """Whether messages travel over Kafka."""

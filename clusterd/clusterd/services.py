@@ -81,7 +81,10 @@ class Services:
         from clusterd.clusters.opening import open_index
 
         _ = self.redis  # says what is wrong with the address
-        index = open_index(self.redis_url, self.config.redis_prefix, self.config.policies, whole=self.config.whole)
+        config = self.config
+        index = open_index(
+            self.redis_url, config.redis_prefix, config.policies, scheme=config.scheme(), whole=config.whole
+        )
         self._stack.callback(index.close)
         return index
 

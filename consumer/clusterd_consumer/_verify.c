@@ -490,6 +490,29 @@ static PyObject *keys(PyObject *self, PyObject *args) {
     return made;
 }
 
+/* The smallest fingerprints of super-shingles: of runs of consecutive codes; a sketch shorter than a run has one. */
+static PyObject *supers(PyObject *self, PyObject *args) {
+    PyObject *stored, *made;
+    int bits;
+    unsigned run, most, profile;
+    Decoded d;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "SiIII", &stored, &bits, &run, &most, &profile)) return NULL;
+    if (!load(stored, bits, &d)) return NULL;
+    if (run > d.n) run = (unsigned)d.n;
+    size_t count = d.n ? d.n - run + 1 : 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t mixed = profile * GOLDEN;
+        for (uint32_t at = 0; at < run; at++) mixed = fmix32(mixed ^ fmix32(d.codes[i + at] + at * GOLDEN));
+        d.codes[i] = mixed; /* no later run begins with this code */
+    }
+    count = distinct(d.codes, count);
+    if (count > most) count = most;
+    made = PyBytes_FromStringAndSize((const char *)d.codes, (Py_ssize_t)(4 * count));
+    PyMem_Free(d.codes);
+    return made;
+}
+
 static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS,
      "pack(streams, bits, sampled, profile, prefix, small_prefix, small, modulus) -> [(stored, keys)]"},
@@ -497,6 +520,7 @@ static PyMethodDef methods[] = {
     {"counts", counts, METH_VARARGS,
      "counts(query, candidates, bits) -> [(codes of a, of b, in common, cells of the last octave)]"},
     {"keys", keys, METH_VARARGS, "keys(stored, bits, prefix, modulus, profile) -> keys"},
+    {"supers", supers, METH_VARARGS, "supers(stored, bits, run, most, profile) -> keys"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -30,6 +30,7 @@ DAEMON_ONLY: Final = frozenset(
         "settle_steps",
         "retention",
         "whole",
+        "candidates",
         "rule_identity",
         "alerts_kept",
         "alert_file",

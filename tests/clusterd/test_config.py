@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from clusterd.clusters.contract import CONTAINED, DEFAULT_POLICIES, IDENTICAL, NEAR, Policy
 from clusterd.config import Config
+from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.settings import daemons_own
 
@@ -101,6 +102,13 @@ def test_rules_by_near_duplicates_want_the_policy_near() -> None:
     for policies in ('{"identical": {}, "half": {"resemblance": 0.5}}', '{"near": {"containment": 0.9}}'):
         with pytest.raises(SettingError, match="rule_identity = near goes by the policy near"):
             Config.load(environment={"CLUSTERD_RULE_IDENTITY": "near", "CLUSTERD_POLICIES": policies})
+
+
+def test_how_candidates_are_found_is_left_to_the_store_or_said() -> None:
+    assert Config().scheme() is None
+    assert Config.load(environment={"CLUSTERD_CANDIDATES": "super"}).scheme() == Scheme(candidates="super")
+    with pytest.raises(SettingError, match="CLUSTERD_CANDIDATES = 'lsh' is not accepted; it takes prefix or super"):
+        Config.load(environment={"CLUSTERD_CANDIDATES": "lsh"})
 
 
 def test_the_daemons_settings_reach_it_from_scrapys() -> None:

@@ -67,10 +67,13 @@ def test_stored_sketches_say_what_was_packed(profile: Profile, size: int) -> Non
     st.lists(st.integers(0, 2**40 - 1), max_size=500),
     st.lists(st.integers(0, 2**40 - 1), max_size=500),
     st.integers(0, 500),
+    st.sampled_from([Scheme(prefix=5, modulus=16), Scheme(candidates="super"), Scheme(candidates="super", run=7)]),
 )
-def test_compiled_and_numpy_agree(profile: Profile, left: list[int], right: list[int], shared: int) -> None:
+def test_compiled_and_numpy_agree(
+    profile: Profile, left: list[int], right: list[int], shared: int, scheme: Scheme
+) -> None:
     assert CORE is not None
-    bits, scheme = mantissa(profile), Scheme(prefix=5, modulus=16)
+    bits = mantissa(profile)
     a = sketch(np.array(left, np.uint64), profile)
     b = sketch(np.array(right + left[:shared], np.uint64), profile)
     made = [posted.prepare(one, profile, scheme) for one in (a, b)]

@@ -20,6 +20,27 @@ def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefi
         RedisIndex(redis_url, prefix, scheme=Scheme(prefix=5))
 
 
+def test_who_names_no_scheme_takes_the_store_s(redis_url: str, prefix: str) -> None:
+    crawl = World(11, urls=30, length=600).crawl(90)
+    begun = Scheme(candidates="super")
+    RedisIndex(redis_url, prefix, scheme=begun).close()
+    index = RedisIndex(redis_url, prefix)
+    index.apply(crawl)
+    settled(index)
+    assert partition(index) == expected(crawl, scheme=begun)
+    index.close()
+    with pytest.raises(WrongInput, match="this store was begun with candidates = super and keeps to that; for prefix"):
+        RedisIndex(redis_url, prefix, scheme=Scheme())
+
+
+def test_a_store_of_a_scheme_that_a_later_version_knows_is_refused(redis_url: str, prefix: str) -> None:
+    with connect(redis_url) as client:
+        later = json.dumps({**asdict(Scheme()), "permuted": 3}, sort_keys=True)
+        client.hset(f"{prefix}{{0}}:m", mapping={"layout": 5, "shards": 1, "scheme": later})
+        with pytest.raises(WrongInput, match=r"made with the scheme .*permuted"):
+            RedisIndex(redis_url, prefix)
+
+
 def test_a_store_of_another_layout_is_refused_in_words(redis_url: str, prefix: str) -> None:
     RedisIndex(redis_url, prefix).close()
     with connect(redis_url) as client:

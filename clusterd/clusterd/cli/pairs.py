@@ -79,6 +79,8 @@ def batch_cluster(
     invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None, jobs: int
 ) -> None:
     """Cluster a file by the paper's four-phase algorithm, in bounded memory."""
+    from clusterd_consumer.postings.scheme import DEFAULT
+
     from clusterd import batch as algorithms
 
     known = {one.name: one for one in invocation.config.policies}
@@ -87,7 +89,8 @@ def batch_cluster(
         raise WrongInput(f"there is no policy {policy}; the policies are {named} (CLUSTERD_POLICIES; not the store's)")
     with watched([file]) as tell:
         read = Rows(invocation, profile, jobs, tell)
-        found = algorithms.cluster(read.sketches(file), [known[policy]])[policy]
+        scheme = invocation.config.scheme() or DEFAULT
+        found = algorithms.cluster(read.sketches(file), [known[policy]], scheme=scheme)[policy]
     records = (cluster_record(cluster) for cluster in found if cluster.size >= min_size)
     invocation.show(records, CLUSTER_COLUMNS, empty="no clusters")
 

@@ -52,12 +52,16 @@ def prepare(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[byt
 
 def prepare_all(sketches: Sequence[StreamSketch], profile: Profile, scheme: Scheme) -> list[tuple[bytes, bytes]]:
     """Return of each sketch the stored form and the keys, 4 bytes each."""
-    if CORE is not None and scheme.candidates == "prefix" and profile.kind != "v":
-        posted = scheme.prefix, scheme.small_prefix, scheme.small, scheme.modulus
-        sampled = profile.kind == "mod"
-        packed: list[tuple[bytes, bytes]] = CORE.pack(list(sketches), mantissa(profile), sampled, profile.code, *posted)
-        return packed
-    return [_prepared(sketch, profile, scheme) for sketch in sketches]
+    if CORE is None or profile.kind == "v":
+        return [_prepared(sketch, profile, scheme) for sketch in sketches]
+    by_supers = scheme.candidates == "super"
+    posted = (0, 0, 0, 0) if by_supers else (scheme.prefix, scheme.small_prefix, scheme.small, scheme.modulus)
+    sampled = profile.kind == "mod"
+    packed: list[tuple[bytes, bytes]] = CORE.pack(list(sketches), mantissa(profile), sampled, profile.code, *posted)
+    if by_supers:
+        chosen = scheme.run, scheme.supers, profile.code
+        return [(stored, CORE.supers(stored, mantissa(profile), *chosen)) for stored, _ in packed]
+    return packed
 
 
 def _prepared(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[bytes, bytes]:
@@ -72,11 +76,13 @@ def _prepared(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[b
 
 def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
     """Return the keys under which a stored sketch is posted."""
-    if CORE is not None and scheme.candidates == "prefix":
+    bits = mantissa(PROFILES[profile_code])
+    if CORE is not None and scheme.candidates == "super":
+        return np.frombuffer(CORE.supers(stored, bits, scheme.run, scheme.supers, profile_code), "<u4")
+    if CORE is not None:
         smallest = scheme.smallest(int.from_bytes(stored[:4], "little") >> 3)
-        arguments = mantissa(PROFILES[profile_code]), smallest, scheme.modulus, profile_code
-        return np.frombuffer(CORE.keys(stored, *arguments), "<u4")
-    decoded = unpack(stored, mantissa(PROFILES[profile_code]))
+        return np.frombuffer(CORE.keys(stored, bits, smallest, scheme.modulus, profile_code), "<u4")
+    decoded = unpack(stored, bits)
     if scheme.candidates == "super":
         return _supers(decoded.codes, profile_code, scheme)
     codes = decoded.codes[_chosen(decoded.codes, scheme)]

@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 from clusterd_crawler.sketch import Profile
 
+#: By the smallest values of sketches and some sampled ones, or by super-shingles.
+Candidates = Literal["prefix", "super"]
 #: Mantissa bits of a stored value of MIN_s up to this size. Measured in `benchmarks/store.py`.
 FINE: Final = 11
 #: Mantissa bits where a sketch has no bound on its number of values (MOD_m, V_i).
@@ -19,7 +21,7 @@ SMALL: Final = 512
 class Scheme:
     """How candidates are found. Two indexes agree on their partition only under equal schemes."""
 
-    candidates: Literal["prefix", "super"] = "prefix"
+    candidates: Candidates = "prefix"
     #: The smallest values that are posted: of a sketch of fewer than ``small`` values ``small_prefix`` (two such with
     #: r = .5 miss each other in .4 % of the cases), of a larger one ``prefix``: its sampled values do the rest (.4 %).
     prefix: int = 4

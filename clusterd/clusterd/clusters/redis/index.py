@@ -27,9 +27,9 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
-from clusterd_consumer.hash_tags import hash_tags, numbered
+from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings.redis_lists import RedisLists
-from clusterd_consumer.postings.scheme import DEFAULT, Scheme
+from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls, packed_numbers
@@ -38,6 +38,7 @@ from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.redis.edges import packed_edges
+from clusterd.clusters.redis.founding import LAYOUT, OLDEST, founded, keeps_whole, scheme_of
 from clusterd.clusters.redis.home import ADD_POLICY, LINK, REGISTER, Home
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
@@ -59,10 +60,6 @@ from clusterd.clusters.redis.retention import expire, forgotten
 from clusterd.clusters.redis.settling import PATIENCE, Settler
 from clusterd.clusters.redis.stream import SecondStream, Showing
 
-#: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
-LAYOUT: Final = 5
-#: The oldest that can be read: its shards are called by their numbers.
-OLDEST: Final = 4
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
 #: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
@@ -82,7 +79,7 @@ class RedisIndex:
         redis_url: str,
         prefix: str = "clusterd:",
         policies: Sequence[Policy] = DEFAULT_POLICIES,
-        scheme: Scheme = DEFAULT,
+        scheme: Scheme | None = None,
         calls: Callable[[Client], Calls] = Calls,
         patience: float = PATIENCE,
         whole: bool = False,
@@ -90,8 +87,8 @@ class RedisIndex:
         self._client = connect(redis_url)
         self._calls = calls(self._client)
         self._home = Home(self._calls, prefix)
-        self._scheme = scheme
-        self._tags = tags = self._founded(SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
+        self._scheme = scheme = scheme or scheme_of(self._home)
+        self._tags = tags = founded(self._home, scheme, SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
         self._numbers = Numbers(self._calls, self._home, prefix, tags) if len(tags) > 1 else None
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies: list[Policy] = []
@@ -100,7 +97,7 @@ class RedisIndex:
             if policy not in self._policies:
                 self.add_policy(policy)
         self._questions = Questions(self._home, self._lists, scheme)
-        kept = self._keeps_whole(whole)
+        kept = keeps_whole(self._home, whole)
         self._whole = SecondStream(self._calls, prefix, "whole", tags, scheme) if kept else None
         self._settler = Settler(self._home, self._lists, scheme, patience)
         self._pending = Pending(self._calls, self._home)
@@ -109,34 +106,6 @@ class RedisIndex:
         )
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
-
-    def _founded(self, shards: int, layout: int = LAYOUT) -> tuple[str, ...]:
-        """Agree with whoever opened this index first on layout, shards and scheme; return the tags of the shards."""
-        scheme = json.dumps(asdict(self._scheme), sort_keys=True)
-        known, there = self._home.command("HMGET", "m", "scheme", "layout")
-        if known is None:
-            for name, value in (("layout", layout), ("shards", shards), ("scheme", scheme)):
-                self._home.command("HSETNX", "m", name, value)
-        elif not OLDEST <= int(there or 1) <= LAYOUT:
-            raise WrongInput(
-                f"this store has the layout {int(there or 1)}, this version of clusterd reads {OLDEST} to {LAYOUT}: "
-                "use the version that made it, or read the log again into a store of another prefix"
-            )
-        known, founded, there = self._home.command("HMGET", "m", "scheme", "shards", "layout")
-        if known.decode() != scheme:
-            raise WrongInput(f"this store was made with the scheme {known.decode()}; open it with that one")
-        return hash_tags(int(founded)) if int(there) > OLDEST else numbered(int(founded))
-
-    def _keeps_whole(self, wanted: bool) -> bool:
-        """Agree with whoever opened this index first on whether whole pages are kept: all writers have to."""
-        if self._home.command("HGET", "m", "whole") is None:
-            self._home.command("HSETNX", "m", "whole", int(wanted))
-        kept = bool(int(self._home.command("HGET", "m", "whole")))
-        if wanted and not kept:
-            raise WrongInput(
-                "this store was begun without whole pages; read the log into a store of another prefix to keep them"
-            )
-        return kept
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -317,8 +286,9 @@ class RedisIndex:
         names = {policy.name for policy in self._reload()}
         lost = [policy for policy in known if policy.name not in names]
         if lost:
-            self._founded(len(self._tags), LAYOUT if self._tags == hash_tags(len(self._tags)) else OLDEST)
-            self._keeps_whole(self._whole is not None)
+            layout = LAYOUT if self._tags == hash_tags(len(self._tags)) else OLDEST
+            founded(self._home, self._scheme, len(self._tags), layout)
+            keeps_whole(self._home, self._whole is not None)
         for policy in lost:
             self.add_policy(policy)
 

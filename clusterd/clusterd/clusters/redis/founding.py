@@ -1,0 +1,70 @@
+"""What whoever opens a store first decides for all: layout, shards, how candidates are found, whether whole pages stay.
+
+BASE:m   hash: layout, shards, scheme (as JSON), whole
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Final
+
+from clusterd_consumer.hash_tags import hash_tags, numbered
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme
+from clusterd_crawler.errors import WrongInput
+
+from clusterd.clusters.redis.home import Home
+
+#: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
+LAYOUT: Final = 5
+#: The oldest that can be read: its shards are called by their numbers.
+OLDEST: Final = 4
+
+
+def scheme_of(home: Home) -> Scheme:
+    """Return the scheme that a store was begun with; of one that is yet to be begun, or of a later version, ours."""
+    known = home.command("HGET", "m", "scheme")
+    with suppress(TypeError):
+        return Scheme(**json.loads(known)) if known else DEFAULT
+    return DEFAULT
+
+
+def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tuple[str, ...]:
+    """Agree with whoever opened the store first on layout, shards and scheme; return the tags of the shards."""
+    ours = json.dumps(asdict(scheme), sort_keys=True)
+    known, there = home.command("HMGET", "m", "scheme", "layout")
+    if known is None:
+        for name, value in (("layout", layout), ("shards", shards), ("scheme", ours)):
+            home.command("HSETNX", "m", name, value)
+    elif not OLDEST <= int(there or 1) <= LAYOUT:
+        raise WrongInput(
+            f"this store has the layout {int(there or 1)}, this version of clusterd reads {OLDEST} to {LAYOUT}: "
+            "use the version that made it, or read the log again into a store of another prefix"
+        )
+    known, begun, there = home.command("HMGET", "m", "scheme", "shards", "layout")
+    if known.decode() != ours:
+        raise WrongInput(_another(json.loads(known), scheme))
+    return hash_tags(int(begun)) if int(there) > OLDEST else numbered(int(begun))
+
+
+def _another(known: dict[str, object], wanted: Scheme) -> str:
+    """Return what is said where a store was begun with another scheme than is wanted."""
+    if known.get("candidates") != wanted.candidates:
+        return (
+            f"this store was begun with candidates = {known.get('candidates')} and keeps to that; "
+            f"for {wanted.candidates} read the log into a store of another prefix or folder"
+        )
+    return f"this store was made with the scheme {json.dumps(known)}; open it with that one"
+
+
+def keeps_whole(home: Home, wanted: bool) -> bool:
+    """Agree with whoever opened the store first on whether whole pages are kept: all writers have to."""
+    if home.command("HGET", "m", "whole") is None:
+        home.command("HSETNX", "m", "whole", int(wanted))
+    kept = bool(int(home.command("HGET", "m", "whole")))
+    if wanted and not kept:
+        raise WrongInput(
+            "this store was begun without whole pages; read the log into a store of another prefix to keep them"
+        )
+    return kept

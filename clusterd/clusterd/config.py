@@ -75,10 +75,10 @@ class Config(Settings):
     )
     rule_identity: str = setting(
         "identical",
-        "when pages count as the same in learning rules: by equal main texts, or near-duplicates (of sites that write "
-        "something else into each answer, a date or a counter)",
+        "when pages count as the same in learning rules: by equal main texts; by their words in any order (listings "
+        "sorted another way); as near-duplicates (sites that write a date or a counter into each answer)",
         lambda v: v in get_args(Identity),
-        "identical or near",
+        "identical, words or near",
     )
     alerts_kept: int = setting(100_000, "alerts that stay readable", _at_least(1), "1 or more")
     alert_file: str = setting("", "file to which every alert is appended as a JSON line")

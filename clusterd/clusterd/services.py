@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, connect, translated
@@ -24,9 +24,10 @@ from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
 from clusterd_crawler.message import encode
 from clusterd_crawler.redis_address import shown
+from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
 
-from clusterd.clusters.contract import NEAR, Index
+from clusterd.clusters.contract import Index
 from clusterd.config import Config
 
 if TYPE_CHECKING:
@@ -91,12 +92,15 @@ class Services:
     @cached_property
     def rulebook(self) -> RuleService:
         """Return the rules of all hosts; what changes is published."""
-        from clusterd.learning.rulebook.near import Near
+        from clusterd.learning.rulebook.identity import shown_by
         from clusterd.learning.rulebook.opening import open_rulebook
 
         publisher, prefix = self.publisher, self.config.redis_prefix
-        near = Near(self.index) if self.config.rule_identity == NEAR.name else None
-        rules = open_rulebook(self.redis, prefix, publisher.publish, lambda: publisher.flush(ANNOUNCE_TIMEOUT), near)
+        identity = cast(Identity, self.config.rule_identity)
+        shown = shown_by(identity, lambda: self.index)
+        rules = open_rulebook(
+            self.redis, prefix, publisher.publish, lambda: publisher.flush(ANNOUNCE_TIMEOUT), identity, shown
+        )
         self._stack.callback(rules.close)
         return rules
 

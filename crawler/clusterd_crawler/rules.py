@@ -18,8 +18,8 @@ from typing import Any, Final, Literal, Self
 from clusterd_crawler.errors import RuleError
 
 State = Literal["candidate", "live", "pinned", "retired"]
-#: By what pages count as showing the same: equal main texts, or near-duplicates.
-Identity = Literal["identical", "near"]
+#: By what pages count as showing the same: equal main texts, the same words in any order, or near-duplicates.
+Identity = Literal["identical", "words", "near"]
 
 #: States in which a rule is used.
 LIVE: Final[frozenset[State]] = frozenset({"live", "pinned"})

@@ -107,8 +107,8 @@ class KnownPages:
         self._all_keys = Keys(conditional=True)
         #: Id of a rule that asks what the known page shows → what.
         self._shows: dict[str, int] = {}
-        #: Ids of the rules that were judged by near-duplicates.
-        self._near: set[str] = set()
+        #: Ids of the rules that were judged by something else than equal texts.
+        self._loose: set[str] = set()
         #: Host of a set → ids of its rules that span hosts.
         self._spanning: dict[str, frozenset[str]] = {}
         self._hosts: dict[str, HostPages] = {}
@@ -153,8 +153,8 @@ class KnownPages:
             self._shows.pop(rule.id, None)
         self._exploring.load(gone, rules.rules)
         self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
-        self._near.difference_update(rule.id for rule in gone)
-        self._near.update(rule.id for rule in rules.rules if rule.identity == "near")
+        self._loose.difference_update(rule.id for rule in gone)
+        self._loose.update(rule.id for rule in rules.rules if rule.identity != "identical")
         self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
         domain = registrable(rules.host)
         held = self._hosts.get(domain)
@@ -190,10 +190,12 @@ class KnownPages:
             held.names.note(page.url, page.names)
 
     def _differ(self, before: KnownPage, page: KnownPage) -> bool:
-        """Whether two pages of a key speak against it; what near-duplicates taught looks for no equal texts."""
+        """Whether two pages of a key speak against it: they show other texts, and its rules go by the text."""
         if UNKNOWN in {before.content, page.content} or before.content == page.content:
             return False
-        return self._near.isdisjoint(rule for one in (before, page) for rule in self._keys.key_of_canonical(one.url)[1])
+        return self._loose.isdisjoint(
+            rule for one in (before, page) for rule in self._keys.key_of_canonical(one.url)[1]
+        )
 
     def fetched(
         self,

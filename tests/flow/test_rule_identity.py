@@ -1,4 +1,4 @@
-"""A site that writes something else into every answer: rules come from near-duplicates, where that is asked for."""
+"""Rules by another identity than that of texts, where it is asked for: from near-duplicates, and words in any order."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
 from clusterd.config import Config
-from clusterd.services import open_services
+from clusterd.services import open_services, process_pending, publish_sketches
+from clusterd_crawler.page import sketch_page
+from clusterd_crawler.rules import Identity
+from clusterd_crawler.skips import KnownPages
 
 from tests.crawler.crawling import Crawled, crawl
 from tests.crawler.site import html
 
+FILES = "http://files.example"
 ITEMS = 40
 #: Words of a page: one that differs leaves r = .95.
 WORDS = 400
@@ -85,5 +90,38 @@ def test_rules_are_learned_from_near_duplicates_by_a_setting(tmp_path: Path) -> 
 def test_a_wrong_setting_of_the_daemon_is_said_by_the_crawl(tmp_path: Path) -> None:
     with varying() as site:
         done = crawl(tmp_path, [f"{site}/item/1"], {"CLUSTERD_RULE_IDENTITY": "similar"})
-    assert "CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical or near" in done.log
+    assert "CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical, words or near" in done.log
     assert done.stat("spooled") == 1
+
+
+def listing(folder: int, by: str, order: str) -> str:
+    """Return a folder's listing as Apache sorts it."""
+    chance = random.Random(folder)
+    files = [(chance.choice(words(str(folder))) + str(n), chance.randrange(10**9), n * 37 % 20) for n in range(20)]
+    files.sort(key=lambda file: file["NSM".index(by)], reverse=order == "D")
+    rows = "".join(f"<tr><td>{name}</td><td>{size} bytes</td><td>May {day}</td></tr>" for name, size, day in files)
+    return (
+        f"<html><title>Index of /{folder}</title><body><h1>Index of /{folder}</h1><table>{rows}</table></body></html>"
+    )
+
+
+@pytest.mark.parametrize("identity", ["identical", "words"])
+def test_sorted_listings_are_the_same_by_their_words(tmp_path: Path, identity: Identity) -> None:
+    sorts = [f"?C={by};O={order}" for by in "NSM" for order in "AD"]
+    pages = [
+        sketch_page(f"{FILES}/{folder}/{sort}", listing(folder, sort[3], sort[7]).encode(), "text/html", fetched_at=at)
+        for at, (folder, sort) in enumerate(itertools.product(range(60), sorts))
+    ]
+    with open_services(Config(data=str(tmp_path), rule_identity=identity)) as services:
+        publish_sketches(services, pages)
+        process_pending(services)
+        rules = list(services.rulebook.rules())
+        known = KnownPages(explore=0)
+        known.load(services.rulebook.book.load("files.example").rules)
+    assert {rule.identity for rule in rules} == ({identity} if identity == "words" else set())
+    for at, page in enumerate(pages):
+        if page.url.endswith("?C=N;O=A"):
+            known.fetched(page.url, at, content=page.main.text)
+    skipped = [known.decide(f"{FILES}/{folder}/?C=M;O=D", 10**6) for folder in range(60)]
+    assert all(skipped) if identity == "words" else not any(skipped)
+    assert known.decide(f"{FILES}/61/?C=M;O=D", 10**6) is None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clusterd_consumer.redis_connection import Client
+from clusterd_crawler.rules import Identity
 
-from clusterd.learning.rulebook.near import Near
+from clusterd.learning.rulebook.identity import Shown, texts
 from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.rulebook.sharing import Publish
@@ -17,7 +18,8 @@ def open_rulebook(
     prefix: str,
     publish: Publish | None,
     flush: Callable[[], None] = lambda: None,
-    near: Near | None = None,
+    identity: Identity = "identical",
+    shown: Shown = texts,
 ) -> RuleService:
     """Return the rule service over the book on this Redis or Redis Cluster."""
-    return RuleService(RedisRuleBook(client, prefix), publish, flush=flush, near=near)
+    return RuleService(RedisRuleBook(client, prefix), publish, flush=flush, identity=identity, shown=shown)

@@ -41,7 +41,7 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evide
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
-from clusterd.learning.rulebook.near import Near
+from clusterd.learning.rulebook.identity import Shown, texts
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -74,12 +74,12 @@ class RuleService:
         flush: Callable[[], None] = lambda: None,
         make_learner: Callable[[str], HostLearner] | None = None,
         evidence_limit: int = EVIDENCE_LIMIT,
-        near: Near | None = None,
+        identity: Identity = "identical",
+        shown: Shown = texts,
     ) -> None:
-        """Take where rules are kept and told; with ``near`` pages are judged by that, else by their texts."""
+        """Take where rules are kept and told, and by which identity pages are judged (`identity.shown_by`)."""
         self.book = book
-        self._near = near
-        identity: Identity = "identical" if near is None else "near"
+        self._shown = shown
         self._publish = publish
         #: Returns when what was published has arrived, raises `Unreachable` where it has not.
         self._flush = flush
@@ -97,9 +97,8 @@ class RuleService:
         Answers other than 2xx are no evidence: an error page says nothing about the URLs that lead to it.
         """
         pages: dict[str, list[Page]] = {}
-        texts = [one.main.text for one in sketches] if self._near is None else self._near(sketches, outcomes)
-        for sketch, text in zip(sketches, texts, strict=True):
-            if 200 <= sketch.status < 300 and (page := _page(sketch, text)) is not None:
+        for sketch, content in zip(sketches, self._shown(sketches, outcomes), strict=True):
+            if 200 <= sketch.status < 300 and (page := _page(sketch, content)) is not None:
                 pages.setdefault(urls.host_of(page.url), []).append(page)
         for added in pages.values():
             self._groups.note(added)
@@ -347,8 +346,8 @@ def _lease_of(group: str) -> str:
     return f"{group}/"
 
 
-def _page(sketch: Sketch, text: int) -> Page | None:
-    """Return what the learner sees of a page that counts as showing a text; None where its URL is none."""
+def _page(sketch: Sketch, content: int) -> Page | None:
+    """Return what the learner sees of a page that counts as showing a content; None where its URL is none."""
     try:
         url = urls.canonical(sketch.url)
         instead_of = urls.canonical(sketch.instead_of) if sketch.instead_of else ""
@@ -356,7 +355,7 @@ def _page(sketch: Sketch, text: int) -> Page | None:
         return None
     return Page(
         url,
-        text,
+        content,
         sketch.main.tokens,
         sketch.names,
         sketch.fetched_at,

@@ -1,0 +1,56 @@
+"""What a page shows, as far as rules go (``CLUSTERD_RULE_IDENTITY``): pages that show the same are what rules speak of.
+
+**identical**: its main text. Nothing else loses no word.
+
+**words**: the words of its main text in any order. For listings that are sorted by a parameter: as texts they have
+nothing in common. A sort that changes what is on a page changes its words.
+
+**near**: the text of the oldest page that resembles it *itself* by the policy near (`Index.originals`), never of one at
+the other end of a chain of resemblances: different products share a chain, and rules learned from those lost nearly
+half of a shop's pages. For sites that write something else into every answer, a date, a counter, a token: no two
+fetches are equal there. What was learned by texts goes on to hold, since the first page of its kind shows its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from clusterd_crawler.rules import Identity
+from clusterd_crawler.sketch import Sketch
+
+from clusterd.clusters.contract import NEAR, Index, Outcome
+
+#: A batch that the index has applied → what each of its pages shows.
+Shown = Callable[[Sequence[Sketch], Sequence[Outcome]], list[int]]
+
+#: The policy that ``near`` goes by.
+POLICY: Final = NEAR.name
+
+
+def shown_by(identity: Identity, index: Callable[[], Index]) -> Shown:
+    """Return what tells what pages show; ``index`` is opened where it is needed."""
+    known: dict[Identity, Shown] = {"identical": texts, "words": words, "near": partial(originals, index)}
+    return known[identity]
+
+
+def texts(sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
+    """Return the main texts."""
+    return [sketch.main.text for sketch in sketches]
+
+
+def words(sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
+    """Return the words of the main texts; a page without a word shows what one by its text does."""
+    return [sketch.bag if sketch.main.shingles else sketch.main.text for sketch in sketches]
+
+
+def originals(index: Callable[[], Index], sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
+    """Return the texts that the pages are copies of, by what the index knows of them."""
+    found = texts(sketches, outcomes)
+    copies = [place for place, outcome in enumerate(outcomes) if POLICY in outcome.clusters]
+    if copies:
+        asked = [(sketches[place].url, sketches[place].fetched_at) for place in copies]
+        for place, text in zip(copies, index().originals(POLICY, asked), strict=True):
+            found[place] = text or found[place]
+    return found

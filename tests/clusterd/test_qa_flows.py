@@ -109,6 +109,19 @@ def test_a_daemon_that_makes_no_headway_is_not_waited_for_for_ever(redis_url: st
         assert services.index.counts()["documents"] == 1
 
 
+def test_what_the_readme_does_from_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    code = readme.partition("And from Python;")[2].partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("page.html").write_text("<title>Some</title><p>words")
+    exec(code, {})
+    found, alternatives = capsys.readouterr().out.splitlines()
+    assert found == "http://h.example/1 1.0 1.0"
+    assert alternatives == "('http://h.example/1',)"
+
+
 def test_a_question_works_off_what_waits(redis_url: str, prefix: str, typed: Typed) -> None:
     with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
         pages = [sketch_plain(f"http://h.example/{n}", "same words " * 30, fetched_at=1) for n in range(3)]

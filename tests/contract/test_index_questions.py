@@ -1,4 +1,4 @@
-"""Questions that are asked by the thousand: many sketches at once, and resemblance without a walk through clusters."""
+"""Questions that are asked by the thousand: many sketches at once, resemblance without a walk, whose copy a page is."""
 
 from __future__ import annotations
 
@@ -84,3 +84,48 @@ def test_all_pages_are_looked_at_where_that_is_asked_for(index: Index) -> None:
     assert {hit.url for hit in hits} == set(URLS[1:])
     assert all(abs(hit.query_in_match - 1) < 0.3 for hit in hits)
     assert len(index.similar(stream(range(60)), 1, 100)) < 50
+
+
+def test_pages_with_a_word_of_their_own_are_copies_of_the_first(index: Index) -> None:
+    """Far more than a list holds: the lists propose the latest only."""
+    pages = [page(URLS[n], n, [*range(200), 1000 + n]) for n in range(60)]
+    for one in pages:
+        index.apply([one])
+    settled(index)
+    asked = [(url, n) for n, url in enumerate(URLS)]
+    assert index.originals("near", asked) == [pages[0].main.text] * 60
+    assert index.originals("identical", asked) == [one.main.text for one in pages]
+
+
+def test_the_ends_of_a_chain_are_no_copies_of_each_other(index: Index) -> None:
+    """Each page shares 97 % with the next, so that all are one cluster; the tenth shares 77 % with the first."""
+    windows = [range(8 * n, 8 * n + 520) for n in range(40)]
+    pages = [page(URLS[n], 1, window) for n, window in enumerate(windows)]
+    index.apply(pages)
+    settled(index)
+    found = index.cluster_of(URLS[0], "near")
+    assert found is not None
+    assert found.size == 40
+    window_of = {one.main.text: set(window) for one, window in zip(pages, windows, strict=True)}
+    originals = [window_of[text or 0] for text in index.originals("near", [(url, None) for url in URLS[:40]])]
+    for own, original in zip(map(set, windows), originals, strict=True):
+        assert len(own & original) / len(own | original) > 0.85
+    assert len(set(map(frozenset, originals))) > 3
+    assert sum(original != set(own) for own, original in zip(windows, originals, strict=True)) > 30
+
+
+def test_a_page_alone_is_its_own_and_so_is_one_without_words(index: Index) -> None:
+    pages = [page(URLS[0], 1, range(50)), page(URLS[1], 1, ()), page(URLS[2], 1, ()), page(URLS[3], 5, range(900, 950))]
+    index.apply(pages)
+    asked = [(url, None) for url in URLS[:5]] + [(URLS[3], 4)]
+    assert index.originals("near", asked) == [*(one.main.text for one in pages), None, None]
+    assert index.originals("near", []) == []
+
+
+def test_the_version_that_is_asked_for_is_answered(index: Index) -> None:
+    first, second = page(URLS[0], 1, range(200)), page(URLS[1], 2, [*range(200), 500])
+    changed = page(URLS[1], 3, range(5000, 5200))
+    index.apply([first, second])
+    index.apply([changed])
+    assert index.originals("near", [(URLS[1], 2), (URLS[1], 3)])[1] == changed.main.text
+    assert index.originals("near", [(URLS[0], 1)]) == [first.main.text]

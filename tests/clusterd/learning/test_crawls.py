@@ -204,3 +204,38 @@ def test_a_log_that_is_cut_keeps_all_fetches_of_the_pages_that_stay() -> None:
     assert {(one.url, one.crawl) for one in kept} == {
         (one.url, one.crawl) for one in pages if one.url in {p.url for p in kept}
     }
+
+
+def test_a_rule_outlives_crawls_that_fetch_each_page_once_under_new_session_ids() -> None:
+    # Given a rule about session ids, of which every crawl gets new ones; it keeps each article's second URL out …
+    learner = shown(Learner(HOST), first_crawl())
+    for crawl in ("2", "3", "4"):
+        for n in range(60):
+            # … (one article in two has changed since the crawl before) …
+            learner.observe([page(f"/view?t={n}&sid={n}y{crawl}", n + 1000 * int(crawl) * (n % 2), crawl)])
+            learner.learn(2)
+            # … then it stays: what the first crawl saw is contradicted by nobody.
+            assert merges(learner, "/view?t=3", "/view?t=3&sid=new"), (crawl, n)
+
+
+def test_what_a_crawl_fetched_twice_decides_over_what_earlier_ones_saw() -> None:
+    learner = shown(Learner(HOST), first_crawl())
+    learner.observe([page(f"/view?t={n}&sid={n}y{s}", n + 1000 * s, "2") for n in range(60) for s in (0, 1)])
+    learner.learn(2)
+    assert not merges(learner, "/view?t=3", "/view?t=3&sid=3x1")
+
+
+def test_a_family_of_one_page_outlives_a_crawl_that_fetches_one_of_it() -> None:
+    def login(numbers: range, crawl: str) -> list[Page]:
+        return [page(f"/login?return=p{n}", 7, crawl) for n in numbers]
+
+    learner = shown(Learner(HOST), first_crawl() + login(range(300), "first"))
+    learner.learn(1)
+    assert merges(learner, "/login?return=p8000", "/login?return=p9000")
+    learner.observe([page("/view?t=1", 1, "2"), *login(range(1000, 1001), "2")])
+    learner.learn(2)
+    assert merges(learner, "/login?return=p8000", "/login?return=p9000")
+    # What the crawl sees beside that page speaks against the family.
+    learner.observe(page(f"/login?return=p{2000 + n}", 5000 + n, "2") for n in range(20))
+    learner.learn(3)
+    assert not merges(learner, "/login?return=p8000", "/login?return=p9000")

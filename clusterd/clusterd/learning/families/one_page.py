@@ -154,14 +154,26 @@ def one_page(snapshot: Snapshot, members: Rows) -> Outcome | None:
     contents, counts = np.unique(shown, return_counts=True)
     common = contents[int(np.argmax(counts))]
     good = shown == common
-    if snapshot.seen is not None:  # Only what a crawl has seen beside such a page says anything.
-        seen = snapshot.seen[rows]
-        beside = (seen & seen[good].max()) != 0
+    if snapshot.seen is not None:
+        beside = _beside(snapshot.seen[rows], good)
         rows, shown, good = rows[beside], shown[beside], good[beside]
         if len(rows) < FAMILY:
             return None
     agreed = int(good.sum())
     return Outcome(rows, good, np.zeros(len(rows), np.int64), shown, agreed - 1, len(rows) - agreed, agreed - 1)
+
+
+def _beside(seen: Rows, good: Flags) -> Flags:
+    """Say which pages a crawl has seen beside one of the family: only these say anything.
+
+    The latest such crawl decides where it has seen enough of them, else all of them do: where a rule keeps the family
+    out, a crawl fetches one page of it and no more.
+    """
+    latest: Flags = (seen & seen[good].max()) != 0
+    if np.count_nonzero(latest) >= FAMILY:
+        return latest
+    every: Flags = (seen & np.bitwise_or.reduce(seen[good])) != 0
+    return every
 
 
 def _bound_of(outcome: Outcome) -> float:

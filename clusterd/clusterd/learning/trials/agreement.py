@@ -160,9 +160,29 @@ def grouped(
 
 
 def _beside(seen: Rows, group: Rows, shows: Flags) -> Flags:
-    """Say which rows a crawl has seen that has seen the row of their group which shows its content, the latest one."""
+    """Say which rows a crawl has seen that has seen the row of their group which shows its content, the latest one.
+
+    Where that row is the only one of its group that this crawl has seen, it says nothing: the others were skipped, as
+    a rule says. What earlier crawls have seen still holds there.
+    """
     crawls = np.zeros(int(group[-1]) + 1, np.int64)
     np.maximum.at(crawls, group[shows], seen[shows])
+    found: Flags = (seen & crawls[group]) != 0
+    alone = (np.bincount(group[found], minlength=len(crawls)) < 2)[group]
+    if alone.any():
+        found[alone] = _met(seen[alone], group[alone])
+    return found
+
+
+def _met(seen: Rows, group: Rows) -> Flags:
+    """Say which rows the latest crawl has seen that saw two of their group, or were seen beside such a row."""
+    met = np.zeros(int(group[-1]) + 1, np.int64)
+    for number in range(int(seen.max(initial=0)).bit_length()):
+        of_crawl = np.flatnonzero((seen >> number) & 1)
+        met[np.bincount(group[of_crawl], minlength=len(met)) > 1] = 1 << number
+    crawls = np.zeros_like(met)
+    saw = (seen & met[group]) != 0
+    np.maximum.at(crawls, group[saw], seen[saw])
     found: Flags = (seen & crawls[group]) != 0
     return found
 

@@ -150,9 +150,9 @@ def grouped(
     wanted = _reference(run_group, run_shown, lengths, group, shown, changed[at])
     good = shown == wanted[group]
     if seen is not None and not (beside := _beside(seen[at], group, good)).all():
-        kept = at[beside]
-        found = grouped(rows[kept], given[0][kept], given[1][kept], content[kept], changed[kept])
-        return found and replace(found, first=kept[found.first])
+        stay = at[beside]
+        found = grouped(rows[stay], given[0][stay], given[1][stay], content[stay], changed[stay])
+        return found and replace(found, first=stay[found.first])
     pages = np.bincount(group[good], minlength=len(wanted))
     good &= (pages > 1)[group]
     firsts = np.flatnonzero(np.concatenate([_ONE, group[1:] != group[:-1]]))

@@ -7,7 +7,6 @@ to decide by, links are not looked at before they are sent. The middleware is a 
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections.abc import Callable, Coroutine
@@ -20,6 +19,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.asyncio import create_looping_call
 
 from clusterd_crawler import signals
+from clusterd_crawler.crawling.collector import Frozen
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.download_places import DownloadPlaces
@@ -110,6 +110,7 @@ class Crawl:
         self._subscriber: Subscriber | None = None
         self._daemon: EmbeddedDaemon | None = None
         self._counting: Any = None
+        self._frozen = Frozen()
 
     async def open(self) -> None:
         """Start the threads, and the daemon where it is ours; the crawl waits for nobody but an embedded store."""
@@ -140,12 +141,13 @@ class Crawl:
                 self._paused.resume(self._subscriber.connected.is_set, self._meeting.met, self._decide_anew)
             )
         await run_in_thread(registrable, "example.com")  # reads the list of public suffixes: 10 ms
-        gc.freeze()  # what is there by now stays: a full collection would look at all of it again, 40 ms each time
+        self._frozen.freeze()
         self._counting = create_looping_call(self._count)
         self._counting.start(COUNT_SECONDS, now=False)
 
     async def close(self) -> None:
         """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads."""
+        self._frozen.thaw()
         if self._counting is not None and self._counting.running:
             self._counting.stop()
         await self._pages.close()

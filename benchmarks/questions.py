@@ -31,6 +31,7 @@ from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
 from clusterd.queries.alike import holders
 from clusterd.queries.documents import of_text
+from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.lost import Found, Search
 from clusterd.queries.nearest import page_name
 from clusterd_consumer.resemblance import estimate, exact, shingle_set
@@ -80,7 +81,7 @@ def lost_short() -> list[Row]:
     run = Sketching(TEXT)
     index = filled(run.sketches(read(str(PAGES / "sweeps_tldr_short/pages.jsonl.gz"))))
     urls = {(page["sweep"], page["path"]): page["url"] for page in rows_of("sweeps_tldr_short/pages.jsonl.gz")}
-    search = Search(index, TEXT, "tldr.sh")
+    search = Search(index, TEXT, "tldr.sh", Elsewhere(index, TEXT))
     counts: Counter[str] = Counter()
     started = time.perf_counter()
     for truth in rows_of("sweeps_tldr_short/truth.jsonl.gz"):
@@ -122,7 +123,8 @@ def lost_manual() -> list[Row]:
     kept = [
         replace(p, sweep=version_of(p.url)) for p in items if hasattr(p, "url") and version_of(p.url) in {"2.0", "2.4"}
     ]
-    search = Search(filled(Sketching(TEXT).sketches(kept)), TEXT, "httpd.apache.org")
+    index = filled(Sketching(TEXT).sketches(kept))
+    search = Search(index, TEXT, "httpd.apache.org", Elsewhere(index, TEXT))
     later = search.sweeps.pages["2.4"]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     started = time.perf_counter()

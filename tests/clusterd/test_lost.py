@@ -54,6 +54,40 @@ class TestLostOnAnotherHost:
         moved.add("https://old.example/else", " ".join(passage) + " " + words("grown"), "3", at=3 * DAY)
         assert moved.lost()["https://old.example/q"].match == "https://old.example/else"
 
+    @pytest.mark.parametrize("later", [edited(words("moved"), 30), words("written anew")], ids=["revised", "rewritten"])
+    def test_what_became_of_its_new_place_since_does_not_change_what_an_earlier_sweep_saw(
+        self, moved: Site, later: str
+    ) -> None:
+        moved.add("https://old.example/home", words("home"), "4", at=4 * DAY)
+        moved.add("https://new.example/p", later, "4", at=4 * DAY)
+        moved.add("https://old.example/then", words("then"), "3", at=3 * DAY)
+        found = moved.lost("https://old.example/p", to_sweep="2")["https://old.example/p"]
+        assert (found.match, found.resemblance) == ("https://new.example/p", 1.0)
+        first, second, third = queries.changes(moved.index, TEXT, "old.example")
+        assert (first.moved_across, first.vanished, second.moved, third.moved_across) == (1, 0, 0, 0)
+
+    def test_what_the_sweep_saw_there_was_another_page_yet(self, moved: Site) -> None:
+        moved.add("https://old.example/late", words("late"), "1", at=DAY)
+        moved.add("https://new.example/late", words("early"), "2", at=2 * DAY)
+        moved.add("https://new.example/late", words("late"), "3", at=3 * DAY)
+        assert moved.lost("https://old.example/late", to_sweep="2")["https://old.example/late"].match is None
+
+    def test_a_page_that_was_rewritten_before_it_moved_there(self, moved: Site) -> None:
+        for sweep, text in ((1, "before"), (2, "after")):
+            moved.add("https://old.example/r", words(text), f"{sweep}", at=sweep * DAY)
+        moved.add("https://new.example/r", words("after"), "3", at=3 * DAY)
+        found = moved.lost(from_sweep="1", to_sweep="3")["https://old.example/r"]
+        assert (found.match, found.resemblance, found.margin) == ("https://new.example/r", 0.0, 1.0)
+
+    def test_one_text_that_goes_from_host_to_host(self, moved: Site) -> None:
+        """What each of them lost is told whichever of the two is asked first."""
+        moved.add("https://new.example/home", words("new home"), "3", at=3 * DAY)
+        moved.add("https://new.example/home", words("new home"), "4", at=4 * DAY)
+        moved.add("https://far.example/p", words("moved"), "4", at=4 * DAY)
+        moved.add("https://old.example/home", words("home"), "4", at=4 * DAY)
+        told = {(c.host, c.from_sweep): c.moved_across for c in queries.changes(moved.index, TEXT)}
+        assert (told["old.example", "1"], told["new.example", "3"]) == (1, 1)
+
     @pytest.mark.parametrize(("name", "match"), [("else", "https://new.example/q"), ("q", "https://old.example/new/q")])
     def test_the_whole_page_there_is_nearer_than_a_page_here_that_shares_a_passage(
         self, moved: Site, name: str, match: str

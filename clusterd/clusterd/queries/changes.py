@@ -21,6 +21,7 @@ from clusterd_crawler.sketch import Profile
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
+from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.likeness import likeness
 from clusterd.queries.lost import Search, portions
 
@@ -54,9 +55,9 @@ class Changes:
 
 def changes(index: Index, profile: Profile, host: str | None = None) -> Iterator[Changes]:
     """Yield what happened between the consecutive sweeps of a host, or of every host, as far as all of it is known."""
-    forgotten = index.forgotten()
+    forgotten, others = index.forgotten(), Elsewhere(index, profile)
     for name in [host] if host is not None else sorted(index.hosts()):
-        search = Search(index, profile, name)
+        search = Search(index, profile, name, others)
         for start, end in zip(search.sweeps.sweeps, search.sweeps.sweeps[1:], strict=False):
             if min(page.fetched_at for page in search.sweeps.pages[start].values()) >= forgotten:
                 yield _between(search, start, end)

@@ -16,12 +16,13 @@ Where the later sweep holds no match, the sweeps between are asked one after ano
 followed on (chains of moves: a page that was renamed and then rewritten resembles what it was in between).
 
 What the host itself does not have may be on another (servers get renamed, users change providers): a page there that
-resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later sweep, where the two hosts share sweeps.
+resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later sweep, and as that saw it, where the two
+hosts share sweeps (`elsewhere`). A page that was followed and then left the host is looked for as it was at the end.
 The same page there (r ≥ `TWIN`) is a better match than one of the host with another name that shares only passages.
 
-Cost: one reading of the sketches of both sweeps, `Nearest.matches` for each lost page and its match, `similar` for what
-that misses. Of the sweeps between, those pages are looked through that are not as in the sweep before. Memory: the two
-sweeps in use, and others up to `HELD` pages together.
+Cost: one reading of the sketches of both sweeps, `Nearest.matches` for each lost page and its match, `elsewhere` for
+what that misses. Of the sweeps between, those pages are looked through that are not as in the sweep before. Memory: the
+two sweeps in use, and others up to `HELD` pages together.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from typing import Final, TypeVar
 
 import numpy as np
@@ -37,21 +37,15 @@ from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.contract import Hit, Index, Version
-from clusterd.queries.alike import similar
-from clusterd.queries.documents import Document, known_url
+from clusterd.clusters.contract import Index, Version
+from clusterd.queries.documents import known_url
+from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
 from clusterd.queries.likeness import likeness
 from clusterd.queries.nearest import Match, Nearest, Owners, Page, address_bonus
-from clusterd.queries.timeline import Timeline, sweep_of, timeline
+from clusterd.queries.timeline import Timeline, timeline
 
-#: Resemblance at which a page that was there before counts as another copy of the lost one.
-TWIN: Final = 0.9
 #: How much more a page that was there before must resemble the lost one now, to have taken its content over.
 GAIN: Final = 0.2
-#: Resemblance from which a page that appeared on another host counts as the one that moved (paper: r = .5).
-SAME: Final = 0.5
-#: Pages of other hosts that are looked at for one lost page.
-LOOKED_AT: Final = 20
 #: Pages that sets of sweeps hold together, and sketches beside them, where two sweeps do not have more.
 HELD: Final = 50_000
 #: Lost pages whose sketches are read at a time.
@@ -95,10 +89,11 @@ def find_lost(
         yield from _all(index, profile, from_sweep, to_sweep, host)
         return
     searches: dict[str, Search] = {}
+    others = Elsewhere(index, profile)
     for url in (known_url(given, index) or given for given in urls):
         name = host_of(url) if "://" in url else ""
         if name not in searches:
-            searches[name] = Search(index, profile, name)
+            searches[name] = Search(index, profile, name, others)
         search = searches[name]
         if search.sweeps.sweeps:
             search.covers(from_sweep, to_sweep, strict=True)
@@ -114,9 +109,9 @@ def _all(
     hosts = index.hosts()
     if host is not None and host not in hosts:
         raise NotFound(f"the store has no pages of the host {host}")
-    covered = False
+    covered, others = False, Elsewhere(index, profile)
     for name in hosts if host is None else [host]:
-        search = Search(index, profile, name)
+        search = Search(index, profile, name, others)
         if search.covers(from_sweep, to_sweep, strict=host is not None or len(hosts) == 1):
             covered = True
             yield from search.all(from_sweep, to_sweep)
@@ -145,12 +140,11 @@ class Search:
     index: Index
     profile: Profile
     host: str
+    others: Elsewhere
     sweeps: Timeline = field(init=False)
     #: Sweep → its pages, the one used last at the end.
     _sets: dict[str, Nearest] = field(default_factory=dict)
     _texts: dict[int, StreamSketch] = field(default_factory=dict)
-    #: Text of a lost page → what resembles it on other hosts.
-    _others: dict[int, list[Hit]] = field(default_factory=dict)
     #: Sweep and URL of a later page → its text as an earlier page of that sweep had it.
     _origins: dict[tuple[str, str], StreamSketch | None] = field(default_factory=dict)
     #: Two sweeps → how many pages of the later one are not as in the earlier.
@@ -194,10 +188,10 @@ class Search:
             if direct is None:
                 trails.append(Trail(page, start, page, start))
             else:
-                found[page.url] = self._settled(page, start, target, direct)
+                found[page.url] = self._settled(Trail(page, start, page, start), target, direct)
         self._follow(trails, target)
         for trail in trails:
-            found[trail.page.url] = self._settled(trail.page, trail.start, target, self._ended(trail, target))
+            found[trail.page.url] = self._settled(trail, target, self._ended(trail, target))
         yield from (found[url] for url in lost)
 
     def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:
@@ -230,45 +224,35 @@ class Search:
         return Page(url, sketch)
 
     def _one(self, page: Page, start: str, target: str) -> Found:
+        trail = Trail(page, start, page, start)
         found = self._direct(page, start, target)
         if found is None:
-            trail = Trail(page, start, page, start)
             self._follow([trail], target)
             found = self._ended(trail, target)
-        return self._settled(page, start, target, found)
+        return self._settled(trail, target, found)
 
-    def _settled(self, page: Page, start: str, target: str, found: Found | None) -> Found:
-        """Return what the host or another has of a lost page."""
-        if found is None or (found.resemblance < SAME and not address_bonus(found.match or "", page.url)):
-            elsewhere = self._elsewhere(page, self.sweeps.pages[start][page.url], start, target)
-            if elsewhere is not None and (found is None or elsewhere.resemblance >= TWIN):
-                found = elsewhere
+    def _settled(self, trail: Trail, target: str, found: Found | None) -> Found:
+        """Return what became of a page; ``found``: what the host itself has of it."""
+        page, start = trail.page, trail.start
+        if found is not None and (found.resemblance >= SAME or address_bonus(found.match or "", page.url)):
+            return found
+        there = self._elsewhere(Trail(page, start, page, start), target)
+        if there is not None and (found is None or there.resemblance >= TWIN):
+            return there
+        if found is None and trail.sweep != start:
+            found = self._elsewhere(trail, target)
         return found or Found(page.url, None, 0.0, 0.0, 0.0, 0.0, start, target)
 
-    def _elsewhere(self, page: Page, last: Version, start: str, target: str) -> Found | None:
-        """Return the page of another host that the lost one became."""
-        if last.text not in self._others:
-            hits = similar(self.index, Document(page.url, page.sketch), self.profile, LOOKED_AT, look="lists")
-            self._others[last.text] = [h for h in hits if h.resemblance >= SAME and host_of(h.url) != self.host]
-        came = (hit for hit in self._others[last.text] if self._came_after(hit, last, start, target))
-        fit = list(islice((hit for hit in came if self._hit_fits(page, hit, start)), 2))
-        if not fit:
+    def _elsewhere(self, trail: Trail, target: str) -> Found | None:
+        """Return the page of another host that a page became, as it was when this host had it last."""
+        last = self.sweeps.pages[trail.sweep][trail.at.url]
+        fits = partial(self._gained, trail.at, start=trail.sweep, before=())
+        found = self.others.matches(trail.at, last, self.sweeps, trail.sweep, target, fits)
+        if not found:
             return None
-        best, margin = fit[0], fit[0].resemblance - (fit[1].resemblance if len(fit) > 1 else 0.0)
-        measures = best.resemblance, best.match_in_query, best.query_in_match
-        return Found(page.url, best.url, *measures, margin, start, target)
-
-    def _came_after(self, hit: Hit, last: Version, start: str, target: str) -> bool:
-        """Whether a page was first seen after a version, and by the later sweep where its host has sweeps of ours."""
-        known = self.index.versions(hit.url)
-        labels = set(map(sweep_of, known))
-        if start in labels or (target not in labels and not labels.isdisjoint(self.sweeps.sweeps)):
-            return False
-        return bool(known) and known[0].fetched_at > last.fetched_at
-
-    def _hit_fits(self, page: Page, hit: Hit, start: str) -> bool:
-        sketch = self.index.sketch(hit.url) if hit.resemblance < TWIN else None
-        return sketch is None or self._gained(page, Page(hit.url, sketch), start, [])
+        (there, how), *others = found
+        margin = min(trail.margin, how.resemblance - (others[0][1].resemblance if others else 0.0))
+        return self._found(trail.page, there, margin, trail.start, target, trail.via)
 
     def _direct(self, page: Page, start: str, target: str, among: Owners | None = None) -> Found | None:
         fits = partial(self._fits, page, start=start)
@@ -351,7 +335,7 @@ class Search:
             return True
         return self._gained(page, match.page, start, [] if before is None else [self.sketch(before) or page.sketch])
 
-    def _gained(self, page: Page, match: Page, start: str, before: list[StreamSketch]) -> bool:
+    def _gained(self, page: Page, match: Page, start: str, before: Sequence[StreamSketch]) -> bool:
         """Whether a later page holds more of the lost one than what it was before did, or nearly all of it."""
         now = likeness(page.sketch, match.sketch, self.profile)
         if now.resemblance >= TWIN:

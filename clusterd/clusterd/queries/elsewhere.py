@@ -1,0 +1,158 @@
+"""Where a lost page may be on another host: what resembles it there, as the sweep that is asked for saw it.
+
+`Index.similar` knows current pages only. A page that moved in an early sweep may have been revised on its new host
+since: it is judged by the version that the later sweep saw, and where that is superseded, it is found by the smallest
+values of the superseded versions (`Past`) – so that what is told of two sweeps stays as later ones come in.
+
+Cost: `similar` in lists for each lost text. Superseded versions are listed once for a question, by a pass over the
+versions of all hosts, and their sketches read once a sweep; neither where only the last sweep of a host is asked for.
+Memory: some 200 bytes for each of them that says something else than its URL does now, 256 more in the sweep in use.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+import numpy as np
+from clusterd_consumer.resemblance import Estimate
+from clusterd_crawler.sketch import Profile, StreamSketch
+from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.contract import Index, Version
+from clusterd.queries.alike import similar
+from clusterd.queries.documents import Document
+from clusterd.queries.likeness import likeness
+from clusterd.queries.nearest import Owners, Page, Values
+from clusterd.queries.timeline import FAILED, Timeline, sweep_of
+
+#: Resemblance at which a page counts as another copy of the lost one, whatever else it resembles.
+TWIN: Final = 0.9
+#: Resemblance from which a page that appeared on another host counts as the one that moved (paper: r = .5).
+SAME: Final = 0.5
+#: Pages of other hosts that are looked at for one lost page.
+LOOKED_AT: Final = 20
+#: Lost texts whose candidates are remembered.
+REMEMBERED: Final = 50_000
+#: Smallest values by which superseded versions are found, and how many of them are in common at least: two with r = .5
+#: have fewer in .2 % of the cases; of thousands of others many have one or two by chance, as stored values are cut.
+SMALLEST: Final = 16
+LEAST: Final = 3
+#: Sketches that are read at a time.
+PORTION: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The superseded versions of a sweep, by the smallest values of their sketches."""
+
+    urls: list[str]
+    #: Values, ascending, and the place of the URL of each.
+    values: Values
+    owners: Owners
+
+    def near(self, sketch: StreamSketch) -> list[str]:
+        """Return the URLs with the most of a sketch's smallest values."""
+        asked = _smallest(sketch)
+        least = min(LEAST, (len(asked) + 3) // 4)
+        spans = zip(np.searchsorted(self.values, asked), np.searchsorted(self.values, asked, "right"), strict=True)
+        shared = np.bincount(np.concatenate([self.owners[:0], *(self.owners[a:b] for a, b in spans)]))
+        most = np.argsort(-shared, kind="stable")[:LOOKED_AT]
+        return [self.urls[place] for place in most if shared[place] >= least]
+
+
+@dataclass
+class Elsewhere:
+    """What other hosts have of lost pages; one for all searches of a question."""
+
+    index: Index
+    profile: Profile
+    #: Text of a lost page → the URLs of current pages that resemble it.
+    _current: dict[int, list[str]] = field(default_factory=dict)
+    #: Sweep → its superseded versions that do not say what their URLs say now: URL and time.
+    _superseded: dict[str, list[tuple[str, int]]] | None = None
+    #: The sweep used last, and what is superseded of it.
+    _past: tuple[str, Past] | None = None
+
+    def matches(
+        self, page: Page, last: Version, home: Timeline, start: str, target: str, fits: Callable[[Page], bool]
+    ) -> list[tuple[Page, Estimate]]:
+        """Return the pages that a lost one, last seen so in ``start``, may have become by ``target``, best first.
+
+        At most two of them, the second to tell the margin. ``fits`` is asked of those that are no twins of it.
+        """
+        urls, own = self._alike(page, last), Document(None, page.sketch).profile
+        if target != home.sweeps[-1]:
+            urls = [*urls, *self._past_of(target).near(page.sketch)]
+        others = [url for url in dict.fromkeys(urls) if host_of(url) != home.host]
+        seen = [one for url in others if (one := self._as_seen(url, last, home, start, target)) is not None]
+        sketches = self.index.sketches([(one.url, one.fetched_at) for one in seen]) if seen else []
+        judged = [
+            (Page(one.url, sketch), likeness(page.sketch, sketch, self.profile))
+            for one, sketch in zip(seen, sketches, strict=True)
+            if sketch is not None and Document(None, sketch).profile == own
+        ]
+        found: list[tuple[Page, Estimate]] = []
+        for there, how in sorted(judged, key=lambda one: (-one[1].resemblance, -one[1].a_in_b, one[0].url)):
+            if len(found) < 2 and how.resemblance >= SAME and (how.resemblance >= TWIN or fits(there)):
+                found.append((there, how))
+        return found
+
+    def _alike(self, page: Page, last: Version) -> list[str]:
+        if last.text not in self._current:
+            if len(self._current) == REMEMBERED:
+                self._current.clear()
+            asked = Document(None, page.sketch)  # without its URL: of another host's lost page it may be the match
+            hits = similar(self.index, asked, self.profile, LOOKED_AT, look="lists")
+            self._current[last.text] = [hit.url for hit in hits if hit.resemblance >= SAME]
+        return self._current[last.text]
+
+    def _as_seen(self, url: str, last: Version, home: Timeline, start: str, target: str) -> Version | None:
+        """Return a page that was first seen after a version, as the later sweep saw it; None where it did not.
+
+        Where its host has no sweeps of ours: as it is now.
+        """
+        known = self.index.versions(url)
+        labels = set(map(sweep_of, known))
+        if not known or known[0].fetched_at <= last.fetched_at or start in labels:
+            return None
+        if labels.isdisjoint(home.sweeps):
+            return known[-1]
+        return next((v for v in reversed(known) if sweep_of(v) == target and v.status < FAILED), None)
+
+    def _past_of(self, sweep: str) -> Past:
+        if self._past is None or self._past[0] != sweep:
+            if self._superseded is None:
+                self._superseded = self._list_superseded()
+            self._past = sweep, self._read(self._superseded.get(sweep, []))
+        return self._past[1]
+
+    def _list_superseded(self) -> dict[str, list[tuple[str, int]]]:
+        found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        for url, versions in groupby(self.index.pages(), attrgetter("url")):
+            known = list(versions)
+            in_sweep = {sweep_of(version): version for version in known if version.status < FAILED}
+            for sweep, version in in_sweep.items():
+                if version.text != known[-1].text:
+                    found[sweep].append((url, version.fetched_at))
+        return found
+
+    def _read(self, versions: Sequence[tuple[str, int]]) -> Past:
+        values, owners = [np.zeros(0, np.uint64)], [np.zeros(0, np.intp)]
+        for begin in range(0, len(versions), PORTION):
+            sketches = self.index.sketches(versions[begin : begin + PORTION])
+            for place, sketch in enumerate(sketches, begin):
+                if sketch is not None:
+                    values.append(_smallest(sketch))
+                    owners.append(np.full(len(values[-1]), place, np.intp))
+        together, places = np.concatenate(values), np.concatenate(owners)
+        order = np.argsort(together, kind="stable")
+        return Past([url for url, _ in versions], together[order], places[order])
+
+
+def _smallest(sketch: StreamSketch) -> Values:
+    return np.frombuffer(sketch.values, "<u8", min(SMALLEST, len(sketch.values) // 8))

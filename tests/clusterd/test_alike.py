@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from clusterd.clusters.contract import Index, Policy
+from clusterd.clusters.contract import Hit, Index, Policy
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.queries import documents
@@ -55,6 +55,16 @@ def test_holders_of_a_widely_distributed_text_are_all_found(index: Index) -> Non
 
     known = queries.document("https://h7.example/", index, TEXT)
     assert len(queries.similar(index, known, TEXT, 1000)) >= 395
+
+
+def test_of_holders_of_the_whole_text_the_one_that_carries_least_besides_comes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Estimates of two whole copies differ behind the sixth place, which nobody is shown."""
+    index, asked = MemoryIndex(), documents.of_text("alpha beta", TEXT)
+    hits = [Hit("http://a.example/", 0.07, 1.0, 0.07, None), Hit("http://b.example/", 0.08, 1.0 - 1e-9, 0.08, None)]
+    monkeypatch.setattr(index, "similar", lambda *_, **__: hits)
+    assert [one.host for one in queries.holders(index, asked, TEXT)] == ["b.example", "a.example"]
 
 
 def test_holders_are_found_in_pages_many_times_as_long(index: Index) -> None:

@@ -1,4 +1,7 @@
-"""URLs that command a terminal, or begin a line of their own: no command prints them as they are, to people."""
+"""URLs that command a terminal, or begin a line of their own: no command prints them as they are, to people.
+
+And shells that give a command no standard streams.
+"""
 
 from __future__ import annotations
 
@@ -63,3 +66,14 @@ def test_nor_is_what_was_asked_for() -> None:
     done = subprocess.run([CLUSTERD, "similar", "/nowhere/\x1b[31m"], stderr=subprocess.PIPE, check=False)
     assert done.returncode in (1, 2)
     assert b"\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "shown"), [("2>&-", '{"pages": 0,'), (">&-", ""), ("<&-", '{"pages": 0,'), ("<&- >&- 2>&-", "")]
+)
+def test_a_standard_stream_that_is_closed_is_no_fault(closed: str, shown: str, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    command = f"{CLUSTERD} ingest {tmp_path / 'none.jsonl'} --json --data {data} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    hinted = "" if "2>&-" in closed else f"no page is in {tmp_path / 'none.jsonl'}\n"
+    assert (done.returncode, done.stdout[: len(shown) or 1], done.stderr) == (0, shown, hinted)

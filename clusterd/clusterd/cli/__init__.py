@@ -8,6 +8,7 @@ A command is a click command in the module that `commands.COMMANDS` names; it is
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import threading
@@ -23,9 +24,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit("clusterd: stopped")
     _end_in_order()
+    _open_what_is_closed()
     if isinstance(sys.stdin, io.TextIOWrapper):  # UTF-8 whatever the locale, as files are
         sys.stdin.reconfigure(encoding="utf-8-sig", errors="surrogateescape")
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _open_what_is_closed() -> None:
+    """Let a standard stream that was closed (``2>&-``) lead nowhere: the store's socket would be given its number."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 def _end_in_order() -> None:

@@ -71,9 +71,12 @@ def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, lo
 def holders(
     index: Index, asked: Document, profile: Profile, least: float = LEAST_PART, limit: int = MOST_HOLDERS
 ) -> Iterator[Holder]:
-    """Yield the pages that carry at least the share ``least`` of a document, most complete first."""
+    """Yield the pages that carry at least the share ``least`` of a document, most complete first.
+
+    Of those that carry as much of it, to the sixth place, the one that carries least besides comes first.
+    """
     hits = [hit for hit in similar(index, asked, profile, limit, "all") if hit.query_in_match >= least]
-    for hit in sorted(hits, key=lambda hit: (-hit.query_in_match, -hit.resemblance, hit.url)):
+    for hit in sorted(hits, key=lambda hit: (-round(hit.query_in_match, 6), -hit.resemblance, hit.url)):
         yield Holder(host_of(hit.url), hit.url, hit.query_in_match, hit.resemblance)
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -34,6 +35,7 @@ from clusterd.learning.evidence.columns import Evidence, Novelty, Snapshot
 from clusterd.learning.families.exhausted import Family as Exhausted
 from clusterd.learning.families.exhausted import exhausted
 from clusterd.learning.families.one_page import families
+from clusterd.learning.families.paths import path_families
 from clusterd.learning.families.value_forms import by_form
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.trials.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
@@ -106,7 +108,7 @@ class Learner:
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
-        for family in families(snapshot, self.bound):
+        for family in chain(families(snapshot, self.bound), path_families(snapshot, self.bound)):
             for proposal in by_form(snapshot, family):
                 accept(snapshot, proposal)
                 yield proposal, 0

@@ -1,21 +1,20 @@
 """Families that always answer with one page: a log-in form for every ``posting.php?…``, an error for every old ticket.
 
-A rule of its own, because the evidence is of another kind: one content, many pages. The members of a family share path
-(or folder), parameter names, and the values of the parameters that take few; the others take a new value on nearly
-every page and are dropped. Every page of the family has to show the one content, and they have to be enough for the
-bound. What has a further parameter, or another value of one that takes few, is not of the family.
+A rule of its own, because the evidence is of another kind: one content, many pages. The members of a family share path,
+parameter names, and the values of the parameters that take few; the others take a new value on nearly every page and
+are dropped. Every page of the family has to show the one content, and they have to be enough for the bound. What has a
+further parameter, or another value of one that takes few, is not of the family. (`paths`: those whose paths differ.)
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.edits.edit import Drop, PathEdit
+from clusterd.learning.edits.edit import Drop
 from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot, distinct
 from clusterd.learning.families.joint import EACH, TRIALS, Joint, joint
 from clusterd.learning.families.value_forms import of_clean_forms
@@ -39,8 +38,6 @@ def families(snapshot: Snapshot, bound: float = BOUND) -> Iterator[Proposal]:
     counts = np.bincount(snapshot.content)
     for rows in _forms(snapshot, counts >= EACH):
         yield from _families_of_form(snapshot, rows, bound)
-    if (counts >= FAMILY).any():
-        yield from _path_families(snapshot, counts >= FAMILY, bound)
 
 
 def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
@@ -71,7 +68,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
     for fixed, every in _by_values(few, values, rows):
         members = of_clean_forms(snapshot, every, dropped)
         outcome = one_page(snapshot, members)
-        reached = outcome and _bound_of(outcome)
+        reached = outcome and bound_of(outcome)
         conditions = [Condition(Key(), "is", (path,)), *_conditions(snapshot, few, fixed)]
         if outcome is None or not reached or len(conditions) != len(few) + 1 or reached < max(bound, FAMILY_BOUND):
             continue
@@ -97,7 +94,7 @@ def _joint_proposal(
     conditions.append(Condition(Key(), "only", tuple(sorted({key[0] for key in shape}))))
     flags = np.zeros(len(snapshot), np.bool_)
     flags[found.rows] = True
-    return Proposal(Drop(dropped), flags, conditions, found.outcome, _bound_of(found.outcome))
+    return Proposal(Drop(dropped), flags, conditions, found.outcome, bound_of(found.outcome))
 
 
 def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:
@@ -144,10 +141,10 @@ def _conditions(snapshot: Snapshot, few: list[ColumnKey], fixed: tuple[int, ...]
     return found
 
 
-def one_page(snapshot: Snapshot, members: Rows) -> Outcome | None:
+def one_page(snapshot: Snapshot, members: Rows, fewest: int = FAMILY) -> Outcome | None:
     """Judge rows as one family: every key a trial; None where they are too few or already one key."""
     _, firsts = np.unique(snapshot.key[members], return_index=True)
-    if len(firsts) < FAMILY:
+    if len(firsts) < fewest:
         return None
     rows = members[np.sort(firsts)]
     shown = snapshot.content[rows]
@@ -155,67 +152,28 @@ def one_page(snapshot: Snapshot, members: Rows) -> Outcome | None:
     common = contents[int(np.argmax(counts))]
     good = shown == common
     if snapshot.seen is not None:
-        beside = _beside(snapshot.seen[rows], good)
+        beside = _beside(snapshot.seen[rows], good, fewest)
         rows, shown, good = rows[beside], shown[beside], good[beside]
-        if len(rows) < FAMILY:
+        if len(rows) < fewest:
             return None
     agreed = int(good.sum())
     return Outcome(rows, good, np.zeros(len(rows), np.int64), shown, agreed - 1, len(rows) - agreed, agreed - 1)
 
 
-def _beside(seen: Rows, good: Flags) -> Flags:
+def _beside(seen: Rows, good: Flags, fewest: int) -> Flags:
     """Say which pages a crawl has seen beside one of the family: only these say anything.
 
     The latest such crawl decides where it has seen enough of them, else all of them do: where a rule keeps the family
     out, a crawl fetches one page of it and no more.
     """
     latest: Flags = (seen & seen[good].max()) != 0
-    if np.count_nonzero(latest) >= FAMILY:
+    if np.count_nonzero(latest) >= fewest:
         return latest
     every: Flags = (seen & np.bitwise_or.reduce(seen[good])) != 0
     return every
 
 
-def _bound_of(outcome: Outcome) -> float:
+def bound_of(outcome: Outcome) -> float:
+    """Return the lower bound of a family's share of pages that agree; 0 where too many differ."""
     tried = outcome.agreed + outcome.differed
     return lower_bound(outcome.agreed, tried) if outcome.differed <= DIFFER * tried else 0.0
-
-
-def _path_families(snapshot: Snapshot, is_large: Flags, bound: float) -> Iterator[Proposal]:
-    """Yield folders (without a query) of which every page below is one: the last component does not matter."""
-    plain = [number for number, shape in enumerate(snapshot.evidence.shapes.items) if shape == ()]
-    wanted = np.isin(snapshot.shape, plain)
-    folders: dict[tuple[int, str], list[int]] = defaultdict(list)
-    items = snapshot.evidence.paths.items
-    large = {int(path) for path in distinct(snapshot.path[wanted & is_large[snapshot.content]])}
-    parents = {_folder(str(items[path])) for path in large}
-    for path in distinct(snapshot.path[wanted]).tolist():
-        depth, folder = _folder(str(items[path]))
-        if depth > 1 and (depth, folder) in parents:
-            folders[depth, folder].append(path)
-    for (depth, folder), paths in folders.items():
-        members = np.flatnonzero(wanted & np.isin(snapshot.path, paths)) if len(paths) >= FAMILY else np.zeros(0, int)
-        outcome = one_page(snapshot, members)
-        reached = outcome and _bound_of(outcome)
-        if outcome is None or not reached or reached < max(bound, FAMILY_BOUND):
-            continue
-        flags = np.zeros(len(snapshot), np.bool_)
-        flags[members] = True
-        yield Proposal(_last_component(folder, depth), flags, _folder_conditions(folder, depth), outcome, reached)
-
-
-def _folder(path: str) -> tuple[int, str]:
-    parts = path.split("/")
-    return len(parts), "/".join(parts[:-1])
-
-
-def _last_component(folder: str, depth: int) -> PathEdit:
-    def change(parts: list[str]) -> list[str] | None:
-        return [*parts[:-1], "*"] if len(parts) == depth and "/".join(parts[:-1]) == folder else None
-
-    return PathEdit((Edit(Key(end=1), "set", "*"),), change)
-
-
-def _folder_conditions(folder: str, depth: int) -> list[Condition]:
-    parts = [Condition(Key(start=3 + at), "is", (part,)) for at, part in enumerate(folder.split("/"))]
-    return [*parts, Condition(Key(), "depth", (str(depth),)), Condition(Key(), "only", ())]

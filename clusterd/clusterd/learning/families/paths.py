@@ -1,0 +1,193 @@
+"""Families that answer with one page whatever their path: ``/login/NAME``, ``/posts/12/edit``, ``/page?do=login``.
+
+What `one_page` is to a parameter, this is to the path: members share query and path but for
+
+1. where there is a query, the whole path: ``do=login`` is one form for every page of a wiki. Where the first components
+   are few, as folders are, each that was tried (`TOGETHER` times) may have a page of its own, as ``do=index`` has, and
+   others are not of the family: they may hold other things;
+2. one component of the path: ``/posts/*/edit``, ``/login/*/``.
+
+The query is the same in all members, value by value, and so is the number of components; none is empty but the last.
+
+Cost: a pass over the paths of the host, and one over those of pages that many others show for each of their components.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, distinct
+from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, one_page
+from clusterd.learning.families.value_forms import FORMS
+from clusterd.learning.trials.agreement import Outcome
+from clusterd.learning.trials.contexts import Proposal
+from clusterd.learning.trials.tried_together import TOGETHER
+
+#: Most components of a path that is looked at.
+DEPTH: Final = 12
+#: Most pages of one content that propose families of one component, and most of these that are judged at a time.
+PROPOSING: Final = 2000
+CANDIDATES: Final = 64
+
+#: The component that may have any value (from 0), and the path with `ANY` in its place.
+Place = tuple[int, str]
+#: Stands for the component in a place (no canonical path holds the character).
+ANY: Final = "\x00"
+
+
+def path_families(snapshot: Snapshot, bound: float) -> Iterator[Proposal]:
+    """Yield the one-page families of the evidence whose paths differ."""
+    counts = np.bincount(snapshot.content)
+    if not (counts >= TOGETHER).any():
+        return
+    wanted = max(bound, FAMILY_BOUND)
+    # One number for one query, whatever edits of paths are accepted meanwhile.
+    query = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
+    yield from _of_any_path(snapshot, query, counts >= TOGETHER, wanted)
+    for members, at in _of_one_component(snapshot, query, np.flatnonzero(counts >= FAMILY)):
+        yield from _family(snapshot, members, one_page(snapshot, members), [at], wanted)
+
+
+def _parts(snapshot: Snapshot, path: int) -> list[str]:
+    return str(snapshot.evidence.paths.items[path]).split("/")
+
+
+def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags, bound: float) -> Iterator[Proposal]:
+    """Yield the families of one query, of as many components each."""
+    found, counts = np.unique(query[is_common[snapshot.content]], return_counts=True)
+    common = found[counts >= FAMILY]
+    order = np.argsort(query, kind="stable") if len(common) else np.zeros(0, np.int64)
+    starts, ends = (np.searchsorted(query[order], common, side) for side in ("left", "right"))
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        rows = order[start:end]
+        if snapshot.evidence.shapes.items[int(snapshot.shape[rows[0]])] != ():
+            for members, paths in _of_one_depth(snapshot, rows):
+                yield from _of_folders(snapshot, members, paths, bound)
+
+
+def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[list[str]]]]:
+    """Yield those of the pages that have as many components, and end with a slash or not, with their components."""
+    forms: dict[tuple[int, bool], list[tuple[int, list[str]]]] = defaultdict(list)
+    for row, path in zip(rows.tolist(), snapshot.path[rows].tolist(), strict=True):
+        parts = _parts(snapshot, path)
+        if len(parts) <= DEPTH and all(parts[:-1]):
+            forms[len(parts), not parts[-1]].append((row, parts))
+    for _, found in sorted(forms.items(), key=lambda form: form[0]):
+        if len(found) >= FAMILY:
+            yield np.array([row for row, _ in found], np.int64), [parts for _, parts in found]
+
+
+def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]], bound: float) -> Iterator[Proposal]:
+    free = [at for at, part in enumerate(paths[0]) if part or at < len(paths[0]) - 1]
+    folders, which = np.unique([parts[0] for parts in paths], return_inverse=True)
+    if len(folders) > FORMS:
+        yield from _family(snapshot, members, one_page(snapshot, members), free, bound)
+        return
+    members, outcome = _by_folder(snapshot, [members[which == at] for at in range(len(folders))])
+    yield from _family(snapshot, members, outcome, free[1:], bound)
+
+
+def _by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome | None]:
+    """Judge the pages of each folder as one page; return the pages of those that are, and what they say together."""
+    judged = ((members, one_page(snapshot, members, TOGETHER)) for members in folders)
+    clean = [(members, found) for members, found in judged if found is not None and not found.differed]
+    if not clean:
+        return folders[0][:0], None
+    outcomes = [found for _, found in clean]
+    group = np.repeat(np.arange(len(clean)), [len(found.rows) for found in outcomes])
+    agreed = sum(found.agreed for found in outcomes)
+    rows, good, content = (
+        np.concatenate([getattr(found, name) for found in outcomes]) for name in ("rows", "good", "content")
+    )
+    return np.concatenate([members for members, _ in clean]), Outcome(rows, good, group, content, agreed, 0, agreed)
+
+
+def _of_one_component(snapshot: Snapshot, query: Hashes, large: Rows) -> Iterator[tuple[Rows, int]]:
+    """Yield pages of one query and one path but for a component, and which it is."""
+    proposed: Counter[tuple[Place, int]] = Counter()
+    for content in large.tolist():
+        rows = np.flatnonzero(snapshot.content == content)
+        step = 1 + len(rows) // PROPOSING
+        counted: Counter[tuple[Place, int]] = Counter()
+        for path, one in zip(snapshot.path[rows[::step]].tolist(), query[rows[::step]].tolist(), strict=True):
+            counted.update((place, one) for place in _places(_parts(snapshot, path)))
+        proposed.update({key: count * step for key, count in counted.items() if count * step >= FAMILY})
+    best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
+    paths = _by_place(snapshot, {place for place, _ in best}) if best else {}
+    for place, one in best:
+        members = np.flatnonzero(np.isin(snapshot.path, paths[place]) & (query == np.uint64(one)))
+        if len(members) >= FAMILY:
+            yield members, place[0]
+
+
+def _places(parts: list[str]) -> Iterator[Place]:
+    """Yield the components of a path that may have any value: not the only one, nor one that is not there.
+
+    The last may be: what a folder shows, it may show for all that is in it.
+    """
+    if len(parts) > DEPTH:
+        return
+    for at, part in enumerate(parts):
+        rest = [*parts[:at], *parts[at + 1 :]]
+        if any(rest) and (part or at == len(parts) - 1):
+            yield at, "/".join([*parts[:at], ANY, *parts[at + 1 :]])
+
+
+def _by_place(snapshot: Snapshot, places: set[Place]) -> dict[Place, list[int]]:
+    found: dict[Place, list[int]] = defaultdict(list)
+    for path in snapshot.paths_present().tolist():
+        for place in _places(_parts(snapshot, path)):
+            if place in places:
+                found[place].append(path)
+    return found
+
+
+def _family(
+    snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: list[int], bound: float
+) -> Iterator[Proposal]:
+    """Yield the family of these pages, if it holds, in which these components have any value."""
+    reached = outcome and bound_of(outcome)
+    if outcome is None or not reached or reached < bound:
+        return
+    query = _query_of(snapshot, int(members[0]))
+    if query is None:
+        return
+    paths = [_parts(snapshot, path) for path in distinct(snapshot.path[members]).tolist()]
+    conditions: list[Condition] = []
+    for at in range(len(paths[0])):
+        if at not in free:
+            texts = tuple(sorted({parts[at] for parts in paths}))
+            conditions.append(Condition(Key(start=3 + at), "is" if len(texts) == 1 else "in", texts))
+    conditions += [Condition(Key(), "depth", (str(len(paths[0])),)), *query]
+    flags = np.zeros(len(snapshot), np.bool_)
+    flags[members] = True
+    yield Proposal(_any_value(free, len(paths[0])), flags, conditions, outcome, reached)
+
+
+def _query_of(snapshot: Snapshot, row: int) -> list[Condition] | None:
+    """Return the conditions that say a page's query, value by value; None where they cannot be written."""
+    shape = snapshot.evidence.shapes.items[int(snapshot.shape[row])]
+    assert isinstance(shape, tuple)
+    found = []
+    for name, occurrence in shape:
+        text = snapshot.columns[name, occurrence].column.text(int(snapshot.values((name, occurrence))[row]))
+        if text == VALUELESS or not name or name.startswith(";"):
+            return None
+        found.append(Condition(Key(name, occurrence), "is", (text,)))
+    return [*found, Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))]
+
+
+def _any_value(free: list[int], depth: int) -> PathEdit:
+    def change(parts: list[str]) -> list[str] | None:
+        if len(parts) != depth:
+            return None
+        return ["*" if at in free else part for at, part in enumerate(parts)]
+
+    keys = [Key(end=1) if at == depth - 1 else Key(start=3 + at) for at in free]
+    return PathEdit(tuple(Edit(key, "set", "*") for key in keys), change)

@@ -1,0 +1,73 @@
+"""Families of one page whatever their path: a component of any value, or the whole path beside a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.clusterd.learning.one_host import key, learned
+
+WALL = 7
+ARTICLES = [(f"posts/{n}", 1000 + n) for n in range(150)]
+
+
+@pytest.mark.parametrize(
+    "wall",
+    [
+        lambda n: f"login/u{n}",
+        lambda n: f"login/u{n}/",
+        lambda n: f"posts/{n}/edit",
+        lambda n: f"posts/{n}/edit/",
+        lambda n: f"posts/{n}?do=edit",
+        lambda n: f"posts/{n}/?do=edit",
+        lambda n: f"p{n}?do=login&sectok=",
+        lambda n: f"2024/{n % 12}/p{n}?do=login",
+    ],
+)
+def test_a_wall_is_one_page_wherever_in_the_path_it_is_asked_for(wall: Callable[[int], str]) -> None:
+    rules = learned([*((wall(n), WALL) for n in range(150)), *ARTICLES])
+    assert key(rules, wall(8012)) == key(rules, wall(9012))
+    assert key(rules, "posts/8012") != key(rules, "posts/9012")
+
+
+def test_one_in_twenty_that_differs_keeps_the_family_from_being_one() -> None:
+    rules = learned([(f"posts/{n}/reviews", WALL if n % 20 else 5000 + n) for n in range(300)])
+    assert key(rules, "posts/8001/reviews") != key(rules, "posts/8002/reviews")
+
+
+def test_what_the_query_says_is_of_the_family() -> None:
+    rules = learned([*((f"p{n}?do=login", WALL) for n in range(150)), *((f"p{n}?do=edit", 50 + n) for n in range(150))])
+    assert key(rules, "p8001?do=login") == key(rules, "p8002?do=login")
+    for query in ("do=edit", "do=register", "do=login&id=3", ""):
+        assert key(rules, f"p8001?{query}") != key(rules, f"p8002?{query}")
+
+
+def test_each_folder_may_have_a_page_of_its_own() -> None:
+    # Given an index that unfolds the page's folder: 50 pages in each of three folders, of one folder 5 …
+    folders = ["alpha", "beta", "gamma"]
+    pages = [(f"{folder}/p{n}?do=index", 1 + at) for at, folder in enumerate(folders) for n in range(50)]
+    rules = learned(pages + [(f"delta/p{n}?do=index", 9) for n in range(5)])
+    # … then the name of the page does not matter in the folders that were tried, and the folder does.
+    for folder in folders:
+        assert key(rules, f"{folder}/p8001?do=index") == key(rules, f"{folder}/p8002?do=index")
+    assert len({key(rules, f"{folder}/p8001?do=index") for folder in folders}) == 3
+    for folder in ("delta", "epsilon"):
+        assert key(rules, f"{folder}/p8001?do=index") != key(rules, f"{folder}/p8002?do=index")
+
+
+def test_a_folder_whose_pages_differ_is_left_out() -> None:
+    pages = [(f"{folder}/p{n}?do=index", 1) for folder in ("alpha", "beta") for n in range(80)]
+    rules = learned(pages + [(f"wiki/p{n}?do=index", 1 if n else 500) for n in range(80)])
+    assert key(rules, "alpha/p8001?do=index") == key(rules, "alpha/p8002?do=index")
+    assert key(rules, "wiki/p8001?do=index") != key(rules, "wiki/p8002?do=index")
+
+
+def test_paths_of_another_depth_are_not_of_the_family() -> None:
+    rules = learned([(f"p{n}?do=login", WALL) for n in range(150)])
+    assert key(rules, "a/p8001?do=login") != key(rules, "a/p8002?do=login")
+
+
+def test_paths_without_a_query_and_a_component_in_common_are_never_one_family() -> None:
+    rules = learned([(f"p{n}", WALL) for n in range(150)])
+    assert key(rules, "p8001") != key(rules, "p8002")

@@ -25,7 +25,7 @@ OLDEST: Final = 4
 def scheme_of(home: Home) -> Scheme:
     """Return the scheme that a store was begun with; of one that is yet to be begun, or of a later version, ours."""
     known = home.command("HGET", "m", "scheme")
-    with suppress(TypeError):
+    with suppress(TypeError, ValueError):
         return Scheme(**json.loads(known)) if known else DEFAULT
     return DEFAULT
 
@@ -44,18 +44,20 @@ def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tu
         )
     known, begun, there = home.command("HMGET", "m", "scheme", "shards", "layout")
     if known.decode() != ours:
-        raise WrongInput(_another(json.loads(known), scheme))
+        raise WrongInput(_another(known.decode(), scheme))
     return hash_tags(int(begun)) if int(there) > OLDEST else numbered(int(begun))
 
 
-def _another(known: dict[str, object], wanted: Scheme) -> str:
+def _another(known: str, wanted: Scheme) -> str:
     """Return what is said where a store was begun with another scheme than is wanted."""
-    if known.get("candidates") != wanted.candidates:
-        return (
-            f"this store was begun with candidates = {known.get('candidates')} and keeps to that; "
-            f"for {wanted.candidates} read the log into a store of another prefix or folder"
-        )
-    return f"this store was made with the scheme {json.dumps(known)}; open it with that one"
+    with suppress(TypeError, ValueError):
+        begun = Scheme(**json.loads(known)).candidates
+        if begun != wanted.candidates:
+            return (
+                f"this store was begun with candidates = {begun} and keeps to that; "
+                f"for {wanted.candidates} read the log into a store of another prefix or folder"
+            )
+    return f"this store was made with the scheme {known}; open it with that one"
 
 
 def keeps_whole(home: Home, wanted: bool) -> bool:

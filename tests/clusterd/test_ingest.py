@@ -314,3 +314,19 @@ def test_half_a_character_in_an_address_or_a_sweep_costs_its_own_page_only() -> 
     good, lone = RawPage("http://a/1", text="x"), "\ud800"
     pages = [replace(good, url=f"http://a/{lone}"), replace(good, sweep=lone), replace(good, text=f"x {lone}"), good]
     assert [sketch.url for sketch in sketched(*pages)] == ["http://a/1", "http://a/1"]
+
+
+def test_what_comes_through_a_pipe_that_lives_is_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of ``tail -f crawl.jsonl | clusterd ingest -``: no page waits until a buffer is full."""
+    reads, writes = os.pipe()
+    row = json.dumps({"url": "http://h.example/", "text": "some words"}).encode() + b"\n"
+    with os.fdopen(reads) as stdin, os.fdopen(writes, "wb", buffering=0) as crawl:
+        monkeypatch.setattr("sys.stdin", stdin)
+        found = read("-")
+        for part in (row[:2], row[2:]):  # no writer has to think of what tells gzip from text
+            crawl.write(part)
+        assert isinstance(next(found), RawPage)
+        crawl.write(row * 2)
+        assert [type(next(found)), type(next(found))] == [RawPage, RawPage]
+        crawl.close()
+        assert list(found) == []

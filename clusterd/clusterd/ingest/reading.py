@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Literal
+from typing import IO, Any, Final, Literal, cast
 
 import zstandard
 from clusterd_crawler.errors import WrongInput
@@ -28,6 +28,8 @@ Kind = Literal["folder", "warc", "jsonl", "html"]
 
 #: Bytes of a file that are looked at to tell its kind.
 LOOKED_AT: Final = 65536
+#: Bytes by which a compression is known.
+MAGIC: Final = 4
 #: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
 LINES: Final = frozenset((".jsonl", ".ndjson"))
 _ARRAY: Final = re.compile(rb"\[\s*\{")
@@ -82,7 +84,7 @@ def read(path: str, base: str = "", progress: Progress | None = None) -> Iterato
 def opened(path: str, progress: Progress | None = None) -> Iterator[IO[bytes]]:
     """Open a file of lines, or standard input for ``-``; gzip and Zstandard are taken off."""
     if path == "-":
-        yield _decompressed(io.BufferedReader(_Watched(sys.stdin.buffer, progress)))
+        yield _decompressed(io.BufferedReader(_Watched(cast(io.BufferedReader, sys.stdin.buffer), progress)))
         return
     try:
         with Path(path).open("rb") as stream:
@@ -92,7 +94,7 @@ def opened(path: str, progress: Progress | None = None) -> Iterator[IO[bytes]]:
 
 
 def _decompressed(stream: io.BufferedReader) -> io.BufferedReader:
-    head = stream.peek(4)[:4]
+    head = stream.peek(MAGIC)[:MAGIC]
     if head.startswith(GZIP):
         return io.BufferedReader(Frames(stream, gzip_member))
     if head == ZSTD:
@@ -102,7 +104,7 @@ def _decompressed(stream: io.BufferedReader) -> io.BufferedReader:
 
 def _head(stream: io.BufferedReader) -> bytes:
     """Return the first bytes of what a file holds, without its compression."""
-    start = stream.read(4)
+    start = stream.read(MAGIC)
     stream.seek(0)
     if start == ZSTD_DICTIONARY:
         return b"WARC/"  # only WARC files carry their dictionary in front
@@ -116,9 +118,9 @@ def _head(stream: io.BufferedReader) -> bytes:
 
 
 class _Watched(io.RawIOBase):
-    """A stream that tells how far it has been read."""
+    """A stream that tells how far it has been read. What has come is there at once: it may be a pipe that lives."""
 
-    def __init__(self, stream: IO[bytes], progress: Progress | None) -> None:
+    def __init__(self, stream: io.BufferedReader, progress: Progress | None) -> None:
         self._stream = stream
         self._progress = progress
         self._read = 0
@@ -127,7 +129,7 @@ class _Watched(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
+        data = self._stream.read1(len(buffer)) if self._read else self._stream.read(MAGIC)
         buffer[: len(data)] = data
         self._read += len(data)
         if self._progress is not None:

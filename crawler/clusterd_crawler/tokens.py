@@ -21,7 +21,7 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 
-from clusterd_crawler.token_classes import IGNORABLE, MARK, SINGLE, WORD, pattern
+from clusterd_crawler.token_classes import IGNORABLE, MARK, SEPARATOR, SINGLE, TABLED, WORD, class_table, pattern
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -88,7 +88,7 @@ def fold_block(first: int) -> bytes:
     """Return what 256 code points fold to, for the compiled core, 8 bytes each (the layout is in ``core/fold.h``).
 
     Only *simple* ones have an entry: they fold alike whatever stands beside them, because what they become neither
-    combines nor is reordered with what precedes it. All that may is in the class MARK.
+    combines nor is reordered with what precedes it. All that may is in the class MARK, or newer than the classes.
     """
     return b"".join(map(_folded_entry, range(first, first + 256)))
 
@@ -97,6 +97,8 @@ def _folded_entry(code: int) -> bytes:
     character = chr(code)
     becomes = unicodedata.normalize("NFKC", character)
     if any(map(unicodedata.combining, becomes)) or (_COMBINING.match(becomes) and not _IGNORED.fullmatch(becomes)):
+        return bytes(8)
+    if code < TABLED and unicodedata.category(character)[0] in "LM" and class_table()[code] == SEPARATOR:
         return bytes(8)
     folded = becomes.casefold().encode("utf-8", "surrogatepass")
     if len(folded) > 6:

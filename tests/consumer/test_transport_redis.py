@@ -182,7 +182,9 @@ def test_a_server_that_miscounts_after_a_restart_is_not_waited_for(tmp_path: Pat
         work_off(worker, 30)
     with embedded(tmp_path) as url, redis.Redis.from_url(url) as client:
         (group,) = client.xinfo_groups(stream)
-        assert group["lag"] == 30  # what this server says is what the test is about
+        if group["lag"] == 0:
+            pytest.skip("this server counts right: what others say is what the test is about")
+        assert group["lag"] == 30
         worker, onlooker = member(client, prefix), member(client, prefix)
         assert onlooker.backlog() == 0
         assert worker.poll(10, 0.01) == []

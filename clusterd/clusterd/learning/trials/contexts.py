@@ -128,7 +128,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):
             break
-        narrowed = _narrowest(trials, found) if _could_hold(trials.outcome, bound, prior) else None
+        narrowed = _narrowest(trials, found, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
             return None
         allowed = narrowed[0].written(snapshot, narrowed[1])
@@ -206,17 +206,31 @@ def _holds(outcome: Outcome, bound: float, prior: int) -> bool:
     return lower_bound(outcome.agreed + prior, units) >= (max(bound, ONE_DIFFERS) if outcome.differed else bound)
 
 
-def _narrowest(trials: Trials, found: list[Attribute]) -> tuple[Attribute, Rows, bool] | None:
-    """Return the key, and those of its values, that leave the best outcome, and whether they are so beyond luck."""
+def _narrowest(trials: Trials, found: list[Attribute], bound: float, prior: int) -> tuple[Attribute, Rows, bool] | None:
+    """Return the key, and those of its values, that leave the best outcome, and whether they are so beyond luck.
+
+    Where none is worth more than the whole, which does not hold, the best is one in which the edit holds: pages that
+    say how old things are differ at each fetch, on one part of a site, and speak against no other part.
+    """
     best: tuple[Attribute, Rows, bool] | None = None
-    highest = _worth(trials.outcome)
+    whole, highest = _worth(trials.outcome), (False, 0.0)
     trials.judge_alone(found)
     offers = [offer for number, attribute in enumerate(found) for offer in _offers(trials, attribute, number)]
     for _, _, attribute, allowed, beyond_luck in sorted(offers, key=lambda offer: offer[:2])[:TRIED]:
-        worth = _worth(trials.preview(np.isin(attribute.values, allowed)))
-        if worth > highest:
-            best, highest = (attribute, allowed, beyond_luck), worth
+        outcome = trials.preview(np.isin(attribute.values, allowed))
+        worth = _worth(outcome)
+        if worth <= whole and not (_holds(outcome, bound, prior) and _picked_out(trials, attribute, allowed, outcome)):
+            continue
+        if (worth > whole, worth) > highest:
+            best, highest = (attribute, allowed, beyond_luck), (worth > whole, worth)
     return best
+
+
+def _picked_out(trials: Trials, attribute: Attribute, allowed: Rows, outcome: Outcome) -> bool:
+    """Whether the record of some values is too long to be luck under that of the whole, of all that could be chosen."""
+    values = np.count_nonzero(np.add(*trials.records(attribute)))
+    share = min(trials.outcome.share, 0.999)
+    return outcome.agreed * log(share) < log(LUCK) - len(allowed) * log(values)
 
 
 def _worth(outcome: Outcome) -> float:

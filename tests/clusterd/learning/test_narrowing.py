@@ -1,0 +1,37 @@
+"""Where an edit holds that does not hold of the whole site: a clean part is found beside one that is not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import count
+
+from tests.clusterd.learning.one_host import key, learned
+
+SORTS = ("", ";sortby=date", ";sortby=log")
+
+
+def repository(noisy_diffs: float) -> Iterator[tuple[str, int]]:
+    """Files in revisions, one in ten of which says how old it is, and differences between revisions of one file.
+
+    Each address comes in three forms that mean nothing (as CVSweb and ViewVC write them). An age differs at each fetch.
+    """
+    chance, new = random.Random(5), count(1_000_000)
+    pages = [(f"src/file{file}.c?rev=1.{revision}", 0.1) for file in range(30) for revision in range(10)]
+    pages += [(f"src/main.c.diff?r1=1.{n}", noisy_diffs) for n in range(60)]
+    for number, (page, noise) in enumerate(pages):
+        ages = chance.random() < noise
+        for sort in SORTS:
+            yield page + sort, next(new) if ages else number
+
+
+def test_what_differs_at_each_fetch_is_no_word_against_the_part_that_never_does() -> None:
+    # Given a tenth of the pages of files that differ: to drop the order is no rule of the site, but one of differences.
+    rules = learned(repository(noisy_diffs=0))
+    assert key(rules, "src/main.c.diff?r1=1.99;sortby=log") == key(rules, "src/main.c.diff?r1=1.99")
+    assert key(rules, "src/file7.c?rev=1.99;sortby=log") != key(rules, "src/file7.c?rev=1.99")
+
+
+def test_a_part_that_differs_as_often_as_the_rest_is_not_picked_out() -> None:
+    rules = learned(repository(noisy_diffs=0.1))
+    assert key(rules, "src/main.c.diff?r1=1.99;sortby=log") != key(rules, "src/main.c.diff?r1=1.99")

@@ -133,6 +133,13 @@ class TestLostAskedForWrongly:
         with pytest.raises(NotFound, match="gone is not in the sweep before 0"):
             two.lost("https://a.example/gone", to_sweep="0")
 
+    def test_an_unknown_url_keeps_no_answer_for_the_others_back(self, two: Site) -> None:
+        asked = ["https://a.example/never", "https://a.example/gone", "nonsense", "https://b.example/gone"]
+        found = queries.find_lost(two.index, TEXT, asked)
+        assert [next(found).url, next(found).url] == ["https://a.example/gone", "https://b.example/gone"]
+        with pytest.raises(NotFound, match=r"a\.example has seen https://a\.example/never"):
+            next(found)
+
     def test_what_is_no_url(self, two: Site) -> None:
         with pytest.raises(NotFound, match="any host has seen nonsense"):
             two.lost("nonsense")

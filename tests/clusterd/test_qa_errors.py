@@ -262,3 +262,14 @@ def test_nothing_to_bring_in_is_said(redis_url: str, prefix: str, tmp_path: Path
     (tmp_path / "empty").mkdir()
     done = clusterd("ingest", "empty", "--redis", redis_url, folder=tmp_path, CLUSTERD_REDIS_PREFIX=prefix)
     assert (done.returncode, done.stderr) == (0, "no page is in empty\n")
+
+
+def test_a_lost_page_is_told_of_beside_one_that_nobody_knows(tmp_path: Path) -> None:
+    for sweep, path in (("1", "old"), ("2", "new")):
+        (tmp_path / f"{sweep}.jsonl").write_text(json.dumps({"url": f"http://h.example/{path}", "text": "a few words"}))
+        clusterd("ingest", f"{sweep}.jsonl", "--sweep", sweep, folder=tmp_path)
+    done = clusterd("find-lost", "http://h.example/never", "http://h.example/old", folder=tmp_path)
+    assert "http://h.example/new" in done.stdout
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "no sweep of h.example has seen http://h.example/never" in done.stderr

@@ -50,9 +50,18 @@ def find_lost(
         raise WrongInput("find-lost: --host goes with --all; a URL names its own host")
     with invocation.caught_up() as services:
         given = list(urls) if urls else None
-        found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)
-        records = invocation.counted(map(lost_record, found), "lost pages")
-        shown = invocation.show(records, LOST_COLUMNS, empty="")
+        unknown: list[NotFound] = []
+
+        def answers() -> Iterator[dict[str, Any]]:
+            try:
+                found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)
+                yield from map(lost_record, found)
+            except NotFound as error:
+                unknown.append(error)  # raised below, when a table of the others has been drawn
+
+        shown = invocation.show(invocation.counted(answers(), "lost pages"), LOST_COLUMNS, empty="")
+    if unknown:
+        raise unknown[0]
     if shown:
         return 0
     if urls:

@@ -83,13 +83,14 @@ def find_lost(
     """Yield what became of the given URLs, or of all lost pages (of a host).
 
     ``to_sweep`` is by default the last sweep of the host, ``from_sweep`` the last one before it that has the page.
-    A given URL that is unknown raises `NotFound`; one that is not lost yields nothing.
+    A given URL that is not lost yields nothing; the first one that is unknown raises `NotFound`, behind the answers
+    for all others.
     """
     if urls is None:
         yield from _all(index, profile, from_sweep, to_sweep, host)
         return
     searches: dict[str, Search] = {}
-    others = Elsewhere(index, profile)
+    others, unknown = Elsewhere(index, profile), None
     for url in (known_url(given, index) or given for given in urls):
         name = host_of(url) if "://" in url else ""
         if name not in searches:
@@ -97,9 +98,15 @@ def find_lost(
         search = searches[name]
         if search.sweeps.sweeps:
             search.covers(from_sweep, to_sweep, strict=True)
-        found = search.one(url, from_sweep, to_sweep)
+        try:
+            found = search.one(url, from_sweep, to_sweep)
+        except NotFound as error:
+            unknown = unknown or error
+            continue
         if found is not None:
             yield found
+    if unknown is not None:
+        raise unknown
 
 
 def _all(

@@ -37,14 +37,22 @@ class Attribute:
         return self.texts[number] if self.column is None else snapshot.columns[self.column].column.text(number)
 
     def written(self, snapshot: Snapshot, numbers: Rows) -> Rows:
-        """Return those of the values that a condition can name: a key without ``=`` cannot be told from one with it."""
-        named = [not number or self.text(snapshot, int(number)) != VALUELESS for number in numbers]
-        return numbers[np.array(named, np.bool_)] if len(numbers) else numbers
+        """Return those of the values that a condition can name.
+
+        A key without ``=`` (``?print``) is to a condition what it is with nothing after it: it names both, so neither
+        where the host has one that is not among the values.
+        """
+        if self.column is None:
+            return numbers
+        known = snapshot.columns[self.column].column.numbers
+        alike = np.array([known[text] for text in (VALUELESS, "") if text in known], np.int64)
+        return numbers if np.isin(alike, numbers).all() else numbers[~np.isin(numbers, alike)]
 
     def condition(self, snapshot: Snapshot, numbers: Rows) -> Condition | None:
         """Return the condition that the value is one of these, or None where they are too many to list."""
         absent = bool(len(numbers)) and int(numbers[0]) == 0
-        texts = tuple(sorted(self.text(snapshot, int(number)) for number in numbers if number))
+        named = {self.text(snapshot, int(number)) for number in numbers if number}
+        texts = tuple(sorted({"" if text == VALUELESS else text for text in named}))
         if len(texts) > LISTED:
             return None
         if not texts:

@@ -318,9 +318,10 @@ def _leave_out_unseen_pairs(
         for edited in own:
             with_best = distinct(edited.values[rows[values == best]])
             kept |= [bool(np.isin(with_best, edited.values[rows[values == number]]).all()) for number in numbers]
-        condition = attribute.condition(snapshot, numbers[kept])
+        left = attribute.written(snapshot, numbers[kept])
+        condition = attribute.condition(snapshot, left)
         if condition is not None and not kept.all():
-            trials.narrow(np.isin(attribute.values, numbers[kept]))
+            trials.narrow(np.isin(attribute.values, left))
             conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
 
 

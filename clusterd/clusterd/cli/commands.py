@@ -158,6 +158,9 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
+        if isinstance(group := error.ctx.command, click.Group) and error.ctx.parent is not None:
+            which = ", ".join(group.list_commands(error.ctx))
+            return _say(f"{error.ctx.info_name}: lacks its command; give one of {which}", 2)
         print(error.format_message(), file=sys.stderr)
         return 2
     except click.ClickException as error:

@@ -21,6 +21,7 @@ from typing import Any
 
 import redis
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_crawler.sketch import Sketch
 from datasketch import MinHash, MinHashLSH
 
@@ -33,6 +34,8 @@ Row = dict[str, Any]
 BATCH = 64
 IN_FLIGHT = 4
 SINGLES_IN_FLIGHT = 4
+#: The other way in which candidates are found.
+SUPERS = Scheme(candidates="super")
 #: Seconds between two looks of the settler (the daemon's: .2 while something waits), and its steps at a time.
 SETTLE_PAUSE = 0.05
 SETTLE_STEPS = 50
@@ -54,6 +57,7 @@ def run(pages: int = 20_000) -> list[Row]:
         single = _median(
             lambda number: _stream(url, f"single{number}:", sketches[: pages // 4], 1, SINGLES_IN_FLIGHT)[0]
         )
+        supers = _median(lambda number: _stream(url, f"super{number}:", sketches, BATCH, scheme=SUPERS)[0])
         client, server = _stream(url, "cpu:", sketches, BATCH)[1:]
     many = list(crawl(MEMORY_PAGES))
     (size, strings), (both, _), peer_size = _memory(many), _memory(many, whole=True), _peer_memory(sketches[:PEER])
@@ -61,6 +65,7 @@ def run(pages: int = 20_000) -> list[Row]:
     return [
         _row("store: stream into clusters, batches of 64", batched, "documents/s", name, batched / peer),
         _row("store: stream into clusters, one a call", single, "documents/s", name, single / peer),
+        _row("store: batches of 64, by super-shingles", supers, "documents/s", name, supers / peer),
         _row("store: CPU of the worker", client, "us/document", None, None),
         _row("store: CPU of Redis", server, "us/document", None, None),
         _row("store: memory, URL strings apart", size - strings, "bytes/document", name, peer_size / (size - strings)),
@@ -87,10 +92,15 @@ def _median(measure: Callable[[int], float]) -> float:
 
 
 def _stream(
-    url: str, prefix: str, sketches: Sequence[Sketch], batch: int, in_flight: int = IN_FLIGHT
+    url: str,
+    prefix: str,
+    sketches: Sequence[Sketch],
+    batch: int,
+    in_flight: int = IN_FLIGHT,
+    scheme: Scheme = DEFAULT,
 ) -> tuple[float, float, float]:
     """Stream sketches into an index; return documents/s, and the CPU of this process and of Redis, us a document."""
-    index = RedisIndex(url, prefix)
+    index = RedisIndex(url, prefix, scheme=scheme)
     with redis.Redis.from_url(url) as client:
         before, began, at = cpu(client), time.process_time(), time.perf_counter()
         feed(index, sketches, batch, in_flight)

@@ -6,7 +6,8 @@ content. Coincidences are counted by kind of name, form of the URL, and form of 
 with the names of the query keys, or for a URL without a query its depth and the ending of its last component. Taken all
 together names lie (on one blog a third of them); by form the true ones separate cleanly. Believed is what was right
 `RIGHT` times at a share of `TRUE`; with a kind of name that all forms of bearers together make believed, every form is
-that was right so far.
+that was right so far about several URLs. (Where every page has a path of its own, ``/slug?ref=…`` is a form of one
+page: as many rules as pages, each of which says what is known.) Of more than `RULES` the first to be found stay.
 
 A number that stands for an address, as ``/?p=7`` for ``/slug/``, is the site's own table, and a few coincidences tell.
 All other names speak of parameters with values never seen, as a deletion of them would, and have to earn the same
@@ -46,6 +47,8 @@ TABLE: Final = 1_000_000
 BEARERS: Final = 8
 #: Longest number that is looked up as an anchor.
 DIGITS: Final = 18
+#: Most rules of a host: every URL of the host is compared with each of them.
+RULES: Final = 64
 #: Most coincidences kept as a rule's evidence, of each kind.
 PAIRS: Final = 6
 
@@ -84,12 +87,17 @@ class Record:
     #: Content → how often the name was right about it.
     right: Counter[int] = field(default_factory=Counter)
     wrong: int = 0
+    #: The first URL that a name was right about, and whether there are others.
+    first: str = ""
+    several: bool = False
     pairs: list[tuple[str, str, bool]] = field(default_factory=list)
 
     def note(self, url: str, bearer: str, content: int, agreed: bool) -> None:
         """Count one coincidence."""
         if agreed:
             self.right[content] += 1
+            self.first = self.first or url
+            self.several |= url != self.first
         else:
             self.wrong += 1
         if sum(pair[2] is agreed for pair in self.pairs) < PAIRS:
@@ -107,6 +115,8 @@ class NamedPage(NamedTuple):
 
 #: Kind and hash of a name → pages that bear it, or that it may mean, each with the query key by which it does (or "").
 Table = dict[tuple[str, int], list[tuple[str, NamedPage]]]
+#: Whether a form has a record of its own that suffices, kind of name, context, carrier, right and wrong, evidence.
+Believed = tuple[bool, str, tuple[Condition, ...], tuple[Condition, ...], tuple[int, int], list[tuple[str, str, bool]]]
 #: Kind of name, the query key that points to an anchor (else ""), form of the URL, form of the bearer.
 RecordKey = tuple[str, str, Form, Form]
 
@@ -143,7 +153,15 @@ class NameEvidence:
         record.note(meant.url, bearer.url, meant.content, meant.content == bearer.content)
 
     def rules(self, host: str, identity: Identity, at: int) -> Iterator[Rule]:
-        """Yield the name rules that the coincidences bear out."""
+        """Yield the name rules that the coincidences bear out, at most `RULES`: those with a record of their own first.
+
+        The order is that in which the forms were found, so that no rule gives way to a later one of its kind.
+        """
+        found = sorted(self._borne_out(), key=lambda believed: not believed[0])
+        for _, kind, context, carrier, counts, pairs in found[:RULES]:
+            yield _rule(host, kind, context, carrier, *counts, identity, at, pairs)
+
+    def _borne_out(self) -> Iterator[Believed]:
         together: dict[tuple[str, str, Form, bool], list[tuple[Form, Record]]] = {}
         for (kind, key, form, bearer), record in self.records.items():
             numbered = not key and bool(form.names) is not bool(bearer.names)
@@ -156,10 +174,9 @@ class NameEvidence:
             for bearer, record in records:
                 units = self._units(record.right)
                 alone = self._believed(units, record.wrong)
-                if alone or (together_believed and record.right and not record.wrong):
+                if alone or (together_believed and record.several and not record.wrong):
                     counts = (units, record.wrong) if alone else (right, wrong)
-                    context, carrier = form.conditions(key), bearer.conditions()
-                    yield _rule(host, kind, context, carrier, *counts, identity, at, record.pairs)
+                    yield alone, kind, form.conditions(key), bearer.conditions(), counts, record.pairs
 
     def _believed(self, right: int, wrong: int, fewest: int = 0) -> bool:
         """Whether so many coincidences make a kind of name believed: ``fewest``, or (0) what the bound asks for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterd.learning.names import RIGHT, TIMES, NameEvidence, form_of
+from clusterd.learning.names import RIGHT, RULES, TIMES, NameEvidence, form_of
 from clusterd.learning.trials.contexts import SMALL
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.rules import Rule
@@ -123,3 +123,43 @@ def test_forms() -> None:
     assert form_of(parse("http://h.com/a/index.html")).path == "index.html"
     assert form_of(parse("http://h.com/a/slug")).path == "*"
     assert form_of(parse("http://h.com/a/")).depth == 2
+
+
+def shop(pages: int, wrong_every: int) -> Pages:
+    """Return pages with a path of their own, each with a second URL that names the first one."""
+    evidence = Pages()
+    for n in range(pages):
+        canonical = parse_names(f"canonical=http://h.com/item{n}")
+        evidence.see(f"http://h.com/item{n}", n, canonical)
+        evidence.see(f"http://h.com/item{n}?ref=x", n if n % wrong_every else 10_000 + n, canonical)
+    return evidence
+
+
+def test_a_form_of_one_page_is_no_rule() -> None:
+    assert rules(shop(300, wrong_every=100)) == []
+
+
+def test_a_form_that_was_right_about_several_urls_is_believed_with_its_kind() -> None:
+    evidence = blog(RIGHT)
+    for n in (50, 51):
+        assert len(rules(evidence)) == 1
+        evidence.see(f"http://h.com/news/{n}", n, parse_names(f"shortlink=http://h.com/?p={n}"))
+        evidence.see(f"http://h.com/?p={n}", n, ())
+    assert len(rules(evidence)) == 2
+
+
+def test_a_host_has_a_bounded_number_of_rules_and_keeps_the_first() -> None:
+    # Given as many forms of bearers as there are topics, each with the posts of its topic …
+    evidence = Pages()
+    kept: list[str] = []
+    for topic in range(2 * RULES):
+        posts = range(10 * topic, 10 * topic + 10)
+        anchors = " ".join(f"anchor=p{n}" for n in posts)
+        evidence.see(f"http://h.com/topic{topic}?page=1", topic, parse_names(anchors))
+        for n in posts:
+            evidence.see(f"http://h.com/post?p={n}", topic, ())
+        found = [rule.id for rule in rules(evidence)]
+        # … then no rule gives way to a later one.
+        assert set(kept) <= set(found)
+        kept = found
+    assert len(kept) == RULES

@@ -90,7 +90,16 @@ class Learner:
             if not new:
                 self._duplicates += 1
             if page.explored:
-                self._urgent |= self.watch.explored(page.explored, not new) or new
+                agrees = not new or self._shows_what_was_known(page)
+                self._urgent |= self.watch.explored(page.explored, agrees) or not agrees
+
+    def _shows_what_was_known(self, page: Page) -> bool:
+        """Whether an explored page shows what the page does that the skip would have rested on, of an earlier crawl.
+
+        (``CLUSTERD_SKIP_WITHIN``: then its own crawl need not have met that content.)
+        """
+        known = self.evidence.row_of.get(page.instead_of)
+        return known is not None and self.evidence.identity(self.evidence.contents[known]) == page.content
 
     def due(self) -> bool:
         """Whether the evidence changed enough that learning again is worth its cost."""

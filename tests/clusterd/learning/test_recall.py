@@ -42,3 +42,15 @@ def test_a_page_that_is_delivered_again_is_one_witness(recall: Recall) -> None:
     for _ in range(STRIKES):
         recall.show([watched("r", 2, 1002)])
     assert recall.failing() == {}
+
+
+def test_a_page_agrees_with_the_known_page_of_an_earlier_crawl(recall: Recall) -> None:
+    # Given pages of a crawl before, on which skips rest for a time (CLUSTERD_SKIP_WITHIN), then those that show them …
+    recall.show(Page(f"{H}/old/{number}", 50 + number, fetched_at=number, crawl="one") for number in range(9))
+    recall.show(
+        Page(f"{H}/{rule}/{number}", shows, 0, (), 100 + number, rule, f"{H}/old/{number}", "two")
+        for number in range(9)
+        for rule, shows in (("agrees", 50 + number), ("differs", 200 + number))
+    )
+    # … contradict no rule, though their own crawl had not met what they show.
+    assert recall.failing() == {"differs": "9 of 9 watched pages differed"}

@@ -79,3 +79,23 @@ def test_explored_pages_that_agree_keep_a_rule() -> None:
         learner.observe([Page(f"http://h.com/v?t={n}&m=1", n), Page(f"http://h.com/v?t={n}&m=2", n, explored=live)])
     assert learner.learn(2) is None
     assert len(learner.rules) == 1
+
+
+def test_explored_pages_that_show_what_an_earlier_crawl_saw_keep_a_rule() -> None:
+    pages = [Page(f"http://h.com/v?t={n}&m={m}", n, crawl="first") for n in range(40) for m in (1, 2)]
+    learner = Learner("h.com")
+    learner.observe(pages)
+    published = learner.learn(1)
+    assert published is not None
+    (live,) = published.rules
+
+    def explored(n: int, content: int) -> Page:
+        known = f"http://h.com/v?t={n}&m=1"
+        return Page(f"http://h.com/v?t={n}&m=9", content, explored=live.id, instead_of=known, crawl="second")
+
+    learner.observe(explored(n, n) for n in range(10))
+    learner.learn(2)
+    assert live.id in {rule.id for rule in learner.rules}
+    learner.observe(explored(n, 700 + n) for n in range(10, 14))
+    learner.learn(3)
+    assert live.id not in {rule.id for rule in learner.rules}

@@ -75,8 +75,13 @@ class Recall:
             yield page
 
     def _count_trial(self, page: Page) -> None:
-        """Count a page that was fetched in spite of a rule: it agrees where its crawl knew what it shows."""
-        self.trials.setdefault(page.explored, [0, 0])[not self.contents.knows(page.crawl, page.content)] += 1
+        """Count a page that was fetched in spite of a rule: it agrees where its crawl knew what it shows.
+
+        Or where the page does that the skip would have rested on, whichever crawl fetched that.
+        """
+        known = self.shown.get(mmh3.hash64(page.instead_of, signed=False)[0])
+        agrees = self.contents.knows(page.crawl, page.content) or (known is not None and known[1] == page.content)
+        self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""

@@ -72,6 +72,14 @@ class TestLostOnAnotherHost:
         moved.add("https://new.example/late", words("late"), "3", at=3 * DAY)
         assert moved.lost("https://old.example/late", to_sweep="2")["https://old.example/late"].match is None
 
+    def test_sweeps_that_were_brought_in_in_another_order(self, site: Site) -> None:
+        """Without times of the fetches they have those at which they were brought in; their names tell their order."""
+        for at, sweep in enumerate(("2", "1")):
+            site.add("https://old.example/home", words("home"), sweep, at=at)
+            site.add(f"https://{'new' if sweep == '2' else 'old'}.example/p", words("moved"), sweep, at=at)
+            site.add("https://copy.example/p", words("moved"), sweep, at=at)
+        assert site.lost()["https://old.example/p"].match == "https://new.example/p"
+
     def test_a_page_that_was_rewritten_before_it_moved_there(self, moved: Site) -> None:
         for sweep, text in ((1, "before"), (2, "after")):
             moved.add("https://old.example/r", words(text), f"{sweep}", at=sweep * DAY)

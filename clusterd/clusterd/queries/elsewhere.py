@@ -42,6 +42,8 @@ REMEMBERED: Final = 50_000
 #: have fewer in .2 % of the cases; of thousands of others many have one or two by chance, as stored values are cut.
 SMALLEST: Final = 16
 LEAST: Final = 3
+#: Beyond the time of any fetch, milliseconds.
+LATEST: Final = 2**63
 #: Sketches that are read at a time.
 PORTION: Final = 1000
 
@@ -114,14 +116,17 @@ class Elsewhere:
     def _as_seen(self, url: str, last: Version, home: Timeline, start: str, target: str) -> Version | None:
         """Return a page that was first seen after a version, as the later sweep saw it; None where it did not.
 
-        Where its host has no sweeps of ours: as it is now.
+        Where its host has no sweeps of ours: as it is now. After: by sweeps of ours, which may be brought in in any
+        order, else by time.
         """
         known = self.index.versions(url)
-        labels = set(map(sweep_of, known))
-        if not known or known[0].fetched_at <= last.fetched_at or start in labels:
+        order = {sweep: place for place, sweep in enumerate(home.sweeps)}
+        shared = [order[sweep_of(version)] for version in known if sweep_of(version) in order]
+        others = [version.fetched_at for version in known if sweep_of(version) not in order]
+        if min(shared, default=len(order)) <= order[start] or min(others, default=LATEST) <= last.fetched_at:
             return None
-        if labels.isdisjoint(home.sweeps):
-            return known[-1]
+        if not shared:
+            return known[-1] if known else None
         return next((v for v in reversed(known) if sweep_of(v) == target and v.status < FAILED), None)
 
     def _past_of(self, sweep: str) -> Past:

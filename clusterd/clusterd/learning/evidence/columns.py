@@ -72,6 +72,16 @@ class Column:
         """Return a value's text."""
         return self.texts[number]
 
+    def named(self, number: int) -> str | None:
+        """Return a value as a condition names it, or None where that would name another value of the host too.
+
+        A key without ``=`` (``?print``) is to a condition what it is with nothing after it.
+        """
+        text = self.texts[number]
+        if text not in {VALUELESS, ""}:
+            return text
+        return None if {VALUELESS, ""} <= self.numbers.keys() else ""
+
 
 #: A query key: its name and which of the repeated ones.
 ColumnKey = tuple[str, int]

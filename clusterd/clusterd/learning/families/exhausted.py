@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot, distinct
+from clusterd.learning.evidence.columns import ColumnKey, Flags, Hashes, Rows, Shape, Snapshot, distinct
 from clusterd.learning.families.one_page import brings_new_values, new_valued
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.contexts import DIFFER, Proposal
@@ -157,8 +157,8 @@ def _proposal(
             continue
         numbers, counts = np.unique(values, return_counts=True)
         numbers = numbers[(counts >= EACH) & (numbers > 0)]
-        texts = [snapshot.columns[key].column.text(int(number)) for number in numbers]
-        found = tuple(sorted(text for text in texts if text != VALUELESS))
+        texts = [snapshot.columns[key].column.named(int(number)) for number in numbers]
+        found = tuple(sorted(text for text in texts if text is not None))
         if not found or len(found) < len(texts):
             return None
         conditions.append(Condition(Key(*key), "is" if len(found) == 1 else "in", found))

@@ -15,7 +15,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Rows, Shape, Snapshot, distinct
+from clusterd.learning.evidence.columns import ColumnKey, Flags, Rows, Shape, Snapshot, distinct
 from clusterd.learning.families.joint import EACH, TRIALS, Joint, joint
 from clusterd.learning.families.value_forms import of_clean_forms
 from clusterd.learning.trials.agreement import Outcome, lower_bound
@@ -80,21 +80,24 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
         yield Proposal(Drop(dropped), flags, [*conditions, Condition(Key(), "only", names)], outcome, reached)
     together = joint(snapshot, rows, few, values, dropped) if few else None
     if together is not None and not single[together.rows].all():
-        yield _joint_proposal(snapshot, path, dropped, shape, together)
+        yield from _joint_proposal(snapshot, path, dropped, shape, together)
 
 
 def _joint_proposal(
     snapshot: Snapshot, path: str, dropped: tuple[ColumnKey, ...], shape: Shape, found: Joint
-) -> Proposal:
+) -> Iterator[Proposal]:
     conditions = [Condition(Key(), "is", (path,))]
     for key, numbers in found.values:
-        texts = sorted(snapshot.columns[key].column.text(int(number)) for number in numbers)
+        named = {snapshot.columns[key].column.named(int(number)) for number in numbers}
+        texts = sorted(text for text in named if text is not None)
+        if len(texts) < len(named):
+            return
         conditions.append(Condition(Key(*key), "is" if len(texts) == 1 else "in", tuple(texts)))
     conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
     conditions.append(Condition(Key(), "only", tuple(sorted({key[0] for key in shape}))))
     flags = np.zeros(len(snapshot), np.bool_)
     flags[found.rows] = True
-    return Proposal(Drop(dropped), flags, conditions, found.outcome, bound_of(found.outcome))
+    yield Proposal(Drop(dropped), flags, conditions, found.outcome, bound_of(found.outcome))
 
 
 def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:
@@ -135,8 +138,8 @@ def _by_values(
 def _conditions(snapshot: Snapshot, few: list[ColumnKey], fixed: tuple[int, ...]) -> list[Condition]:
     found = []
     for key, number in zip(few, fixed, strict=True):
-        text = snapshot.columns[key].column.text(number)
-        if text != VALUELESS:
+        text = snapshot.columns[key].column.named(number)
+        if text is not None:
             found.append(Condition(Key(*key), "is", (text,)))
     return found
 

@@ -22,7 +22,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, distinct
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, one_page
 from clusterd.learning.families.value_forms import FORMS
 from clusterd.learning.trials.agreement import Outcome
@@ -176,8 +176,8 @@ def _query_of(snapshot: Snapshot, row: int) -> list[Condition] | None:
     assert isinstance(shape, tuple)
     found = []
     for name, occurrence in shape:
-        text = snapshot.columns[name, occurrence].column.text(int(snapshot.values((name, occurrence))[row]))
-        if text == VALUELESS or not name or name.startswith(";"):
+        text = snapshot.columns[name, occurrence].column.named(int(snapshot.values((name, occurrence))[row]))
+        if text is None or not name or name.startswith(";"):
             return None
         found.append(Condition(Key(name, occurrence), "is", (text,)))
     return [*found, Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))]

@@ -254,3 +254,15 @@ def test_a_missing_client_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "kafka", None)
     with pytest.raises(SettingError, match=r"clusterd\[kafka\]"):
         KafkaLog("127.0.0.1:1", "s")
+
+
+def test_where_there_is_no_spool_none_is_promised(
+    prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "spool").write_text("a file where the folder should be")
+    with publisher(f"unix://{tmp_path}/nowhere.sock", prefix, tmp_path, capacity=1) as out:
+        out.offer(b"key", b"1")
+        out.offer(b"key", b"2")
+        wait_until(lambda: out.counts.dropped and "does not answer" in caplog.text)
+    assert "There is no spool" in caplog.text
+    assert "messages go to the spool" not in caplog.text

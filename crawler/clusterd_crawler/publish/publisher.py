@@ -240,7 +240,8 @@ class Publisher:
     def _lost(self, error: Exception) -> None:
         with self._changed:
             if self._reachable or not self._tried:
-                logger.warning("The log does not answer: %s; messages go to the spool", str(error))
+                then = "go to the spool" if self._spool is not None else "beyond the queue are dropped"
+                logger.warning("The log does not answer: %s; messages %s", str(error), then)
             self._reachable, self._tried = False, True
             self._notify()
 

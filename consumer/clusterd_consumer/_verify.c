@@ -490,9 +490,21 @@ static PyObject *keys(PyObject *self, PyObject *args) {
     return made;
 }
 
+/* Keep a number among the smallest distinct ones, ascending, `most` at most: of many few get as far as the loop. */
+static size_t keep_smallest(uint32_t *kept, size_t count, size_t most, uint32_t number) {
+    size_t at = count;
+    if (!most || (count == most && number >= kept[count - 1])) return count;
+    while (at && kept[at - 1] > number) at--;
+    if (at && kept[at - 1] == number) return count;
+    if (count < most) count++;
+    memmove(kept + at + 1, kept + at, (count - 1 - at) * sizeof *kept);
+    kept[at] = number;
+    return count;
+}
+
 /* The smallest fingerprints of super-shingles: of runs of consecutive codes; a sketch shorter than a run has one. */
 static PyObject *supers(PyObject *self, PyObject *args) {
-    PyObject *stored, *made;
+    PyObject *stored, *made = NULL;
     int bits;
     unsigned run, most, profile;
     Decoded d;
@@ -500,15 +512,17 @@ static PyObject *supers(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "SiIII", &stored, &bits, &run, &most, &profile)) return NULL;
     if (!load(stored, bits, &d)) return NULL;
     if (run > d.n) run = (unsigned)d.n;
-    size_t count = d.n ? d.n - run + 1 : 0;
-    for (size_t i = 0; i < count; i++) {
+    if (most > d.n) most = (unsigned)d.n;
+    uint32_t *kept = PyMem_Malloc((most + 1) * sizeof *kept);
+    size_t count = 0;
+    for (size_t i = 0; kept && i + run <= d.n && d.n; i++) {
         uint32_t mixed = profile * GOLDEN;
         for (uint32_t at = 0; at < run; at++) mixed = fmix32(mixed ^ fmix32(d.codes[i + at] + at * GOLDEN));
-        d.codes[i] = mixed; /* no later run begins with this code */
+        count = keep_smallest(kept, count, most, mixed);
     }
-    count = distinct(d.codes, count);
-    if (count > most) count = most;
-    made = PyBytes_FromStringAndSize((const char *)d.codes, (Py_ssize_t)(4 * count));
+    if (kept) made = PyBytes_FromStringAndSize((const char *)kept, (Py_ssize_t)(4 * count));
+    else PyErr_NoMemory();
+    PyMem_Free(kept);
     PyMem_Free(d.codes);
     return made;
 }

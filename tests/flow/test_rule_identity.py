@@ -90,7 +90,8 @@ def test_rules_are_learned_from_near_duplicates_by_a_setting(tmp_path: Path) -> 
 def test_a_wrong_setting_of_the_daemon_is_said_by_the_crawl(tmp_path: Path) -> None:
     with varying() as site:
         done = crawl(tmp_path, [f"{site}/item/1"], {"CLUSTERD_RULE_IDENTITY": "similar"})
-    assert "CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical, words or near" in done.log
+    said = "Scrapy settings: CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical, words or near"
+    assert said in done.log
     assert done.stat("spooled") == 1
 
 

@@ -134,9 +134,10 @@ class EmbeddedDaemon:
         return self._data / "daemon.log"
 
     def _last_words(self) -> str:
-        """Return the last line that the daemon wrote."""
+        """Return the last line that the daemon wrote; its environment is what our settings were made into."""
         lines = self._log.read_text("utf-8", "replace").splitlines()
-        return lines[-1] if lines else f"see {self._log}"
+        last = lines[-1] if lines else f"see {self._log}"
+        return last.replace("environment:", "Scrapy settings:") if any(name in last for name in self._own) else last
 
     def _spawn(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.opening import open_index
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
-from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import COMPACT, SHORT, TEXT
 
@@ -388,20 +387,3 @@ def _within(finer: set[frozenset[str]], coarser: set[frozenset[str]]) -> bool:
     """Whether every cluster of the one lies in a cluster of the other."""
     home = {url: cluster for cluster in coarser for url in cluster}
     return all(len({home[url] for url in cluster}) == 1 for cluster in finer)
-
-
-def test_memory_returns_after_expiry(redis_url: str, prefix: str) -> None:
-    """A soak in small: the same pages recrawled round after round, old versions expired; no byte more than at first."""
-    index = RedisIndex(redis_url, prefix)
-    sizes = []
-    with connect(redis_url) as client:
-        for round_ in range(1, 9):
-            texts = (range(1000 * n + 50 * (n % 3) * round_, 1000 * n + 50 * (n % 3) * round_ + 90) for n in range(150))
-            index.apply([page(f"http://h.example/{n}", round_, text) for n, text in enumerate(texts)])
-            settled(index)
-            index.expire(round_)
-            settled(index)
-            sizes.append(sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*", count=1000)))
-    assert index.counts()["contents"] == index.counts()["versions"] == 150
-    assert sizes[-1] < 1.25 * sizes[1]
-    index.close()

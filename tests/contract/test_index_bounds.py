@@ -147,3 +147,20 @@ def test_a_giant_cluster_holds_together_when_a_third_of_it_departs(redis_url: st
     assert left is not None
     assert set(left.members) == set(urls) - leaving
     index.close()
+
+
+def test_memory_returns_after_expiry(redis_url: str, prefix: str) -> None:
+    """A soak in small: the same pages recrawled round after round, old versions expired; no byte more than at first."""
+    index = RedisIndex(redis_url, prefix)
+    sizes = []
+    with connect(redis_url) as client:
+        for round_ in range(1, 9):
+            texts = (range(1000 * n + 50 * (n % 3) * round_, 1000 * n + 50 * (n % 3) * round_ + 90) for n in range(150))
+            index.apply([page(f"http://h.example/{n}", round_, text) for n, text in enumerate(texts)])
+            settled(index)
+            index.expire(round_)
+            settled(index)
+            sizes.append(sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*", count=1000)))
+    assert index.counts()["contents"] == index.counts()["versions"] == 150
+    assert sizes[-1] < 1.25 * sizes[1]
+    index.close()

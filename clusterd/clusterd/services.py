@@ -95,11 +95,15 @@ class Services:
         from clusterd.learning.rulebook.identity import shown_by
         from clusterd.learning.rulebook.opening import open_rulebook
 
-        publisher, prefix = self.publisher, self.config.redis_prefix
+        publisher = self.publisher
         identity = cast(Identity, self.config.rule_identity)
-        shown = shown_by(identity, lambda: self.index)
         rules = open_rulebook(
-            self.redis, prefix, publisher.publish, lambda: publisher.flush(ANNOUNCE_TIMEOUT), identity, shown
+            self.redis,
+            self.config.redis_prefix,
+            publisher.publish,
+            lambda: publisher.flush(ANNOUNCE_TIMEOUT),
+            identity,
+            shown_by(identity, lambda: self.index),
         )
         self._stack.callback(rules.close)
         return rules

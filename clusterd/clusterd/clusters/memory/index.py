@@ -76,8 +76,8 @@ class MemoryIndex:
         best: tuple[str, float] | None = None
         if known is None:
             identity, twin, best = self._take(sketch, before)
-        current = self._pages.of(sketch.url)[-1]
-        fetch = known or next(f for f in self._pages.of(sketch.url) if f.order == order)
+        fetches = self._pages.of(sketch.url)
+        current, fetch = fetches[-1], known or next(f for f in fetches if f.order == order)
         clusters = self._standing(fetch) if fetch is current else {}
         match = (twin, 1.0) if twin else best or (None, 0.0)
         return Outcome(

@@ -24,10 +24,14 @@ OLDEST: Final = 4
 
 def scheme_of(home: Home) -> Scheme:
     """Return the scheme that a store was begun with; of one that is yet to be begun, or of a later version, ours."""
-    known = home.command("HGET", "m", "scheme")
+    return _read(home.command("HGET", "m", "scheme") or b"") or DEFAULT
+
+
+def _read(known: bytes) -> Scheme | None:
+    """Return a scheme as a store keeps it; None where that is none of ours."""
     with suppress(TypeError, ValueError):
-        return Scheme(**json.loads(known)) if known else DEFAULT
-    return DEFAULT
+        return Scheme(**json.loads(known))
+    return None
 
 
 def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tuple[str, ...]:
@@ -44,20 +48,19 @@ def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tu
         )
     known, begun, there = home.command("HMGET", "m", "scheme", "shards", "layout")
     if known.decode() != ours:
-        raise WrongInput(_another(known.decode(), scheme))
+        raise WrongInput(_another(known, scheme))
     return hash_tags(int(begun)) if int(there) > OLDEST else numbered(int(begun))
 
 
-def _another(known: str, wanted: Scheme) -> str:
+def _another(known: bytes, wanted: Scheme) -> str:
     """Return what is said where a store was begun with another scheme than is wanted."""
-    with suppress(TypeError, ValueError):
-        begun = Scheme(**json.loads(known)).candidates
-        if begun != wanted.candidates:
-            return (
-                f"this store was begun with candidates = {begun} and keeps to that; "
-                f"for {wanted.candidates} read the log into a store of another prefix or folder"
-            )
-    return f"this store was made with the scheme {known}; open it with that one"
+    begun = _read(known)
+    if begun is not None and begun.candidates != wanted.candidates:
+        return (
+            f"this store was begun with candidates = {begun.candidates} and keeps to that; "
+            f"for {wanted.candidates} read the log into a store of another prefix or folder"
+        )
+    return f"this store was made with the scheme {known.decode()}; open it with that one"
 
 
 def keeps_whole(home: Home, wanted: bool) -> bool:

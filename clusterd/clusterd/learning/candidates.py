@@ -21,8 +21,9 @@ from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edi
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.references import references
 from clusterd.learning.edits.spellings import decoded, form_spaces, spaces_in_path, spaces_of_components, wiki_spaces
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Rows, Snapshot
-from clusterd.learning.trials.pooled import pooled
+from clusterd.learning.evidence.columns import VALUELESS, Rows, Snapshot
+from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.trials.pooled import pools
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4
@@ -235,7 +236,7 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
 
 
 def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[tuple[CandidateEdit, int]]:
-    """Return the deletion of all parameters that together do not matter, where there are several."""
+    """Return the deletions of all parameters that together do not matter, where there are several."""
     differing: Counter[ColumnKey] = Counter()
     unordered = False
     for (kind, what), support in counted.items():
@@ -243,10 +244,8 @@ def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[tuple[Candi
             unordered |= kind == "unordered"
             for key in what:
                 differing[key] += support  # type: ignore[index]
-    keys = pooled(snapshot, Counter({key: count for key, count in differing.items() if count >= PROPOSED}))
-    if not keys:
-        return []
-    return [(DropUnordered(keys) if unordered else Drop(keys), 0)]
+    found = pools(snapshot, Counter({key: count for key, count in differing.items() if count >= PROPOSED}))
+    return [(DropUnordered(keys) if unordered else Drop(keys), 0) for keys in found]
 
 
 def _replacements(snapshot: Snapshot, key: ColumnKey, first: int, second: int) -> list[CandidateEdit]:

@@ -162,19 +162,20 @@ class Learner:
             yield found
 
     def _refined(self, snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> Iterable[Proposal]:
-        """Yield the edits that hold; those that did not are judged once more on top of those that did."""
+        """Yield the edits that hold; those that did not are judged once more on top of those that did since."""
+        accepted = 0
+        judged: list[tuple[CandidateEdit, int, int]] = [(edit, prior, -1) for edit, prior in offered]
         for _ in range(PASSES):
-            failed: list[tuple[CandidateEdit, int]] = []
-            for edit, prior in offered:
-                found = refine(snapshot, edit, self.bound, prior)
+            failed = []
+            for edit, prior, then in judged:
+                found = None if then == accepted else refine(snapshot, edit, self.bound, prior)
                 if found is None:
-                    failed.append((edit, prior))
+                    failed.append((edit, prior, accepted))
                     continue
                 accept(snapshot, found)
+                accepted += 1
                 yield found
-            if len(failed) == len(offered):
-                return
-            offered = failed
+            judged = failed
 
     def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:
         context = tuple(dict.fromkeys((*proposal.edit.needs, *proposal.conditions)))

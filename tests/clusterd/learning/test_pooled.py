@@ -7,7 +7,7 @@ from collections import Counter
 
 from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.replay import CrawlRow, replay
-from clusterd.learning.trials.pooled import pooled
+from clusterd.learning.trials.pooled import pools
 from clusterd_crawler.urls import parse
 
 from tests.clusterd.learning.one_host import HOST, key, learned
@@ -42,7 +42,7 @@ def snapshot_of(paths: list[tuple[str, int]]) -> Snapshot:
 
 def test_the_pool_is_what_does_not_matter() -> None:
     names = Counter({(name, 1): 50 for name in (*TAGS, "page")})
-    assert set(pooled(snapshot_of(tagged(600)), names)) == {(tag, 1) for tag in TAGS}
+    assert set(*pools(snapshot_of(tagged(600)), names)) == {(tag, 1) for tag in TAGS}
 
 
 def test_tags_of_which_urls_bear_any_are_dropped_and_the_page_is_kept() -> None:
@@ -91,4 +91,38 @@ def test_a_pool_of_a_parameter_that_matters_now_and_then_is_none() -> None:
         other = "ref=" in path and content // 10 % 10 == 0
         pages.append((path, content + 5 if other else content))
     names = Counter({(name, 1): 50 for name in TAGS})
-    assert ("ref", 1) not in pooled(snapshot_of(pages), names)
+    assert all(("ref", 1) not in pool for pool in pools(snapshot_of(pages), names))
+
+
+#: What filters a list of the shop below, and what does not change what any of its pages says.
+FILTERS = ["color", "size", "brand", "price", "stock", "material", "page"]
+VIEWS = ["sort", "order", "limit", "view", "currency", "lang", "sid", "ref", "utm_source"]
+
+
+def shop(pages: int, seed: int = 0) -> list[CrawlRow]:
+    """Return lists, which filters narrow, and products, for which neither filters nor views matter: any of 16 names."""
+    dice = random.Random(seed)
+    urls: dict[str, tuple[object, ...]] = {}
+    for _ in range(pages):
+        path = f"list/{dice.randrange(30)}" if dice.random() < 0.5 else f"product/{dice.randrange(pages // 3)}"
+        query = [(name, dice.randrange(6)) for name in dice.sample(FILTERS + VIEWS, dice.randrange(7))]
+        narrowed = sorted(pair for pair in query if pair[0] in FILTERS) if path.startswith("list") else []
+        text = "&".join(f"{name}={value}" for name, value in query)
+        urls[f"{path}?{text}" if text else path] = (path, *narrowed)
+    numbers = {content: number for number, content in enumerate(dict.fromkeys(urls.values()))}
+    return [CrawlRow(f"http://{HOST}/{url}", numbers[content]) for url, content in urls.items()]
+
+
+def test_sixteen_parameters_that_matter_on_one_part_of_a_site() -> None:
+    rows = shop(8000)
+    said = replay(rows)
+    possible = 1 - len({row.content for row in rows}) / len(rows)
+    assert said["skip_precision"] == 1.0
+    assert said["lost_contents"] == 0
+    assert said["reduction"] > 0.4 * possible
+
+
+def test_a_pool_of_a_part_is_found_beside_that_of_the_site() -> None:
+    rows = [(row.url.removeprefix(f"http://{HOST}/"), row.content) for row in shop(8000)]
+    found = pools(snapshot_of(rows), Counter({(name, 1): 50 for name in FILTERS + VIEWS}))
+    assert [{name for name, _ in pool} for pool in found] == [{*FILTERS, *VIEWS}, {*VIEWS}]

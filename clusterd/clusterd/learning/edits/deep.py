@@ -18,7 +18,8 @@ from typing import Final
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, Snapshot
+from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Fewest contents that propose a cut, and most of them that are judged at a time.
 PROPOSED: Final = 20

@@ -15,8 +15,9 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence.columns import ColumnKey, Flags, Hashes, LiveColumn, Rows, Shape, Snapshot, value_hash
+from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
 from clusterd.learning.evidence.moves import Moves
+from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
 
 class CandidateEdit(Protocol):
@@ -93,22 +94,23 @@ class Drop:
             if column is not None:
                 chosen = chosen_of(column, rows)
                 after[column.rows[chosen]] -= column.hashes[chosen]
-        exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        reshape(after, snapshot, rows, self._shapes(snapshot))
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
         """Drop the parameters in the given rows."""
         snapshot.key = self.keys(snapshot, rows)
-        snapshot.shape[rows] = self._shapes(snapshot)[snapshot.shape[rows]]
+        renumber(snapshot, rows, self._left)
         for key in self.own:
             column = snapshot.columns.get(key)
             if column is not None:
                 column.alive &= ~chosen_of(column, rows)
 
-    def _shapes(self, snapshot: Snapshot) -> Rows:
-        return map_shapes(
-            snapshot, ("drop", self.own), lambda shape: tuple(key for key in shape if key not in self.own)
-        )
+    def _shapes(self, snapshot: Snapshot) -> Hashes:
+        return snapshot.evidence.shapes.hashes(self.own)
+
+    def _left(self, shape: Shape) -> Shape:
+        return tuple(key for key in shape if key not in self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +124,13 @@ class DropUnordered(Drop):
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows that have one of the parameters, or whose parameters are not in order."""
-        changed: Flags = self._shapes(snapshot)[snapshot.shape] != snapshot.shape
-        return changed
+        return reshaped(snapshot, self._shapes(snapshot))
 
-    def _shapes(self, snapshot: Snapshot) -> Rows:
-        def change(shape: Shape) -> Shape:
-            return tuple(sorted((key for key in shape if key not in self.own), key=lambda key: key[0]))
+    def _shapes(self, snapshot: Snapshot) -> Hashes:
+        return snapshot.evidence.shapes.hashes(self.own, in_order=True)
 
-        return map_shapes(snapshot, ("drop and sort", self.own), change)
+    def _left(self, shape: Shape) -> Shape:
+        return in_order(Drop._left(self, shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,23 +270,18 @@ class Sort:
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows whose parameters are not in order."""
-        shapes = self._shapes(snapshot)
-        changed: Flags = shapes[snapshot.shape] != snapshot.shape
-        return changed
+        return reshaped(snapshot, snapshot.evidence.shapes.hashes(in_order=True))
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the shapes' hashes."""
         after = snapshot.key.copy()
-        exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes(in_order=True))
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
         """Sort the given rows."""
         snapshot.key = self.keys(snapshot, rows)
-        snapshot.shape[rows] = self._shapes(snapshot)[snapshot.shape[rows]]
-
-    def _shapes(self, snapshot: Snapshot) -> Rows:
-        return map_shapes(snapshot, "sort", lambda shape: tuple(sorted(shape, key=lambda key: key[0])))
+        renumber(snapshot, rows, in_order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,16 +374,28 @@ class Both:
         self.query.commit(snapshot, rows)
 
 
-def map_shapes(snapshot: Snapshot, said: object, change: Callable[[Shape], Shape]) -> Rows:
-    """Return, for every shape number, the number of the shape after a change, which is known by what is said of it."""
+def in_order(shape: Shape) -> Shape:
+    """Return a shape with its keys sorted by their names, as the edit ``sort`` does."""
+    return tuple(sorted(shape, key=lambda key: key[0]))
+
+
+def reshaped(snapshot: Snapshot, hashes: Hashes) -> Flags:
+    """Say which rows have another shape where each shape has these hashes."""
+    changed: Flags = (hashes != snapshot.evidence.shapes.hashes())[snapshot.shape]
+    return changed
+
+
+def reshape(after: Hashes, snapshot: Snapshot, rows: Flags, hashes: Hashes) -> None:
+    """Exchange, in the given rows, the hash of the shape for another."""
+    after[rows] += (hashes - snapshot.evidence.shapes.hashes())[snapshot.shape[rows]]
+
+
+def renumber(snapshot: Snapshot, rows: Flags, change: Callable[[Shape], Shape]) -> None:
+    """Give the given rows the shapes that theirs become."""
     shapes = snapshot.evidence.shapes
-
-    def move(shape: object) -> int | None:
-        assert isinstance(shape, tuple)
-        changed = change(shape)
-        return None if changed == shape else shapes.number(changed)
-
-    return snapshot.evidence.shape_moves.moves(said).table(snapshot.shapes_present(), shapes.items, move)
+    numbers, which = np.unique(snapshot.shape[rows], return_inverse=True)
+    became = [shapes.number(change(shapes.items[number])) for number in numbers.tolist()]
+    snapshot.shape[rows] = np.array(became, np.int64)[which.ravel()]
 
 
 def exchange(after: Hashes, rows: Flags, numbers: Rows, mapped: Rows, table: Hashes) -> None:

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.edits.edit import Both, Drop, PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Snapshot
+from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Most edits with stated values that are judged at a time.
 FIXED: Final = 12

@@ -20,7 +20,8 @@ from clusterd_crawler.rule_edits import as_component
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Hashes, Rows, Shape, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot
+from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4
@@ -86,11 +87,11 @@ class PathReference:
         return isinstance(shape, tuple) and sorted(shape) == sorted(self.shape)
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
-        """Return the hashes of the paths that are written, without a query."""
+        """Return the hashes of the paths that are written; no query adds nothing."""
         after = snapshot.key.copy()
         at = np.flatnonzero(rows)
         hashes = [hash_of(f"\x02{path!r}") for path in self._paths(snapshot, at)]
-        after[at] = np.array(hashes, np.uint64) + np.uint64(hash_of(f"\x02{()!r}"))
+        after[at] = np.array(hashes, np.uint64)
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:

@@ -18,18 +18,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits.edit import exchange, map_shapes
-from clusterd.learning.evidence.columns import (
-    VALUELESS,
-    ColumnKey,
-    Flags,
-    Hashes,
-    LiveColumn,
-    Rows,
-    Shape,
-    Snapshot,
-    value_hash,
-)
+from clusterd.learning.edits.edit import renumber, reshape
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
+from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4
@@ -90,7 +81,8 @@ class Reference:
         source = snapshot.columns[self.source]
         chosen = source.alive & rows[source.rows]
         after[source.rows[chosen]] += self._hashes(source)[source.values[chosen]]
-        exchange(after, rows, snapshot.shape, self._shapes(snapshot), snapshot.evidence.shapes.table())
+        gone = [key for key, _ in self.dropped]
+        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes_with(gone, self.target))
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
@@ -105,21 +97,15 @@ class Reference:
         target.values = np.insert(target.values, at, np.array(numbers, np.int64))
         target.hashes = np.insert(target.hashes, at, self._hashes(source)[source.values[chosen]])
         target.alive = np.insert(target.alive, at, True)
-        snapshot.shape[rows] = self._shapes(snapshot)[snapshot.shape[rows]]
+        renumber(snapshot, rows, self._referring)
         for key, _ in self.dropped:
             column = snapshot.columns[key]
             column.alive &= ~rows[column.rows]
         snapshot.changed((self.target, *(key for key, _ in self.dropped)))
 
-    def _shapes(self, snapshot: Snapshot) -> Rows:
+    def _referring(self, shape: Shape) -> Shape:
         gone = {key for key, _ in self.dropped}
-
-        def change(shape: Shape) -> Shape:
-            if not gone <= set(shape) or self.source not in shape or self.target in shape:
-                return shape
-            return (*(key for key in shape if key not in gone), self.target)
-
-        return map_shapes(snapshot, ("refer", self.dropped, self.source, self.target), change)
+        return (*(key for key in shape if key not in gone), self.target)
 
     def _parts(self, source: LiveColumn) -> list[str | None]:
         """Return, for each value number of the source, the part that is meant."""

@@ -25,7 +25,8 @@ from clusterd_crawler.rule_edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, Snapshot
+from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Fewest contents that propose that a space in a parameter is ``_``.
 PROPOSED: Final = 4

@@ -27,6 +27,7 @@ from clusterd_crawler.urls import Url, hash_of
 from clusterd.learning.evidence.crawls import Crawls
 from clusterd.learning.evidence.moves import Remembered
 from clusterd.learning.evidence.path_tables import PathTables
+from clusterd.learning.evidence.shapes import ColumnKey, Shapes
 
 Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -83,20 +84,13 @@ class Column:
         return None if {VALUELESS, ""} <= self.numbers.keys() else ""
 
 
-#: A query key: its name and which of the repeated ones.
-ColumnKey = tuple[str, int]
-
-
 def value_hash(key: ColumnKey, value: str) -> int:
     """Return what a query key with a value adds to the hash of a page's key."""
     return hash_of(f"{key[0]}\x01{key[1]}\x01{value}")
 
 
-Shape = tuple[ColumnKey, ...]
-
-
 class Interned:
-    """Things numbered in the order in which they came, with a hash each."""
+    """Paths numbered in the order in which they came, with a hash each."""
 
     def __init__(self) -> None:
         self.numbers: dict[object, int] = {}
@@ -155,8 +149,7 @@ class Evidence:
         self.paths = Interned()
         self.path_tables = PathTables()
         self.path_moves = Remembered()
-        self.shapes = Interned()
-        self.shape_moves = Remembered()
+        self.shapes = Shapes()
         self.path_numbers = array("q")
         self.shape_numbers = array("q")
         self.columns: dict[ColumnKey, Column] = {}
@@ -247,7 +240,7 @@ class Snapshot:
         self.path: Rows = as_array(evidence.path_numbers)
         self.shape: Rows = as_array(evidence.shape_numbers)
         self.columns = {key: LiveColumn(column) for key, column in evidence.columns.items()}
-        self.key: Hashes = evidence.paths.table()[self.path] + evidence.shapes.table()[self.shape]
+        self.key: Hashes = evidence.paths.table()[self.path] + evidence.shapes.hashes()[self.shape]
         for column in self.columns.values():
             self.key[column.rows] += column.hashes
         self._values: dict[ColumnKey, Rows] = {}
@@ -270,13 +263,6 @@ class Snapshot:
         known = self.derived.get("paths present")
         if known is None:
             known = self.derived["paths present"] = distinct(self.path)
-        return cast(Rows, known)
-
-    def shapes_present(self) -> Rows:
-        """Return the numbers of the shapes that pages have."""
-        known = self.derived.get("shapes present")
-        if known is None:
-            known = self.derived["shapes present"] = distinct(self.shape)
         return cast(Rows, known)
 
     def values(self, key: ColumnKey) -> Rows:

@@ -1,6 +1,6 @@
-"""What a host's paths, or the shapes of its queries, become under an edit: each is edited once, not once a look.
+"""What a host's paths become under an edit: each is edited once, not once a look.
 
-Both are numbered (`columns.Interned`), and numbers stay: what an edit made of one is right whatever came since, and
+They are numbered (`columns.Interned`), and numbers stay: what an edit made of one is right whatever came since, and
 whatever edits a snapshot has accepted, since these only exchange numbers.
 """
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
 
-#: Edits of which it is remembered what they make of each item; each costs a byte an item, and more for what it changes.
+#: Edits of which it is remembered what they make of each path; each costs a byte a path, and more for what it changes.
 REMEMBERED: Final = 96
 
 

@@ -22,7 +22,8 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.evidence.columns import ColumnKey, Flags, Hashes, Rows, Shape, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, distinct
+from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.families.one_page import brings_new_values, new_valued
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.contexts import DIFFER, Proposal

@@ -15,7 +15,8 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.columns import ColumnKey, Flags, Rows, Shape, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.families.joint import EACH, TRIALS, Joint, joint
 from clusterd.learning.families.value_forms import of_clean_forms
 from clusterd.learning.trials.agreement import Outcome, lower_bound

@@ -21,7 +21,8 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import ColumnKey, Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.contexts import Proposal
 from clusterd.learning.trials.tried_together import TOGETHER
 

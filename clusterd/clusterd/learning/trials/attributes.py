@@ -10,7 +10,8 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, ColumnKey, Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Most values that a condition lists.
 LISTED: Final = 400
@@ -67,13 +68,7 @@ def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator
     yield from path_attributes(snapshot)
     if isinstance(edit, PathEdit) and edit.beyond:
         yield component_attribute(snapshot, edit.beyond)
-    present = distinct(snapshot.shape[rows])
-    names: dict[ColumnKey, None] = {}
-    for number in present.tolist():
-        shape = snapshot.evidence.shapes.items[number]
-        assert isinstance(shape, tuple)
-        names.update(dict.fromkeys(shape))
-    for key in names:
+    for key in snapshot.evidence.shapes.keys_of(distinct(snapshot.shape[rows])):
         if key in snapshot.columns and key[0]:
             yield Attribute(f"?{key[0]}#{key[1]}", snapshot.values(key), column=key)
 

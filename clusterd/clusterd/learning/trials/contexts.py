@@ -24,7 +24,8 @@ from clusterd.learning.edits.deep import Cut, Ending
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
 from clusterd.learning.edits.fixed_values import DropFixed
 from clusterd.learning.edits.path_references import PathReference
-from clusterd.learning.evidence.columns import ColumnKey, Flags, Rows, Shape, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials import tried_together
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.attributes import Attribute, attributes
@@ -303,7 +304,9 @@ def _leave_out_unseen_pairs(
 ) -> None:
     """Of a key with few values, leave out the rare ones that were not seen with all values of the edited parameters.
 
-    That ``page=1`` may go from two kinds of list, and ``page=`` from one of them, says nothing of the other.
+    That ``page=1`` may go from two kinds of list, and ``page=`` from one of them, says nothing of the other. Of a dozen
+    parameters hardly a colour is seen with all values of each; where many pairs of both were seen, the next may be
+    expected to agree too.
     """
     closed = {condition.key: condition for condition in conditions if condition.test in {"in", "within"}}
     own = [known for known in found if known.column in trials.edit.own and known.key in closed]
@@ -316,6 +319,9 @@ def _leave_out_unseen_pairs(
         best = numbers[int(np.argmax(counts))]
         kept = RARE * counts >= counts.max()
         for edited in own:
+            if kept.all() or _pairs_are_open(trials, attribute, edited):
+                kept[:] = True
+                break
             with_best = distinct(edited.values[rows[values == best]])
             kept |= [bool(np.isin(with_best, edited.values[rows[values == number]]).all()) for number in numbers]
         left = attribute.written(snapshot, numbers[kept])
@@ -323,6 +329,17 @@ def _leave_out_unseen_pairs(
         if condition is not None and not kept.all():
             trials.narrow(np.isin(attribute.values, left))
             conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
+
+
+def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> bool:
+    """Whether a value of a key may be expected to agree with one of an edited parameter that it was not seen with."""
+    rows, good = trials.outcome.rows, trials.outcome.good
+    tried = trials.rows[rows] & (edited.values[rows] > 0) & (attribute.values[rows] > 0)
+    pairs = edited.values[rows[tried]] * (int(attribute.values.max(initial=0)) + 1) + attribute.values[rows[tried]]
+    _, which = np.unique(pairs, return_inverse=True)
+    agreed = np.bincount(which.ravel(), weights=good[tried])
+    differed = np.bincount(which.ravel()) - agreed
+    return is_open(np.append(0, agreed), np.append(0, differed))
 
 
 def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
@@ -333,14 +350,8 @@ def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
 
 def _only_seen_names(snapshot: Snapshot, trials: Trials) -> Condition:
     """Restrict to URLs with no other query keys than those of agreeing pages."""
-    shapes = [_shape(item) for item in snapshot.evidence.shapes.items]
+    shapes = snapshot.evidence.shapes
     agreeing = distinct(snapshot.shape[trials.outcome.rows[trials.outcome.good]])
-    names = {key[0] for number in agreeing.tolist() for key in shapes[number]}
-    fits = np.array([all(key[0] in names for key in shape) for shape in shapes], np.bool_)
-    trials.narrow(fits[snapshot.shape])
+    names = {name for name, _ in shapes.keys_of(agreeing)}
+    trials.narrow(shapes.of_names(names)[snapshot.shape])
     return Condition(Key(), "only", tuple(sorted(names)))
-
-
-def _shape(item: object) -> Shape:
-    assert isinstance(item, tuple)
-    return item

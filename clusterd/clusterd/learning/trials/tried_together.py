@@ -26,7 +26,8 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop, DropUnordered
-from clusterd.learning.evidence.columns import ColumnKey, Flags, Hashes, Rows, Snapshot
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot
+from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.agreement import Outcome, judge, lower_bound
 from clusterd.learning.trials.narrowing import Trials
 

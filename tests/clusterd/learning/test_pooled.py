@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from clusterd.learning.edits.edit import DropUnordered
 from clusterd.learning.evidence.columns import Evidence, Snapshot
+from clusterd.learning.learner import accept
 from clusterd.learning.replay import CrawlRow, replay
+from clusterd.learning.trials.contexts import refine
 from clusterd.learning.trials.pooled import pools
 from clusterd_crawler.urls import parse
 
@@ -114,7 +117,7 @@ def shop(pages: int, seed: int = 0) -> list[CrawlRow]:
 
 
 def test_sixteen_parameters_that_matter_on_one_part_of_a_site() -> None:
-    rows = shop(8000)
+    rows = shop(5000)
     said = replay(rows)
     possible = 1 - len({row.content for row in rows}) / len(rows)
     assert said["skip_precision"] == 1.0
@@ -126,3 +129,15 @@ def test_a_pool_of_a_part_is_found_beside_that_of_the_site() -> None:
     rows = [(row.url.removeprefix(f"http://{HOST}/"), row.content) for row in shop(8000)]
     found = pools(snapshot_of(rows), Counter({(name, 1): 50 for name in FILTERS + VIEWS}))
     assert [{name for name, _ in pool} for pool in found] == [{*FILTERS, *VIEWS}, {*VIEWS}]
+
+
+def test_what_another_rule_drops_by_now_goes_out_of_a_pool() -> None:
+    rows = [(row.url.removeprefix(f"http://{HOST}/"), row.content) for row in shop(12000)]
+    snapshot = snapshot_of(rows)
+    everywhere = refine(snapshot, DropUnordered(tuple((name, 1) for name in VIEWS)))
+    assert everywhere is not None
+    accept(snapshot, everywhere)
+    on_products = refine(snapshot, DropUnordered(tuple((name, 1) for name in FILTERS + VIEWS)))
+    assert on_products is not None
+    assert {name for name, _ in on_products.edit.own} == {*FILTERS}
+    assert on_products.outcome.differed == 0

@@ -107,7 +107,7 @@ class Drop:
                 column.alive &= ~chosen_of(column, rows)
 
     def _shapes(self, snapshot: Snapshot) -> Hashes:
-        return snapshot.evidence.shapes.hashes(self.own)
+        return snapshot.evidence.shapes.hashes_left(self.own)
 
     def _left(self, shape: Shape) -> Shape:
         return tuple(key for key in shape if key not in self.own)
@@ -127,7 +127,7 @@ class DropUnordered(Drop):
         return reshaped(snapshot, self._shapes(snapshot))
 
     def _shapes(self, snapshot: Snapshot) -> Hashes:
-        return snapshot.evidence.shapes.hashes(self.own, in_order=True)
+        return snapshot.evidence.shapes.hashes_left(self.own, in_order=True)
 
     def _left(self, shape: Shape) -> Shape:
         return in_order(Drop._left(self, shape))
@@ -270,12 +270,12 @@ class Sort:
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows whose parameters are not in order."""
-        return reshaped(snapshot, snapshot.evidence.shapes.hashes(in_order=True))
+        return reshaped(snapshot, snapshot.evidence.shapes.hashes_left((), in_order=True))
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the shapes' hashes."""
         after = snapshot.key.copy()
-        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes(in_order=True))
+        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes_left((), in_order=True))
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:

@@ -38,6 +38,7 @@ class Shapes:
         self._key_hashes = array("Q", [0])
         #: A row of key numbers for each shape, filled up with zeros.
         self._table = np.zeros((0, 1), np.uint16)
+        self._hashes = np.zeros(0, np.uint64)
 
     def number(self, shape: Shape) -> int:
         """Return the shape's number, a new one where it is new."""
@@ -51,7 +52,13 @@ class Shapes:
                     self._key_hashes.append(int(_key_hash(key)))
         return number
 
-    def hashes(self, without: Collection[ColumnKey] = (), *, in_order: bool = False) -> Hashes:
+    def hashes(self) -> Hashes:
+        """Return the hashes by number."""
+        if len(self._hashes) < len(self.items):
+            self._hashes = self._summed(*self._left(()))
+        return self._hashes
+
+    def hashes_left(self, without: Collection[ColumnKey], *, in_order: bool = False) -> Hashes:
         """Return, by number, the hashes of the shapes when keys are left out, and the others sorted by their names."""
         table, kept = self._left(without)
         if in_order:

@@ -11,7 +11,7 @@ they are so many that the next may be expected to agree too (`OPEN`), in which c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Final
 
@@ -71,6 +71,8 @@ CUTS: Final = (1 - DIFFER, 0.9, 0.6)
 NARROWINGS: Final = 3
 #: Fewest agreements that a value of an edited key needs.
 OWN_VALUE: Final = 2
+#: Parameters of a joint deletion, or more, of which those are taken by themselves that have a record of their own.
+POOLED: Final = 3
 #: Fewest pages of an outcome with this little are not looked at further.
 FEWEST: Final = 5
 
@@ -100,7 +102,18 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
     # A page agrees with one that the edit brings it to: agreements are no more than pages edited.
     if not _enough(int(np.count_nonzero(rows)), bound, prior):
         return None
-    return _refined(snapshot, Trials(snapshot, edit, rows), bound, prior)
+    found, unproven = _refined(snapshot, Trials(snapshot, edit, rows), bound, prior)
+    if (
+        found is None
+        and unproven
+        and isinstance(edit, Drop)
+        and not isinstance(edit, DropFixed)
+        and len(edit.own) >= POOLED
+    ):
+        # The others may hold by themselves: another rule drops these by now from most pages.
+        left = tuple(key for key in edit.own if key not in unproven)
+        return refine(snapshot, replace(edit, own=left), bound, prior) if left else None
+    return found
 
 
 def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Proposal, int]]:
@@ -113,15 +126,20 @@ def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Prop
         return
     trials = Trials(snapshot, edit, rows)
     for content in trials.common(SHOWN)[:SHOWN_CONTENTS]:
-        found = _refined(snapshot, trials.showing(content), OPEN_BOUND, 0)
+        found, _ = _refined(snapshot, trials.showing(content), OPEN_BOUND, 0)
         if found is not None:
             yield found, content
 
 
-def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Proposal | None:
+#: Where an edit holds, if it does; of a joint deletion that does not, the parameters without a record of their own.
+Refined = tuple[Proposal | None, frozenset[ColumnKey]]
+NOWHERE: Final[Refined] = (None, frozenset())
+
+
+def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Refined:
     edit = trials.edit
     if not _could_hold(trials.outcome, bound, prior):
-        return None
+        return NOWHERE
     # A parameter that only has to be there can still be narrowed and closed to the values seen.
     needed = {condition.key for condition in edit.needs if condition.test != "any"}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
@@ -131,26 +149,26 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Pr
             break
         narrowed = _narrowest(trials, found, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
-            return None
+            return NOWHERE
         allowed = narrowed[0].written(snapshot, narrowed[1])
         condition = narrowed[0].condition(snapshot, allowed)
         if condition is None:
-            return None
+            return NOWHERE
         conditions.append(condition)
         if not narrowed[2]:
             bound = max(bound, NARROWED_BOUND)
         trials.narrow(np.isin(narrowed[0].values, allowed))
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
-        return None
+        return NOWHERE
     outcome = trials.outcome
     if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot), prior)), prior):
-        return None
-    if not all(
-        _holds(alone, _bound_of_one(key, trials, found), prior) for key, alone in by_parameter(snapshot, trials)
-    ):
-        return None
+        return NOWHERE
+    alone = by_parameter(snapshot, trials)
+    unproven = frozenset(key for key, by_it in alone if not _holds(by_it, _bound_of_one(key, trials, found), prior))
+    if unproven:
+        return None, unproven
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
-    return Proposal(edit, trials.rows, conditions, outcome, reached)
+    return Proposal(edit, trials.rows, conditions, outcome, reached), unproven
 
 
 def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: int) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -76,7 +77,7 @@ def hindsight(crawl: list[CrawlRow]) -> tuple[int, int, list[Missed]]:
     pairs = np.unique(np.stack([snapshot.key.view(np.int64), snapshot.content]), axis=1).shape[1]
     left = max(0, pairs - len(np.unique(snapshot.content)) - named)
     missed = []
-    for edit, _ in proposals(snapshot):
+    for edit, _ in chain(*proposals(snapshot)):
         outcome = judged(snapshot, edit)
         if outcome.pages:
             missed.append(Missed(edit, outcome, outcome.pages))

@@ -195,12 +195,16 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
             yield "ending", (ending,)
 
 
-def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
-    """Return candidate edits, each with the clean trials that its kind brings along, the best supported first."""
+#: A candidate edit, with the clean trials that its kind brings along.
+Candidate = tuple[CandidateEdit, int]
+
+
+def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
+    """Return the deletions of all parameters that together do not matter, and the others, the best supported first."""
     clusters = list(duplicates(snapshot))
     counted = differences(snapshot, clusters)
     ranked = sorted(counted.items(), key=lambda item: (-item[1], repr(item[0])))
-    found: list[tuple[CandidateEdit, int]] = []
+    found: list[Candidate] = []
     names: list[tuple[ColumnKey, ...]] = []
     for (kind, what), support in ranked:
         if kind == "order":
@@ -222,7 +226,6 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     found += [(Drop(dropped), 0) for dropped in joint(names)]
-    found = _pools(snapshot, counted) + found
     found += [(edit, 0) for edit in _fixed(snapshot, counted)]
     found += [(alias, 0) for alias in aliases(snapshot, clusters)]
     found += [(reference, 0) for reference in references(snapshot, clusters)]
@@ -232,10 +235,11 @@ def proposals(snapshot: Snapshot) -> list[tuple[CandidateEdit, int]]:
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]
     found += [(decoded(key), PRIORS["Decode"]) for key in _escaped(snapshot)]
     found += [(cut, 0) for cut in cuts(snapshot, values)]  # type: ignore[arg-type]
-    return found[:CANDIDATES]
+    pooled = _pools(snapshot, counted)
+    return pooled, [offer for offer in found if offer not in pooled][: CANDIDATES - len(pooled)]
 
 
-def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[tuple[CandidateEdit, int]]:
+def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[Candidate]:
     """Return the deletions of all parameters that together do not matter, where there are several."""
     differing: Counter[ColumnKey] = Counter()
     unordered = False

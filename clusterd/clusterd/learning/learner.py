@@ -25,7 +25,7 @@ from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, rule_id
 from clusterd_crawler.urls import canonical, parse
 
-from clusterd.learning.candidates import proposals
+from clusterd.learning.candidates import Candidate, proposals
 from clusterd.learning.contract import Page
 from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace
@@ -121,7 +121,8 @@ class Learner:
             for proposal in by_form(snapshot, family):
                 accept(snapshot, proposal)
                 yield proposal, 0
-        offered = self._ordered(proposals(snapshot))
+        pooled, others = proposals(snapshot)
+        offered = pooled + self._ordered(others)
         for found in self._judged(snapshot, offered):
             yield found, 0
         for edit, _ in offered if np.bincount(snapshot.content).max(initial=0) >= SHOWN else ():
@@ -131,22 +132,23 @@ class Learner:
             for proposal in by_form(snapshot, family):
                 yield proposal, 0
 
-    def _ordered(self, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:
+    def _ordered(self, offered: list[Candidate]) -> list[Candidate]:
         """Put the edits of the rules in use first, in their order, so that no rule gives way to another of its kind.
 
+        (What says the same of more parameters comes before all: what it leaves to others is what they say besides.)
         References stay last: one that writes a parameter, and one that drops it, would undo each other for ever. So do
         cuts: a page whose value is cut is not what another one is with a parameter less, where that keeps its value.
         """
         context = [(rule.transformation, frozenset(rule.context)) for rule in self.rules]
 
-        def place(offer: tuple[CandidateEdit, int]) -> int:
+        def place(offer: Candidate) -> int:
             said, needs = offer[0].transformation, offer[0].needs
             known = (at for at, rule in enumerate(context) if rule[0] == said and rule[1].issuperset(needs))
             return len(context) if isinstance(offer[0], Reference | Cut) else next(known, len(context))
 
         return sorted(offered, key=place) if context else offered
 
-    def _judged(self, snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> Iterable[Proposal]:
+    def _judged(self, snapshot: Snapshot, offered: list[Candidate]) -> Iterable[Proposal]:
         """Yield the edits that hold.
 
         That one value is another, and that values are dropped, is judged apart, each on top of all other edits: either
@@ -161,7 +163,7 @@ class Learner:
             accept(snapshot, found)
             yield found
 
-    def _refined(self, snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> Iterable[Proposal]:
+    def _refined(self, snapshot: Snapshot, offered: list[Candidate]) -> Iterable[Proposal]:
         """Yield the edits that hold; those that did not are judged once more on top of those that did since."""
         accepted = 0
         judged: list[tuple[CandidateEdit, int, int]] = [(edit, prior, -1) for edit, prior in offered]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import ceil, log
+from math import ceil, inf, log
 from typing import Final
 
 import numpy as np
@@ -232,7 +232,7 @@ def _narrowest(trials: Trials, found: list[Attribute], bound: float, prior: int)
     say how old things are differ at each fetch, on one part of a site, and speak against no other part.
     """
     best: tuple[Attribute, Rows, bool] | None = None
-    whole, highest = _worth(trials.outcome), (False, 0.0)
+    whole, highest = _worth(trials.outcome), (False, -inf)
     trials.judge_alone(found)
     offers = [offer for number, attribute in enumerate(found) for offer in _offers(trials, attribute, number)]
     for _, _, attribute, allowed, beyond_luck in sorted(offers, key=lambda offer: offer[:2])[:TRIED]:
@@ -240,8 +240,9 @@ def _narrowest(trials: Trials, found: list[Attribute], bound: float, prior: int)
         worth = _worth(outcome)
         if worth <= whole and not (_holds(outcome, bound, prior) and _picked_out(trials, attribute, allowed, outcome)):
             continue
-        if (worth > whole, worth) > highest:
-            best, highest = (attribute, allowed, beyond_luck), (worth > whole, worth)
+        kept = worth - VALUE_COST * len(allowed)
+        if (worth > whole, kept) > highest:
+            best, highest = (attribute, allowed, beyond_luck), (worth > whole, kept)
     return best
 
 
@@ -281,7 +282,10 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
             continue
         if isinstance(trials.edit, DropUnordered) and attribute.column in trials.edit.own:
             allowed = np.union1d(allowed, [0])  # What has none of the parameters is put in order all the same.
-        promised = good[allowed].sum() - bad[allowed].sum() / (1 - BOUND) - VALUE_COST * len(allowed)
+        # (A content that stands under several values agrees with each; it is kept once.)
+        promised = (
+            min(int(good[allowed].sum()), outcome.agreed) - bad[allowed].sum() / (1 - BOUND) - VALUE_COST * len(allowed)
+        )
         yield -float(promised), number, attribute, allowed, bool((good[allowed] >= need).all())
 
 

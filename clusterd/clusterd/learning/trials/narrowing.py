@@ -24,6 +24,9 @@ ALONE: Final = 64
 #: Most rows that are judged together: what one value after the other would be, without the memory for all.
 AT_ONCE: Final = 1 << 20
 
+#: Fewest values without a trial of their own that are judged by what they say together.
+SEVERAL: Final = 5
+
 
 class Trials:
     """An edit's pages under the context so far, what their groups say of it, and the record of every value."""
@@ -123,8 +126,21 @@ class Trials:
                 records = np.zeros(size, np.int64), np.zeros(size, np.int64)
                 last = first + len(present[at])
                 records[0][present[at]], records[1][present[at]] = good[first:last], bad[first:last]
-                self._known[self._which(asked[at])] = records
+                self._known[self._which(asked[at])] = self._with_joint(asked[at], *records)
                 first = last
+
+    def _with_joint(self, attribute: Attribute, good: Rows, bad: Rows) -> tuple[Rows, Rows]:
+        """Complete the records of values with what all together say of those that by themselves meet no other page.
+
+        Of a parameter that nearly every link bears there is no page without it to compare with. (That one of few values
+        is another is what `Replace` says.)
+        """
+        joint = self._records(attribute)
+        untried = (good + bad == 0) & (joint[0] + joint[1] > 0)
+        untried[0] = False
+        if np.count_nonzero(untried) >= SEVERAL:
+            good[untried], bad[untried] = joint[0][untried], joint[1][untried]
+        return good, bad
 
     def _which(self, attribute: Attribute) -> object:
         return attribute.column or attribute.name

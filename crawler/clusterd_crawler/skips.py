@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self, cast
 
+from clusterd_crawler.answering import Answering
 from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.exploring import Exploring
@@ -31,7 +32,7 @@ class Skip:
     """A request whose content is known. ``explore``: fetch it all the same, to watch the rule."""
 
     url: str
-    #: Id of the rule that decided (of the last one applied, where several were).
+    #: Id of the rule that decided (where several did, of the one that answers for it: `answering`).
     rule: str
     key: str
     known_url: str
@@ -115,6 +116,7 @@ class KnownPages:
         self._sets: dict[str, RuleSet] = {}
         self._unskip: dict[str, frozenset[str]] = {}
         self._exploring = Exploring(explore)
+        self._answering = Answering()
         self._within = None if within is None else within * 1000
         self._limit = limit
         self._remembered: OrderedDict[str, str] = OrderedDict()
@@ -152,6 +154,7 @@ class KnownPages:
         for rule in gone:
             self._shows.pop(rule.id, None)
         self._exploring.load(gone, rules.rules)
+        self._answering.load(gone, rules.rules)
         self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
         self._loose.difference_update(rule.id for rule in gone)
         self._loose.update(rule.id for rule in rules.rules if rule.identity != "identical")
@@ -301,13 +304,15 @@ class KnownPages:
         if known is None or held.is_torn(hashed) or not self._recent(known, at):
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
-        rules = applied or self._keys.key_of_canonical(known.url)[1]
-        return (self._deciding(url, rules), key, known) if rules else None
+        if known.url != key:
+            applied = (*applied, *self._keys.key_of_canonical(known.url)[1])
+        return (self._deciding(url, known.url, applied), key, known) if applied else None
 
-    def _deciding(self, url: str, applied: Sequence[str]) -> str:
+    def _deciding(self, url: str, known: str, applied: Sequence[str]) -> str:
         """Return the rule that answers for a skip: one that spans hosts, which only the pages of both can watch."""
         spanning = self._spanning.get(registrable(host_of(url)), frozenset())
-        return next((rule for rule in applied if rule in spanning), applied[-1])
+        spans = next((rule for rule in applied if rule in spanning), None)
+        return spans or self._answering.choose(url, known, applied)
 
     def _allows(self, applied: Iterable[str], page: KnownPage) -> bool:
         """Whether a page shows what the rules applied ask for."""

@@ -108,7 +108,8 @@ def shop(pages: int, seed: int = 0) -> list[CrawlRow]:
     urls: dict[str, tuple[object, ...]] = {}
     for _ in range(pages):
         path = f"list/{dice.randrange(30)}" if dice.random() < 0.5 else f"product/{dice.randrange(pages // 3)}"
-        query = [(name, dice.randrange(6)) for name in dice.sample(FILTERS + VIEWS, dice.randrange(7))]
+        names = dice.sample(FILTERS + VIEWS, dice.randrange(7))
+        query = [(name, dice.randrange(60 if name == "sid" else 6)) for name in names]
         narrowed = sorted(pair for pair in query if pair[0] in FILTERS) if path.startswith("list") else []
         text = "&".join(f"{name}={value}" for name, value in query)
         urls[f"{path}?{text}" if text else path] = (path, *narrowed)

@@ -34,6 +34,8 @@ RECORD: Final = 18
 PAGES: Final = 20_000
 #: Most of the pages brought together by which a parameter may differ that belongs to the pool.
 DIFFER: Final = 0.01
+#: What differs for this share of the pages of the worst is kept with it.
+AS_BAD: Final = 0.9
 #: Parts of a site that are looked at by themselves: values of each of the first two components, the most common ones.
 PARTS: Final = 4
 
@@ -111,28 +113,27 @@ class _Pages:
 def _pooled(pages: _Pages) -> tuple[ColumnKey, ...]:
     """Return the parameters that together do not matter; () for none."""
     kept: list[ColumnKey] = []
-    while len(pages.dropped) >= FEWEST:
+    while pages.dropped:
         records = {key: pages.record(key) for key in pages.dropped}
-        worst = min(records, key=lambda key: (records[key].share, records[key].agreed, key))
-        if not _is_clean(records[worst]):
-            pages.keep(worst)
-            kept.append(worst)
-            continue
-        few = [key for key in records if records[key].agreed < RECORD]
-        if not few:
-            return _with_the_innocent(pages, kept)
-        for key in few:
+        unclean = sorted((record.share, record.agreed, key) for key, record in records.items() if not _is_clean(record))
+        # The worst, and what is nearly as bad: of a few that are kept at a time the others' records get better.
+        worst = [key for share, _, key in unclean if 1 - share >= AS_BAD * (1 - unclean[0][0])]
+        worst = worst or [key for key, record in records.items() if record.agreed < RECORD]
+        if not worst:
+            break
+        for key in worst:
             pages.keep(key)
-    return ()
+        kept += worst
+    _drop_the_innocent(pages, kept)
+    return tuple(sorted(pages.dropped)) if len(pages.dropped) >= FEWEST else ()
 
 
-def _with_the_innocent(pages: _Pages, kept: list[ColumnKey]) -> tuple[ColumnKey, ...]:
+def _drop_the_innocent(pages: _Pages, kept: list[ColumnKey]) -> None:
     """Drop also what was kept for differences that were others': a session differs wherever a filter does."""
     for key in reversed(kept):
         record = pages.record(key)
-        if record.agreed >= RECORD and _is_clean(record):
+        if record.agreed >= RECORD and not record.differed:
             pages.drop(key)
-    return tuple(sorted(pages.dropped))
 
 
 def _is_clean(record: Outcome) -> bool:

@@ -76,7 +76,7 @@ def _goes_from_any_page(rule: Rule) -> bool:
     """
     if _takes_any_text(rule):
         return True
-    if not all(edit.key.name for edit in rule.transformation):
+    if not all(edit.key.name or edit.op == "sort" for edit in rule.transformation):
         return False
     seen = {name for condition in rule.context if condition.test == "only" for name in condition.values}
     dropped = {edit.key.name for edit in rule.transformation if edit.op == "delete"} & seen

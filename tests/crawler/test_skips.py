@@ -110,6 +110,7 @@ def test_a_share_is_explored_and_always_the_same() -> None:
     assert 140 < sum(decisions[0]) < 260
 
 
+@pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize(
     ("names", "values", "support", "share"),
     [
@@ -121,9 +122,9 @@ def test_a_share_is_explored_and_always_the_same() -> None:
     ids=("few trials", "many trials", "few values", "known pages"),
 )
 def test_what_goes_from_any_page_is_explored_more_while_trials_are_few(
-    names: tuple[str, ...], values: tuple[str, ...], support: int, share: float
+    names: tuple[str, ...], values: tuple[str, ...], support: int, share: float, in_order: bool
 ) -> None:
-    edits = (Edit(Key(name="tab"), "delete"),)
+    edits = (Edit(Key(name="tab"), "delete"), *((Edit(Key(), "sort"),) if in_order else ()))
     context = (
         Condition(Key(), "is", ("record",)),
         Condition(Key(name="tab"), "within", values),

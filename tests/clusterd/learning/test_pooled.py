@@ -14,6 +14,7 @@ from clusterd.learning.trials.pooled import pools
 from clusterd_crawler.urls import parse
 
 from tests.clusterd.learning.one_host import HOST, key, learned
+from tests.clusterd.learning.shop import FILTERS, VIEWS, shop
 
 TAGS = ("utm_source", "utm_medium", "utm_campaign", "gclid", "fbclid", "ref", "sid", "mc_cid", "ga", "kwcid")
 
@@ -97,28 +98,8 @@ def test_a_pool_of_a_parameter_that_matters_now_and_then_is_none() -> None:
     assert all(("ref", 1) not in pool for pool in pools(snapshot_of(pages), names))
 
 
-#: What filters a list of the shop below, and what does not change what any of its pages says.
-FILTERS = ["color", "size", "brand", "price", "stock", "material", "page"]
-VIEWS = ["sort", "order", "limit", "view", "currency", "lang", "sid", "ref", "utm_source"]
-
-
-def shop(pages: int, seed: int = 0) -> list[CrawlRow]:
-    """Return lists, which filters narrow, and products, for which neither filters nor views matter: any of 16 names."""
-    dice = random.Random(seed)
-    urls: dict[str, tuple[object, ...]] = {}
-    for _ in range(pages):
-        path = f"list/{dice.randrange(30)}" if dice.random() < 0.5 else f"product/{dice.randrange(pages // 3)}"
-        names = dice.sample(FILTERS + VIEWS, dice.randrange(7))
-        query = [(name, dice.randrange(60 if name == "sid" else 6)) for name in names]
-        narrowed = sorted(pair for pair in query if pair[0] in FILTERS) if path.startswith("list") else []
-        text = "&".join(f"{name}={value}" for name, value in query)
-        urls[f"{path}?{text}" if text else path] = (path, *narrowed)
-    numbers = {content: number for number, content in enumerate(dict.fromkeys(urls.values()))}
-    return [CrawlRow(f"http://{HOST}/{url}", numbers[content]) for url, content in urls.items()]
-
-
 def test_sixteen_parameters_that_matter_on_one_part_of_a_site() -> None:
-    rows = shop(5000)
+    rows = shop(HOST, 5000)
     said = replay(rows)
     possible = 1 - len({row.content for row in rows}) / len(rows)
     assert said["skip_precision"] == 1.0
@@ -127,13 +108,13 @@ def test_sixteen_parameters_that_matter_on_one_part_of_a_site() -> None:
 
 
 def test_a_pool_of_a_part_is_found_beside_that_of_the_site() -> None:
-    rows = [(row.url.removeprefix(f"http://{HOST}/"), row.content) for row in shop(8000)]
+    rows = [(row.url.removeprefix(f"http://{HOST}/"), row.content) for row in shop(HOST, 8000)]
     found = pools(snapshot_of(rows), Counter({(name, 1): 50 for name in FILTERS + VIEWS}))
     assert [{name for name, _ in pool} for pool in found] == [{*FILTERS, *VIEWS}, {*VIEWS}]
 
 
 def test_what_another_rule_drops_by_now_goes_out_of_a_pool() -> None:
-    rows = [(row.url.removeprefix(f"http://{HOST}/"), row.content) for row in shop(12000)]
+    rows = [(row.url.removeprefix(f"http://{HOST}/"), row.content) for row in shop(HOST, 12000)]
     snapshot = snapshot_of(rows)
     everywhere = refine(snapshot, DropUnordered(tuple((name, 1) for name in VIEWS)))
     assert everywhere is not None

@@ -114,7 +114,7 @@ def _pooled(pages: _Pages) -> tuple[ColumnKey, ...]:
     """Return the parameters that together do not matter; () for none."""
     kept: list[ColumnKey] = []
     while pages.dropped:
-        records = {key: pages.record(key) for key in pages.dropped}
+        records = {key: pages.record(key) for key in sorted(pages.dropped)}
         unclean = sorted((record.share, record.agreed, key) for key, record in records.items() if not _is_clean(record))
         # The worst, and what is nearly as bad: of a few that are kept at a time the others' records get better.
         worst = [key for share, _, key in unclean if 1 - share >= AS_BAD * (1 - unclean[0][0])]

@@ -55,6 +55,8 @@ class KnownPage:
     names: tuple[Name, ...] = ()
     #: Another crawl fetched it; this one has not.
     earlier: bool = False
+    #: Ids of the rules applied to its URL, in order.
+    applied: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -117,6 +119,8 @@ class KnownPages:
         self._unskip: dict[str, frozenset[str]] = {}
         self._exploring = Exploring(explore)
         self._answering = Answering()
+        #: What is applied to many pages, once.
+        self._applied: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._within = None if within is None else within * 1000
         self._limit = limit
         self._remembered: OrderedDict[str, str] = OrderedDict()
@@ -170,6 +174,7 @@ class KnownPages:
         held.torn.clear()
         held.shown.clear()
         held.names = NameTable(self._name_rules(domain))
+        self._applied.clear()
         for page in held.pages.values():
             self._note_keys(held, page)
 
@@ -178,7 +183,8 @@ class KnownPages:
         return [rule for rules in sets for rule in rules.rules if rule.kind == "name" and rule.state in LIVE]
 
     def _note_keys(self, held: HostPages, page: KnownPage) -> None:
-        key = self._keys.key_of_canonical(page.url)[0]
+        key, applied = self._keys.key_of_canonical(page.url)
+        page.applied = self._applied.setdefault(applied, applied)
         hashed = hash(key)
         before = None if key.startswith(FAMILY) else held.keys.get(hashed)
         if before is not None and self._differ(before, page):
@@ -196,9 +202,7 @@ class KnownPages:
         """Whether two pages of a key speak against it: they show other texts, and its rules go by the text."""
         if UNKNOWN in {before.content, page.content} or before.content == page.content:
             return False
-        return self._loose.isdisjoint(
-            rule for one in (before, page) for rule in self._keys.key_of_canonical(one.url)[1]
-        )
+        return self._loose.isdisjoint((*before.applied, *page.applied))
 
     def fetched(
         self,
@@ -305,7 +309,7 @@ class KnownPages:
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
         if known.url != key:
-            applied = (*applied, *self._keys.key_of_canonical(known.url)[1])
+            applied = (*applied, *known.applied)
         return (self._deciding(url, known.url, applied), key, known) if applied else None
 
     def _deciding(self, url: str, known: str, applied: Sequence[str]) -> str:

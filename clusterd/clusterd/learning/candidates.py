@@ -111,8 +111,7 @@ def _read(snapshot: Snapshot, rows: Rows) -> dict[int, Page]:
         group = rows[start:end]
         if not len(group):
             continue
-        shape = snapshot.evidence.shapes.items[int(snapshot.shape[group[0]])]
-        assert isinstance(shape, tuple)
+        shape = snapshot.shape_of(group[0])
         paths = [str(snapshot.evidence.paths.items[number]) for number in snapshot.path[group].tolist()]
         cells: list[list[tuple[ColumnKey, tuple[int, int]]]] = []
         for key in shape:

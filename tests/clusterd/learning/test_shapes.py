@@ -6,8 +6,7 @@ import random
 from collections import defaultdict
 
 import numpy as np
-from clusterd.learning.edits.edit import in_order
-from clusterd.learning.evidence.shapes import ColumnKey, Shape, Shapes
+from clusterd.learning.evidence.shapes import ColumnKey, Shape, Shapes, in_order
 
 KEYS: list[ColumnKey] = [(name, occurrence) for name in "abcdefg" for occurrence in (1, 2)]
 

@@ -17,7 +17,7 @@ from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
 from clusterd.learning.evidence.moves import Moves
-from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.shapes import ColumnKey, Shape, in_order, without
 
 
 class CandidateEdit(Protocol):
@@ -110,7 +110,7 @@ class Drop:
         return snapshot.evidence.shapes.hashes_left(self.own)
 
     def _left(self, shape: Shape) -> Shape:
-        return tuple(key for key in shape if key not in self.own)
+        return without(shape, self.own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class DropUnordered(Drop):
         return snapshot.evidence.shapes.hashes_left(self.own, in_order=True)
 
     def _left(self, shape: Shape) -> Shape:
-        return in_order(Drop._left(self, shape))
+        return in_order(without(shape, self.own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,11 +372,6 @@ class Both:
         """Make both edits of the given rows."""
         self.path.commit(snapshot, rows)
         self.query.commit(snapshot, rows)
-
-
-def in_order(shape: Shape) -> Shape:
-    """Return a shape with its keys sorted by their names, as the edit ``sort`` does."""
-    return tuple(sorted(shape, key=lambda key: key[0]))
 
 
 def reshaped(snapshot: Snapshot, hashes: Hashes) -> Flags:

@@ -77,14 +77,12 @@ class PathReference:
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows of the form with the stated values."""
         path = snapshot.evidence.paths.numbers.get(self.path, -1)
-        shapes = [number for number, shape in enumerate(snapshot.evidence.shapes.items) if self._fits(shape)]
+        wanted = sorted(self.shape)
+        shapes = [number for number, shape in enumerate(snapshot.evidence.shapes.items) if sorted(shape) == wanted]
         found: Flags = (snapshot.path == path) & np.isin(snapshot.shape, shapes)
         for key, text in self.fixed:
             found &= snapshot.values(key) == snapshot.columns[key].column.numbers.get(text, -1)
         return found
-
-    def _fits(self, shape: object) -> bool:
-        return isinstance(shape, tuple) and sorted(shape) == sorted(self.shape)
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Return the hashes of the paths that are written; no query adds nothing."""
@@ -129,15 +127,13 @@ def path_references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathRe
 
 
 def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathReference]:
-    shapes = snapshot.evidence.shapes.items
-    plain = [row for row in rows.tolist() if shapes[int(snapshot.shape[row])] == ()]
+    plain = [row for row in rows.tolist() if snapshot.shape_of(row) == ()]
     if not plain or len(plain) == len(rows):
         return
     items = snapshot.evidence.paths.items
     written = dict.fromkeys(str(items[int(snapshot.path[row])]) for row in plain)
     for row in rows.tolist():
-        shape = shapes[int(snapshot.shape[row])]
-        assert isinstance(shape, tuple)
+        shape = snapshot.shape_of(row)
         if shape and len(shape) <= PARTS and all(_is_plain(key) for key in shape):
             pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
             for path in written:

@@ -20,7 +20,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import renumber, reshape
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
-from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4
@@ -81,8 +81,7 @@ class Reference:
         source = snapshot.columns[self.source]
         chosen = source.alive & rows[source.rows]
         after[source.rows[chosen]] += self._hashes(source)[source.values[chosen]]
-        gone = [key for key, _ in self.dropped]
-        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes_with(gone, self.target))
+        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes_with(self._gone, self.target))
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
@@ -101,11 +100,14 @@ class Reference:
         for key, _ in self.dropped:
             column = snapshot.columns[key]
             column.alive &= ~rows[column.rows]
-        snapshot.changed((self.target, *(key for key, _ in self.dropped)))
+        snapshot.changed((self.target, *self._gone))
 
     def _referring(self, shape: Shape) -> Shape:
-        gone = {key for key, _ in self.dropped}
-        return (*(key for key in shape if key not in gone), self.target)
+        return (*without(shape, self._gone), self.target)
+
+    @property
+    def _gone(self) -> tuple[ColumnKey, ...]:
+        return tuple(key for key, _ in self.dropped)
 
     def _parts(self, source: LiveColumn) -> list[str | None]:
         """Return, for each value number of the source, the part that is meant."""
@@ -176,9 +178,7 @@ class _Plans:
             self._known[both] = self._made(self._shapes[fixed], self._shapes[referring])
         return self._known[both]
 
-    def _made(self, fixed: object, referring: object) -> _Plan | None:
-        assert isinstance(fixed, tuple)
-        assert isinstance(referring, tuple)
+    def _made(self, fixed: Shape, referring: Shape) -> _Plan | None:
         more = [key for key in referring if key not in fixed]
         less = tuple([key for key in fixed if key not in referring])
         if len(more) != 1 or len(less) > 2:

@@ -27,7 +27,7 @@ from clusterd_crawler.urls import Url, hash_of
 from clusterd.learning.evidence.crawls import Crawls
 from clusterd.learning.evidence.moves import Remembered
 from clusterd.learning.evidence.path_tables import PathTables
-from clusterd.learning.evidence.shapes import ColumnKey, Shapes
+from clusterd.learning.evidence.shapes import ColumnKey, Shape, Shapes
 
 Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -257,6 +257,10 @@ class Snapshot:
         twin.columns = {key: column.copy() for key, column in self.columns.items()}
         twin._values, twin.derived = dict(self._values), dict(self.derived)
         return twin
+
+    def shape_of(self, row: int) -> Shape:
+        """Return the query keys of a page, in order."""
+        return self.evidence.shapes.items[int(self.shape[row])]
 
     def paths_present(self) -> Rows:
         """Return the numbers of the paths that pages have."""

@@ -117,5 +117,15 @@ class Shapes:
         return self._table
 
 
+def without(shape: Shape, keys: Collection[ColumnKey]) -> Shape:
+    """Return what is left of a shape when keys are left out."""
+    return tuple(key for key in shape if key not in keys)
+
+
+def in_order(shape: Shape) -> Shape:
+    """Return a shape with its keys sorted by their names, as the edit ``sort`` does."""
+    return tuple(sorted(shape, key=lambda key: key[0]))
+
+
 def _key_hash(key: ColumnKey) -> np.uint64:
     return np.uint64(hash_of(f"\x02{key!r}"))

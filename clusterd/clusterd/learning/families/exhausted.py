@@ -103,10 +103,9 @@ def _beyond_luck(members: Rows, part: Rows, run: Rows, novel: Flags, parts: int)
 def _of_members(snapshot: Snapshot, members: Rows, novel: Flags, crawl: str) -> Proposal | None:
     needed = FEW_RUN if len(distinct(snapshot.content[members])) <= FEW else RUN
     run = members[_begin(np.flatnonzero(novel[members]), len(members), needed, int(novel.sum())) :]
-    shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
-    if len(run) < needed or not isinstance(shape, tuple):
+    if len(run) < needed:
         return None
-    return _proposal(snapshot, members, run, shape, needed, novel, crawl)
+    return _proposal(snapshot, members, run, snapshot.shape_of(members[0]), needed, novel, crawl)
 
 
 def _begin(fresh: Rows, count: int, needed: int, contents: int) -> int:
@@ -126,8 +125,7 @@ def _parts(snapshot: Snapshot, members: Rows) -> Iterator[tuple[Rows, int]]:
 
     ``do=edit`` has new pages, ``do=index`` not.
     """
-    shape = snapshot.evidence.shapes.items[int(snapshot.shape[members[0]])]
-    assert isinstance(shape, tuple)
+    shape = snapshot.shape_of(members[0])
     values = {key: snapshot.values(key)[members] for key in shape}
     new = new_valued(values)
     few = [key for key in shape if key not in new]

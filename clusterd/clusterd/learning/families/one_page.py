@@ -55,8 +55,7 @@ def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
 
 
 def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[Proposal]:
-    shape = snapshot.evidence.shapes.items[int(snapshot.shape[rows[0]])]
-    assert isinstance(shape, tuple)
+    shape = snapshot.shape_of(rows[0])
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return
     values = {key: snapshot.values(key)[rows] for key in shape}

@@ -66,7 +66,7 @@ def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags, bound: flo
     starts, ends = (np.searchsorted(query[order], common, side) for side in ("left", "right"))
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         rows = order[start:end]
-        if snapshot.evidence.shapes.items[int(snapshot.shape[rows[0]])] != ():
+        if snapshot.shape_of(rows[0]) != ():
             for members, paths in _of_one_depth(snapshot, rows):
                 yield from _of_folders(snapshot, members, paths, bound)
 
@@ -172,8 +172,7 @@ def _family(
 
 def _query_of(snapshot: Snapshot, row: int) -> list[Condition] | None:
     """Return the conditions that say a page's query, value by value; None where they cannot be written."""
-    shape = snapshot.evidence.shapes.items[int(snapshot.shape[row])]
-    assert isinstance(shape, tuple)
+    shape = snapshot.shape_of(row)
     found = []
     for name, occurrence in shape:
         text = snapshot.columns[name, occurrence].column.named(int(snapshot.values((name, occurrence))[row]))

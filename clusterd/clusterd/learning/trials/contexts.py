@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, inf, log
-from typing import Final, TypeGuard
+from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
@@ -103,15 +103,11 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior:
     if not _enough(int(np.count_nonzero(rows)), bound, prior):
         return None
     found, unproven = _refined(snapshot, Trials(snapshot, edit, rows), bound, prior)
-    if found is None and unproven and _is_pool(edit):
+    if unproven and isinstance(edit, Drop) and len(edit.own) >= POOLED:
         # The others may hold by themselves: another rule drops these by now from most pages.
         left = tuple(key for key in edit.own if key not in unproven)
         return refine(snapshot, replace(edit, own=left), bound, prior) if left else None
     return found
-
-
-def _is_pool(edit: CandidateEdit) -> TypeGuard[Drop]:
-    return isinstance(edit, Drop) and not isinstance(edit, DropFixed) and len(edit.own) >= POOLED
 
 
 def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Proposal, int]]:

@@ -135,9 +135,12 @@ class Trials:
         Of a parameter that nearly every link bears there is no page without it to compare with. (That one of few values
         is another is what `Replace` says.)
         """
-        joint = self._records(attribute)
-        untried = (good + bad == 0) & (joint[0] + joint[1] > 0)
+        untried = good + bad == 0
         untried[0] = False
+        if np.count_nonzero(untried) < SEVERAL:
+            return good, bad
+        joint = self._records(attribute)
+        untried &= joint[0] + joint[1] > 0
         if np.count_nonzero(untried) >= SEVERAL:
             good[untried], bad[untried] = joint[0][untried], joint[1][untried]
         return good, bad

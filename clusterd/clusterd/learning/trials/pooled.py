@@ -71,13 +71,14 @@ def _parts(snapshot: Snapshot, keys: list[ColumnKey]) -> Iterator[Rows]:
     bearing = np.zeros(len(snapshot), np.bool_)
     for key in keys:
         bearing |= snapshot.values(key) > 0
+    every = np.count_nonzero(bearing)
     for attribute in path_attributes(snapshot):
         if attribute.name not in {"first", "second"}:
             continue
         pages = np.bincount(attribute.values[bearing])
         pages[:1] = 0
         for value in np.argsort(-pages, kind="stable")[:PARTS].tolist():
-            if RECORD * FEWEST < pages[value] < np.count_nonzero(bearing):
+            if RECORD * FEWEST < pages[value] < every:
                 yield np.flatnonzero(attribute.values == value)
 
 

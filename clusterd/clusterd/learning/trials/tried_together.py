@@ -26,7 +26,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop, DropUnordered
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot
+from clusterd.learning.evidence.columns import Flags, Rows, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.agreement import Outcome, judge, lower_bound
 from clusterd.learning.trials.narrowing import Trials
@@ -125,20 +125,8 @@ def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[tuple[ColumnKey
     """Yield, with each parameter of a joint deletion, what dropping it does once the others are dropped."""
     edit = trials.edit
     if isinstance(edit, Drop) and type(edit) in {Drop, DropUnordered} and len(edit.own) > 1:
-        every = np.arange(len(snapshot))
-        yield from after_the_others(snapshot, edit, trials.rows, edit.keys(snapshot, trials.rows), every)
-
-
-def after_the_others(
-    snapshot: Snapshot, edit: Drop, rows: Flags, after: Hashes, at: Rows
-) -> Iterator[tuple[ColumnKey, Outcome]]:
-    """Yield, with each parameter, what dropping it from ``rows`` once the others are dropped does to the rows ``at``.
-
-    ``after``: all keys once all of them are dropped.
-    """
-    after, content, edited = after[at], snapshot.content[at], rows[at]
-    seen = None if snapshot.seen is None else snapshot.seen[at]
-    for key in edit.own:
-        others = replace(edit, own=tuple(other for other in edit.own if other != key))
-        before = others.keys(snapshot, rows)[at]
-        yield key, judge(before, after, content, edited & (before != after), seen=seen)
+        rows, after = trials.rows, edit.keys(snapshot, trials.rows)
+        for key in edit.own:
+            others = replace(edit, own=tuple(other for other in edit.own if other != key))
+            before = others.keys(snapshot, rows)
+            yield key, judge(before, after, snapshot.content, rows & (before != after), seen=snapshot.seen)

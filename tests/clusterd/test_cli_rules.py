@@ -297,6 +297,18 @@ def test_the_status_shows_what_it_can_where_kafka_does_not_answer(cli: Cli, rule
     assert cli.err == f"clusterd: {line['unreachable']['kafka']}\n"
 
 
+def test_rules_are_told_where_kafka_does_not_answer(
+    cli: Cli, rules: RuleService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusterd.cli.invocation.PATIENCE", 0.1)
+    kafka = f"127.0.0.1:{free_port()}"
+    assert len(cli("rules", "list", "--kafka", kafka)) == 3
+    assert cli.err.startswith(f"no Kafka at {kafka}")
+    assert cli.err.count("\n") == 1
+    [added] = cli("policy", "add", "more", "--resemblance", "0.7", "--kafka", kafka)
+    assert added["policy"] == "more"
+
+
 def test_a_status_without_its_store_says_so_in_one_line(cli: Cli) -> None:
     assert cli("status", "--redis", f"redis://127.0.0.1:{free_port()}/0", status=1) == []
     assert cli.err.count("\n") == 1

@@ -78,7 +78,6 @@ def list_policies(invocation: Invocation) -> None:
 def add_policy(invocation: Invocation, name: str, resemblance: float | None, containment: float | None) -> None:
     """Add a policy; its clusters are built from the stored sketches."""
     from clusterd.clusters.contract import Policy
-    from clusterd.services import process_pending
 
     if not _NAME.fullmatch(name):
         raise WrongInput(f"policy add {name!r}: a name has letters, digits, _ and - only, and begins with a letter")
@@ -93,7 +92,7 @@ def add_policy(invocation: Invocation, name: str, resemblance: float | None, con
         if services.daemon_alive():
             invocation.hint("the daemon builds its clusters; clusterd status tells when they have settled")
         else:
-            process_pending(services)
+            invocation.work_off(services)
             services.index.settle()
         invocation.emit(policy_record(services.index, added))
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from clusterd.cli import printing, progress
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from clusterd.services import Services
 
 Record = Mapping[str, Any]
+
+#: Seconds for which a question waits for a store or a log that does not take part.
+PATIENCE: Final = 5.0
 
 
 @dataclass
@@ -71,13 +74,27 @@ class Invocation:
 
         Over Kafka a daemon does it: a question to the store must not need Kafka.
         """
-        from clusterd.services import process_pending
-
         with self.services() as services:
             if not self.config.uses_kafka() and not services.daemon_alive() and (waiting := services.lag()):
                 self.hint(f"{waiting} messages wait and no daemon runs: working them off")
-                process_pending(services)
+                self.work_off(services)
             yield services
+
+    def work_off(self, services: Services) -> None:
+        """Work off the messages that wait, where no daemon does it and the store and the log let us.
+
+        Where one of them does not for `PATIENCE` seconds, what waits is left for later: a store that is full or whose
+        Kafka is away still answers, and one that is away says so to who asks next.
+        """
+        from clusterd_consumer.insisting import Insisting
+        from clusterd_crawler.errors import Unreachable
+
+        from clusterd.services import process_pending
+
+        try:
+            process_pending(services, insist=Insisting(patience=PATIENCE, level=logging.INFO))
+        except Unreachable as error:
+            self.hint(f"{error}; messages that wait are left for later, and are no part of what follows")
 
     def show(self, records: Iterable[Record], columns: Sequence[str], empty: str = "nothing found") -> int:
         """Print records, as JSON lines or as a table of these columns; return how many there were."""

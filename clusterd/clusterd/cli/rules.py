@@ -212,10 +212,8 @@ def replayed(
 @contextmanager
 def caught_up(invocation: Invocation) -> Iterator[tuple[Services, RuleService]]:
     """Open the rules, with the pages that wait worked off where no daemon does it."""
-    from clusterd.services import process_pending
-
     with invocation.services() as services:
-        process_pending(services)
+        invocation.work_off(services)
         yield services, services.rulebook
 
 

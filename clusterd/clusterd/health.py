@@ -3,6 +3,8 @@
 Keys: ``<prefix>daemons``, a set of the ids of all daemons that did not say good-bye; ``<prefix>daemon:<id>``, the
 daemon's last report as JSON, which lives for `ALIVE_FOR` seconds. A report's fields: ``id, host, pid, state (starting,
 running, waiting, stalled, stopping), since, at, stepped, messages, dead_letters, missed, lag, settling, last_error``.
+
+They are written by functions that a full Redis lets run: a daemon that waits for room is alive, and says so.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from clusterd_consumer.redis_connection import Client, translated
+from clusterd_consumer.redis_scripts import FREES, Calls, Library, Script
 from clusterd_crawler.errors import Unreachable
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,14 @@ ALIVE_FOR: Final = 10.0
 
 #: Seconds without a finished step of the worker after which a daemon that does not wait is called stalled.
 STALLED_AFTER: Final = 120.0
+
+FUNCTIONS: Final = {
+    "enter": "define('enter', function(ARGV) return call('SADD', BASE, ARGV[1]) end)",
+    "report": "define('report', function(ARGV) return call('SET', BASE, ARGV[1], 'PX', ARGV[2]) end)",
+}
+LIBRARY: Final = Library("health", (), FUNCTIONS, dict.fromkeys(FUNCTIONS, FREES))
+ENTER: Final = Script(LIBRARY, "enter")
+REPORT: Final = Script(LIBRARY, "report")
 
 State = Literal["starting", "running", "waiting", "stalled", "stopping"]
 
@@ -59,14 +70,12 @@ class Report:
         return "stalled" if still and self.state == "running" else self.state
 
 
-def beat(redis: Client, prefix: str, report: Report) -> None:
+def beat(calls: Calls, prefix: str, report: Report) -> None:
     """Say that this daemon is alive."""
     report.at = int(time.time() * 1000)
     said = {**asdict(report), "state": report.told()}
-    client: Any = redis
-    with translated():
-        client.sadd(f"{prefix}daemons", report.id)
-        client.set(f"{prefix}daemon:{report.id}", json.dumps(said), px=int(ALIVE_FOR * 1000))
+    calls.run(ENTER, f"{prefix}daemons", (report.id,))
+    calls.run(REPORT, f"{prefix}daemon:{report.id}", (json.dumps(said), int(ALIVE_FOR * 1000)))
 
 
 def leave(redis: Client, prefix: str, report: Report) -> None:
@@ -96,6 +105,7 @@ class Heart:
 
     def __init__(self, redis: Client, prefix: str, report: Report) -> None:
         self._redis = redis
+        self._calls = Calls(redis)
         self._prefix = prefix
         self.report = report
         self._stop = threading.Event()
@@ -110,10 +120,11 @@ class Heart:
         self._stop.set()
         self._thread.join()
         _quietly(leave, self._redis, self._prefix, self.report)
+        self._calls.close()
 
     def _beat(self) -> None:
         while True:
-            _quietly(beat, self._redis, self._prefix, self.report)
+            _quietly(beat, self._calls, self._prefix, self.report)
             if self._stop.wait(BEAT):
                 return
 

@@ -81,6 +81,14 @@ class Upkeep:
 
     def round(self, services: Services) -> int:
         """Do what is due; return how many clusters still settle."""
+        try:
+            self._work(services)
+        finally:  # a store that is full or a lesson that fails keeps nobody from knowing how far behind we are
+            if self._is_due("lag", LAG_INTERVAL):
+                self._report.lag = services.lag()
+        return self._report.settling
+
+    def _work(self, services: Services) -> None:
         # First what makes room: a store that is full may refuse the rest.
         if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
             gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
@@ -92,9 +100,6 @@ class Upkeep:
             learn(services, stopping=self._stop.is_set)
             ended = time.monotonic()
             self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)
-        if self._is_due("lag", LAG_INTERVAL):
-            self._report.lag = services.lag()
-        return self._report.settling
 
     def _is_due(self, what: str, interval: float) -> bool:
         now = time.monotonic()

@@ -88,12 +88,21 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
         return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
     if NO_CLUSTER in str(error):
         return Unreachable(f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB")
+    if _is_full(error):
+        return Unreachable(
+            f"{what} is full: raise its maxmemory, or let CLUSTERD_RETENTION make room ({_reason(error)})"
+        )
     return Unreachable(f"{what} does not answer: {_reason(error)}{NODE if _is_moved(error) else ''}")
 
 
 def _is_moved(error: Exception) -> bool:
     """Whether a single server says that another one has it."""
     return isinstance(error, redis.exceptions.MovedError) or _reason(error).startswith("MOVED ")
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether a server that may not evict has reached its limit of memory."""
+    return isinstance(error, redis.exceptions.OutOfMemoryError) or _reason(error).startswith("OOM ")
 
 
 def _reason(error: Exception) -> str:

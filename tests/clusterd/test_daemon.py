@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.handing import Handing, verdict
 from clusterd.services import Services, open_services, process_pending, publish_sketches
+from clusterd_consumer.redis_scripts import Calls
 from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
@@ -122,9 +124,14 @@ def test_skips_failures_and_pages_reach_the_rule_book(services: Services) -> Non
     assert noted == {"http://h/a": "good", "http://h/b": "failed"}
 
 
+def beat(services: Services, prefix: str, report: health.Report) -> None:
+    with closing(Calls(services.redis)) as calls:
+        health.beat(calls, prefix, report)
+
+
 def test_a_daemon_that_died_is_not_alive_for_long(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "ALIVE_FOR", 0.2)
-    health.beat(services.redis, services.config.redis_prefix, health.Report())
+    beat(services, services.config.redis_prefix, health.Report())
     assert services.daemon_alive()
     time.sleep(0.3)
     assert not services.daemon_alive()
@@ -201,7 +208,7 @@ def test_a_worker_that_stands_still_is_told(services: Services, prefix: str, red
     report = health.Report(state="running", stepped=int(time.time() * 1000))
     assert report.told() == "running"
     report.stepped -= int(health.STALLED_AFTER * 1000) + 1
-    health.beat(services.redis, prefix, report)
+    beat(services, prefix, report)
     environment = {**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
     check = [*CLUSTERD, "run", "--check", "--json"]
     done = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)

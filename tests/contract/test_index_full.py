@@ -46,3 +46,17 @@ def test_a_full_store_answers_and_retention_makes_room(tmp_path: Path, prefix: s
         assert partition(index) == expected([*crawl, *more])
         for opened in (index, other):
             opened.close()
+
+
+def test_what_departed_is_dismissed_though_the_store_is_full(tmp_path: Path, prefix: str) -> None:
+    crawl = [page(url, at, range(100 * n + at, 100 * n + at + 100)) for at in (1, 20) for n, url in enumerate(URLS)]
+    with redis_server(tmp_path / "full") as url, redis.Redis.from_url(url) as client:
+        index = RedisIndex(url, prefix)
+        index.apply(crawl[: len(URLS)])
+        index.apply(crawl[len(URLS) :])
+        assert index.counts()["settling"]
+        client.config_set("maxmemory", 1)
+        settled(index)
+        assert index.counts()["settling"] == 0
+        assert partition(index) == expected(crawl)
+        index.close()

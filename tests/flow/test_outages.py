@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from clusterd import health
 from tests.contract.index_world import expected, partition
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.services.kafka_broker import KafkaBroker
+from tests.services.redis_server import redis_server
 
 
 def test_an_embedded_store_that_crashes_is_back_before_anybody_asks(tmp_path: Path) -> None:
@@ -99,6 +103,47 @@ def test_a_daemon_whose_broker_is_frozen_ends_within_seconds_and_loses_nothing(
         assert process.wait(30) == 0
         assert time.monotonic() - asked < END_SECONDS + 4, group.said()
         own_broker.signal(signal.SIGCONT)
+        group.start()
+        wait_until_done(services)
+        assert partition(services.index) == expected(crawl)
+
+
+def test_a_redis_that_is_full_is_waited_for_and_said_and_still_asked(tmp_path: Path) -> None:
+    crawl = made_up_crawl(400, seed=34)
+    with (
+        redis_server(tmp_path / "redis") as url,
+        daemons({"redis": url}, tmp_path) as group,
+        open_services(group.config()) as services,
+    ):
+        process = group.start()
+        until(services.daemon_alive, say=group.said())
+        publish_sketches(services, crawl[:200])
+        wait_until_done(services)
+        process.send_signal(signal.SIGSTOP)
+        publish_sketches(services, crawl[200:])
+        services.redis.config_set("maxmemory", 1)
+        process.send_signal(signal.SIGCONT)
+
+        def waits() -> bool:
+            said = health.daemons(services.redis, "clusterd:")
+            return [one["state"] for one in said] == ["waiting"] and "maxmemory" in said[0]["last_error"]
+
+        until(waits, say=group.said())
+        assert "Redis is full" in group.said()
+        process.kill()
+        process.wait()
+        health.leave(services.redis, "clusterd:", health.Report(id=f"{socket.gethostname()}-{process.pid}"))
+        asked = subprocess.run(
+            [sys.executable, "-m", "clusterd", "clusters", "--policy", "identical", "--redis", url, "--json"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        assert len(asked.stdout.splitlines()) == len(list(services.index.clusters("identical")))
+        assert "Redis is full" in asked.stderr
+        assert "left for later" in asked.stderr
+        services.redis.config_set("maxmemory", 0)
         group.start()
         wait_until_done(services)
         assert partition(services.index) == expected(crawl)

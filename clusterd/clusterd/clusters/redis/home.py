@@ -29,7 +29,7 @@ SHARED: Final = ("counters", "tables", "records", "forest", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near", "origins"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
-    *("tell", "state", "repend", "mark", "anew"),
+    *("tell", "state", "repend", "mark", "anew", "lease"),
 )
 #: Places of counters in the order of `Counters`; where those of clusters begin.
 COUNTED: Final = (0, 1, 2, 5, 6, 13, 14)
@@ -42,7 +42,7 @@ USED: Final = struct.Struct("<II")
 FLAGS: Final = {
     **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
     **dict.fromkeys(("standings", "members", "shown", "origins"), FREES),
-    **dict.fromkeys(("dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
+    **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
 REGISTER: Final = Script(LIBRARY, "register")
@@ -68,6 +68,7 @@ STATE: Final = Script(LIBRARY, "state")
 REPEND: Final = Script(LIBRARY, "repend")
 MARK: Final = Script(LIBRARY, "mark")
 ANEW: Final = Script(LIBRARY, "anew")
+LEASE: Final = Script(LIBRARY, "lease")
 
 
 @dataclass(frozen=True, slots=True)

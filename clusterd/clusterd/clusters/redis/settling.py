@@ -25,12 +25,12 @@ from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.contract import SPLITS, Policy, Split
 from clusterd.clusters.redis.edges import packed_edges
-from clusterd.clusters.redis.home import CONTENTS, DISMISS, MOVE, NEAR, PART, RELINK, WHOLE, Home, counted
+from clusterd.clusters.redis.home import CONTENTS, DISMISS, LEASE, MOVE, NEAR, PART, RELINK, WHOLE, Home, counted
 from clusterd.clusters.redis.posting import judged
 from clusterd.clusters.splitting import Search
 
 #: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
-LEASE: Final = 30_000
+SILENCE: Final = 30_000
 #: Contents moved, and contents looked up again, in one step.
 MOVES: Final = 500
 BUILT: Final = 64
@@ -72,7 +72,7 @@ class Settler:
 
     def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
         """Do up to ``steps`` steps, unless another settler is at it; return how many wait."""
-        if self.waiting() and self._home.command("SET", "lock", self._token, "NX", "PX", LEASE):
+        if self.waiting() and self._home.run(LEASE, self._token, SILENCE):
             try:
                 done = 0
                 while (steps is None or done < steps) and self._step(policies):

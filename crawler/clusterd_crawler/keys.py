@@ -46,6 +46,8 @@ Handle = tuple[str, str] | tuple[str, str, str] | tuple[int, str]
 REST: Final[Handle] = ("", "")
 #: The key that is the host.
 HOST: Final = Key(start=2)
+#: Tests that hold, or may, where their key is not there.
+ASK_NO_KEY: Final = frozenset({"absent", "within", "depth", "only"})
 _ORDER: Final = attrgetter("order")
 
 
@@ -90,7 +92,7 @@ def _handles(rule: Rule) -> Iterable[Handle]:
     """Yield everything without which the rule cannot change a URL."""
     for condition in rule.context:
         key = condition.key
-        if key.name and not key.name.startswith(";") and condition.test not in {"absent", "within"}:
+        if key.name and not key.name.startswith(";") and condition.test not in ASK_NO_KEY:
             yield ("q", key.name)
             if condition.test == "is":
                 yield ("v", key.name, condition.values[0])

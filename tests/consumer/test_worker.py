@@ -243,6 +243,16 @@ def test_the_batch_in_hand_is_finished_when_asked_to_stop(bench: Bench) -> None:
     assert bench.transport().backlog() == 0
 
 
+def test_who_stops_leaves_the_group_and_tells_the_store_how_far_it_came(any_bench: Bench) -> None:
+    any_bench.publish(*(encode(page(n)) for n in range(8)))
+    worker = any_bench.worker()
+    transport = any_bench.opened[-1]
+    worker.run(lambda: worker.stop() if len(any_bench.handed) == 8 else None)
+    assert transport.assigned() == []
+    if transport.outlives_store:
+        assert sum(map(int, any_bench.ledger.held.values())) == 8
+
+
 def test_what_was_applied_but_not_handed_on_is_handed_on_after_a_crash(any_bench: Bench) -> None:
     class Crash(Exception):
         pass

@@ -21,6 +21,7 @@ LIMIT = drops(20, "limit")
 TAGS = drops(3000, "sid", "ref")
 SORT = rule(1, Edit(Key(), "sort"))
 INDEX = rule(300, Edit(Key(end=1), "set", ""))
+KEPT = rule(20, Edit(Key(), "keep", names=("a", "sid")))
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,15 @@ def test_the_rule_that_answers(known: str, linked: str, answers: Rule) -> None:
     skip = pages.decide(f"http://{HOST}/{linked}", 2)
     assert skip is not None
     assert skip.rule == answers.id
+
+
+def test_a_rule_that_keeps_some_parameters_answers_for_whatever_differs() -> None:
+    pages = KnownPages(explore=0.0)
+    pages.load(RuleSet(HOST, 1, (TAGS, KEPT)))
+    pages.fetched(f"http://{HOST}/list/?a=1", 1, content=5)
+    skip = pages.decide(f"http://{HOST}/list/?a=1&sid=3&page=2", 2)
+    assert skip is not None
+    assert skip.rule == KEPT.id
 
 
 def test_rules_that_went_answer_for_nothing() -> None:

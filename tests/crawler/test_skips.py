@@ -308,6 +308,21 @@ def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
 
 
+@pytest.mark.parametrize("retired", [False, True])
+def test_of_what_pages_showed_and_were_called_nothing_stays_in_memory(retired: bool) -> None:
+    edits = (Edit(Key(name="sort"), "delete"),)
+    asking = Rule(rule_id(HOST, (), edits, shows=77), HOST, (), edits, shows=77)
+    known = KnownPages(explore=0, limit=10)
+    known.load(rule_set(asking, ANCHOR))
+    for number in range(100):
+        known.fetched(f"http://h.com/{number}?t=1&sort=a", number, parse_names(f"anchor=p{number}"), content=77)
+    if retired:
+        known.load(rule_set(version=2))
+    (held,) = known._hosts.values()
+    assert held.names is not None
+    assert (len(held.shown), len(held.names)) == ((0, 0) if retired else (10, 10))
+
+
 ANCHOR = name_rule("anchor", Condition(Key(name="p"), "any"), carrier=(Condition(Key(name="t"), "any"),))
 
 

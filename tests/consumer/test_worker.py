@@ -357,6 +357,24 @@ def test_a_store_that_is_set_back_while_nothing_arrives_is_caught_up(kafka_bench
 
 
 @pytest.mark.kafka
+def test_a_store_that_is_set_back_before_a_new_worker_has_told_it_anything_is_caught_up(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(20)))
+    before = kafka_bench.worker()
+    work_until(before, lambda: len(kafka_bench.ledger.pages) >= 10)
+    past = kafka_bench.ledger.snapshot()
+    work_until(before, lambda: kafka_bench.transport().backlog() == 0)
+    before.leave()
+    worker = kafka_bench.worker()
+    transport = kafka_bench.opened[-1]
+    work_until(worker, lambda: len(transport.assigned()) == 2)
+    for _ in range(10):  # the group has settled, nothing is unread
+        assert worker.step() == 0
+    kafka_bench.ledger.restore(past)
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 20)
+    worker.leave()
+
+
+@pytest.mark.kafka
 def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_are(
     kafka_bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -14,7 +14,7 @@ from clusterd.clusters.contract import Policy
 from clusterd.config import Config
 from clusterd.services import open_services, process_pending, publish_sketches
 
-from tests.contract.index_world import expected, partition
+from tests.contract.index_world import expected, page, partition
 from tests.flow.daemons import made_up_crawl
 from tests.services.redis_server import binary, connect_cluster, free_port, redis_cluster, redis_server
 
@@ -80,4 +80,10 @@ def test_a_user_with_the_permissions_that_are_named_can_do_all(tmp_path: Path, n
             assert partition(services.index) == expected(crawl)
             assert list(services.alerts.since(0))
             services.rulebook.learn_due(10**13)
+            url = "http://h.example/changes"
+            with open_services(config) as others:
+                others.index.apply([page(url, 1, range(50))])
+                services.index.apply([page(url, 2, range(100, 150))])
+                assert services.index.settle() == 1  # the first version waits for what the others have to tell
+            assert services.index.settle() == 0
         assert [server.execute_command("ACL", "LOG") for server in servers] == [[] for _ in servers]

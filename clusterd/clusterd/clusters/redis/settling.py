@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -155,7 +156,8 @@ class Settler:
         if keys:
             self._lists.withdraw(keys)
         packed = struct.pack(f"<{len(entries)}Q", *ready, *awaited)
-        return self._held(self._home.run(DISMISS, self._token, self._patience, len(ready), packed)) > 0
+        now = int(time.time())
+        return self._held(self._home.run(DISMISS, self._token, self._patience, len(ready), packed, now)) > 0
 
     def _build(self, policies: Sequence[Policy]) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""

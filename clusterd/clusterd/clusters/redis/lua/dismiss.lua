@@ -1,10 +1,10 @@
--- dismiss(BASE; token, patience, ready, ghosts) → how many were dismissed or given up, -1: the lease is lost
+-- dismiss(BASE; token, patience, ready, ghosts, now) → how many were dismissed or given up, -1: the lease is lost
 --
 -- KEYS[1] BASE   the home shard (records.lua, settling.lua)
 -- ARGV    token of the lease; seconds that a pending ghost is waited for from the first try on: after that its message is
 --         taken to be lost, and whoever posts it all the same leaves postings that name nothing, which cost their bytes
 --         and join nobody; how many of the ghosts were withdrawn from their lists: the rest were pending then;
---         entries of BASE:g, 8 bytes each
+--         entries of BASE:g, 8 bytes each; the caller's time in seconds: a user may lack the right to ask for the server's
 --
 -- 1. Cut the edges of all ghosts that were withdrawn, and leave a search (settling.lua) for each of their clusters and
 -- each policy under which they held others together: one for ghosts that touch, since what one of them held together may
@@ -21,7 +21,7 @@ define('dismiss', function(ARGV)
   -- Whether a pending ghost is waited for; noted when it first was.
   local function awaited(ghost)
     if call('SISMEMBER', BASE .. ':w', ghost) == 0 then return false end
-    local now = tonumber(call('TIME')[1])
+    local now = tonumber(ARGV[5])
     local since = tonumber(call('HGET', BASE .. ':wt', ghost) or now)
     if now - since < tonumber(ARGV[2]) then
       call('HSETNX', BASE .. ':wt', ghost, now)

@@ -90,6 +90,22 @@ def test_pages_fetched_in_spite_of_a_mirror_retire_it(book: RuleBook) -> None:
     service.close()
 
 
+def test_a_mirror_stays_that_pages_of_the_bare_host_bear_out(book: RuleBook) -> None:
+    """The bare host has the domain's name: its own learner, which sees no other host's pages, judges no mirror."""
+    service = RuleService(book)
+    service.observe(pages(WWW, BARE))
+    service.learn_due(now=100)
+    (rule,) = spanning(service)
+
+    for n in range(3):
+        new = f"/docs/new{n}"
+        service.observe([sketch(WWW + new, 700 + n, 10), sketch(BARE + new, 700 + n, 11, rule, WWW + new)])
+        service.learn_due(now=200 + n)
+
+    assert spanning(service) == [rule]
+    service.close()
+
+
 def test_a_mirror_retired_by_hand_stays_so_when_another_worker_takes_over(book: RuleBook) -> None:
     first = RuleService(book)
     first.observe(pages(BARE, WWW))

@@ -254,7 +254,7 @@ class RuleService:
         def change(state: HostRules) -> HostRules:
             if learned is not None:
                 state = turns.relearned(state, learned, now, spans=spans)
-            return turns.turned(state, _strikes(state, failing), now) if failing else state
+            return turns.turned(state, _strikes(state, failing, spans=spans), now) if failing else state
 
         state = self._change(host, change)
         recall.tell(state)
@@ -366,10 +366,14 @@ def _page(sketch: Sketch, content: int) -> Page | None:
     )
 
 
-def _strikes(state: HostRules, failing: Mapping[str, str]) -> dict[str, tuple[State, By, str]]:
-    """Return the change that retires those of the rules that are live; pinned ones stay."""
+def _strikes(state: HostRules, failing: Mapping[str, str], *, spans: bool) -> dict[str, tuple[State, By, str]]:
+    """Return the change that retires those of the rules that are live; pinned ones stay.
+
+    The rules of a group stand beside those of the host that bears its name, but each learner answers for its own: what
+    a page of that host shows the host's learner cannot have met where a mirror rule speaks of another host's.
+    """
     return {
         rule: ("retired", "watch", reason)
         for rule, reason in failing.items()
-        if (entry := state.entries.get(rule)) and entry.rule.state == "live"
+        if (entry := state.entries.get(rule)) and entry.rule.state == "live" and entry.rule.spans == spans
     }

@@ -145,6 +145,25 @@ def test_what_goes_from_any_page_is_explored_more_while_trials_are_few(
     assert abs(sum(first) / 200 - share) < 0.04  # 3/n of the next, for 20 trials and more, or what all rules get
 
 
+ANY_RECORD = (
+    (Condition(Key(), "is", ("record",)), Condition(Key(), "only", ("id", "tab"))),
+    (Edit(Key(name="tab"), "delete"),),
+)
+
+
+@pytest.mark.parametrize(("share", "at_last"), [(0.0, 0.0), (0.03, 0.03)])
+def test_what_goes_from_any_page_is_explored_the_less_the_more_of_it_has_been(share: float, at_last: float) -> None:
+    known = KnownPages(explore=share)
+    known.load(rule_set(Rule(rule_id(HOST, *ANY_RECORD), HOST, *ANY_RECORD, support=20)))
+    skips = []
+    for n in range(2000):
+        known.fetched(f"http://h.com/record?id={n}", 1)
+        skips.append(known.decide(f"http://h.com/record?id={n}&tab=b", 2))
+    last = [skip.explore for skip in skips[1000:] if skip is not None]
+    assert len(last) == 1000
+    assert abs(sum(last) / 1000 - at_last) < 0.015  # 3/n of the next fall to what all rules get
+
+
 def test_another_spelling_is_explored_less() -> None:
     edits = (Edit(Key(), "sort"),)
     known = KnownPages(explore=0.4)

@@ -1,0 +1,126 @@
+"""How often would-be skips are fetched all the same: the more, the less is known of their rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from clusterd_crawler.exploring import Exploring
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skips import KnownPages
+
+HOST = "h.com"
+SID = Key(name="sid")
+CONTEXT, EDITS = (Condition(SID, "any"),), (Edit(SID, "delete"),)
+DROP_SID = Rule(rule_id(HOST, CONTEXT, EDITS), HOST, CONTEXT, EDITS)
+
+
+def rule_set(*rules: Rule) -> RuleSet:
+    return RuleSet(HOST, 1, rules)
+
+
+def test_a_share_is_explored_and_always_the_same() -> None:
+    decisions = []
+    for _ in range(2):
+        known = KnownPages(explore=0.1)
+        known.load(rule_set(DROP_SID))
+        known.fetched("http://h.com/a", 1)
+        skips = [known.decide(f"http://h.com/a?sid={n}", 2) for n in range(2000)]
+        decisions.append([skip.explore for skip in skips if skip])
+    assert decisions[0] == decisions[1]
+    assert 140 < sum(decisions[0]) < 260
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize(
+    ("names", "values", "support", "share"),
+    [
+        (("id", "tab"), ("a", "b", "c"), 20, 0.1),
+        (("id", "tab"), ("a", "b", "c"), 150, 0.03),
+        (("id", "tab"), ("a", "b"), 20, 0.03),
+        (("tab",), ("a", "b", "c"), 20, 0.03),
+    ],
+    ids=("few trials", "many trials", "few values", "known pages"),
+)
+def test_what_goes_from_any_page_is_explored_more_while_trials_are_few(
+    names: tuple[str, ...], values: tuple[str, ...], support: int, share: float, in_order: bool
+) -> None:
+    edits = (Edit(Key(name="tab"), "delete"), *((Edit(Key(), "sort"),) if in_order else ()))
+    context = (
+        Condition(Key(), "is", ("record",)),
+        Condition(Key(name="tab"), "within", values),
+        Condition(Key(), "only", names),
+    )
+    if "id" not in names:
+        context = (*context[1:], Condition(Key(), "in", tuple(f"{n}" for n in range(400))))
+    rule = Rule(rule_id(HOST, context, edits), HOST, context, edits, support=support)
+    known = KnownPages(explore=0.03)
+    known.load(rule_set(rule))
+    skips = []
+    for n in range(400):
+        page = f"http://h.com/record?id={n}&" if "id" in names else f"http://h.com/{n}?"
+        known.fetched(page[:-1], 1)
+        skips.append(known.decide(f"{page}tab=b", 2))
+    first = [skip.explore for skip in skips[:200] if skip is not None]
+    assert len(first) == 200
+    assert abs(sum(first) / 200 - share) < 0.04  # 3/n of the next, for 20 trials and more, or what all rules get
+
+
+ANY_RECORD = (
+    (Condition(Key(), "is", ("record",)), Condition(Key(), "only", ("id", "tab"))),
+    (Edit(Key(name="tab"), "delete"),),
+)
+
+
+@pytest.mark.parametrize(("share", "at_last"), [(0.0, 0.0), (0.03, 0.03)])
+def test_what_goes_from_any_page_is_explored_the_less_the_more_of_it_has_been(share: float, at_last: float) -> None:
+    known = KnownPages(explore=share)
+    known.load(rule_set(Rule(rule_id(HOST, *ANY_RECORD), HOST, *ANY_RECORD, support=20)))
+    skips = []
+    for n in range(2000):
+        known.fetched(f"http://h.com/record?id={n}", 1)
+        skips.append(known.decide(f"http://h.com/record?id={n}&tab=b", 2))
+    last = [skip.explore for skip in skips[1000:] if skip is not None]
+    assert len(last) == 1000
+    assert abs(sum(last) / 1000 - at_last) < 0.015  # 3/n of the next fall to what all rules get
+
+
+FOLDER, TITLE = Key(start=3), Key(name="t")
+DEPTH = Condition(Key(), "depth", ("2",))
+
+
+@pytest.mark.parametrize(
+    ("context", "edits", "share"),
+    [
+        ((DEPTH,), (Edit(FOLDER, "delete"),), 0.15),
+        ((DEPTH,), (Edit(FOLDER, "set", "*"),), 0.15),
+        ((DEPTH,), (Edit(FOLDER, "set", "a"),), 0.03),
+        ((DEPTH, Condition(FOLDER, "in", ("a", "b"))), (Edit(FOLDER, "delete"),), 0.03),
+        ((), (Edit(FOLDER, "delete"),), 0.03),
+        ((DEPTH,), (Edit(FOLDER, "delete"), Edit(Key(start=4), "lower")), 0.03),
+        ((Condition(TITLE, "like", ("*-*",)),), (Edit(TITLE, "copy", source=replace(TITLE, deep=1)),), 0.15),
+        ((Condition(TITLE, "any"),), (Edit(TITLE, "lower"),), 0.03),
+        ((Condition(TITLE, "any"),), (), 0.03),
+    ],
+    ids=("folder", "any folder", "a folder", "few folders", "any depth", "two", "title", "case", "name"),
+)
+def test_of_what_may_be_any_text_more_is_explored(
+    context: tuple[Condition, ...], edits: tuple[Edit, ...], share: float
+) -> None:
+    exploring = Exploring(0.03)
+    exploring.load((), [Rule("r", HOST, context, edits, support=20)])
+    explored = sum(exploring.explores(f"http://h.com/{n}", "r", "key", 0) for n in range(4000))
+    assert abs(explored / 4000 - share) < 0.015
+
+
+def test_another_spelling_is_explored_less() -> None:
+    edits = (Edit(Key(), "sort"),)
+    known = KnownPages(explore=0.4)
+    known.load(rule_set(Rule(rule_id(HOST, (), edits), HOST, (), edits)))
+    explored = 0
+    for number in range(1000):
+        known.fetched(f"http://h.com/?a={number}&b=1", 1)
+        skip = known.decide(f"http://h.com/?b=1&a={number}", 2)
+        assert skip is not None
+        explored += skip.explore
+    assert 60 < explored < 140

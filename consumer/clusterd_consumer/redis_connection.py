@@ -10,15 +10,11 @@ from typing import Final
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.redis_address import shown
-from clusterd_crawler.redis_client import NODE, accepted
-from redis.backoff import NoBackoff
+from clusterd_crawler.redis_client import NODE, opened
 from redis.cluster import RedisCluster
-from redis.retry import Retry
 
 Client = redis.Redis | RedisCluster
 
-#: Beginning of the URL of a Redis Cluster.
-CLUSTER_SCHEME: Final = "redis+cluster://"
 #: Seconds to connect, and for an answer. A blocking read adds its own time.
 CONNECT_TIMEOUT: Final = 5.0
 ANSWER_TIMEOUT: Final = 30.0
@@ -46,27 +42,10 @@ _UNABLE_ANSWERS: Final = (
 
 
 def connect(url: str) -> Client:
-    """Return a client of a Redis (``redis://``, ``rediss://``, ``unix://``) or a Redis Cluster (``redis+cluster://``).
-
-    A single Redis is not retried behind our back: after a lost connection the caller must look how far the state goes.
-    """
-    if not url.startswith(CLUSTER_SCHEME):
-        with accepted(url):
-            client = redis.Redis.from_url(
-                url,
-                socket_connect_timeout=CONNECT_TIMEOUT,
-                socket_timeout=ANSWER_TIMEOUT,
-                retry=Retry(NoBackoff(), 0),
-            )
-            pool = client.connection_pool
-            pool.connection_class(**pool.connection_kwargs)  # the client looks at the names of options when it connects
-            return client
-    with translated(shown(url)), accepted(url):
-        return RedisCluster.from_url(
-            "redis://" + url.removeprefix(CLUSTER_SCHEME),
-            socket_connect_timeout=CONNECT_TIMEOUT,
-            socket_timeout=ANSWER_TIMEOUT,
-        )
+    """Return a client of what stands at an address (`redis_address`)."""
+    with translated(shown(url)):
+        client: Client = opened(url, socket_connect_timeout=CONNECT_TIMEOUT, socket_timeout=ANSWER_TIMEOUT)
+        return client
 
 
 @contextmanager

@@ -50,6 +50,8 @@ READS: Final = "'no-writes'"
 FREES: Final = "'allow-oom'"
 #: What a server answers that does not know a function.
 UNKNOWN: Final = "Function not found"
+#: What a server answers that no longer is the primary.
+REPLICA: Final = "READONLY"
 #: Tries of what a server could not do before it learnt a library, or which was meant for another node.
 TRIES: Final = 5
 
@@ -157,6 +159,8 @@ class Calls:
                 elif self._cluster and str(error).startswith("MOVED"):
                     self._look_around()
                 else:
+                    if str(error).startswith(REPLICA):  # it was the primary: whoever connects anew is told who is now
+                        self.close()
                     raise error
             raise error
         except (RedisError, RedisClusterException) as failure:  # as `translated` does, at a tenth of its cost

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_address import shown
+from clusterd_crawler.redis_address import Address, read, shown
 
 #: Seconds to connect, and to wait for an answer.
 CONNECT_SECONDS: Final = 2.0
@@ -33,23 +33,50 @@ def library() -> Any:
         import redis.backoff
         import redis.cluster
         import redis.retry
+        import redis.sentinel
     except ImportError:
         raise SettingError("CLUSTERD_REDIS needs the Redis client: pip install 'clusterd[redis]'") from None
     return redis
 
 
 def connect(url: str) -> Any:
-    """Return a client of a Redis (``redis://``, ``rediss://``, ``unix://``) or a cluster (``redis+cluster://``)."""
-    redis = library()
+    """Return a client of what stands at an address (`redis_address`)."""
     # protocol 2: one shape of answers, whatever the client's default
-    limits = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS, "protocol": 2}
-    with translated(url), accepted(url):
-        if url.startswith("redis+cluster://"):
-            return redis.cluster.RedisCluster.from_url("redis://" + url.removeprefix("redis+cluster://"), **limits)
-        client = redis.Redis.from_url(url, retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0), **limits)
+    with translated(url):
+        return opened(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=ANSWER_SECONDS, protocol=2)
+
+
+def opened(url: str, **limits: Any) -> Any:
+    """Return a client of the library, by these of its options.
+
+    A single Redis is not retried behind our back: after a lost connection the caller must look how far the state goes.
+    """
+    redis = library()
+    with accepted(url):
+        address = read(url)
+        if address.kind == "cluster":
+            nodes = [redis.cluster.ClusterNode(host, port) for host, port in address.servers]
+            return redis.cluster.RedisCluster.from_url(address.url, startup_nodes=nodes, **limits)
+        limits["retry"] = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+        client = (
+            _of_sentinels(redis, address, limits) if address.service else redis.Redis.from_url(address.url, **limits)
+        )
         pool = client.connection_pool
         pool.connection_class(**pool.connection_kwargs)  # the client looks at the names of options when it connects
         return client
+
+
+def _of_sentinels(redis: Any, address: Address, limits: dict[str, Any]) -> Any:
+    """Return a client whose connections ask the sentinels, each as it begins, which server is the primary."""
+    options = redis.connection.parse_url(address.url)
+    if options.pop("connection_class", None):
+        options["ssl"] = True
+    own = {name: options.pop(f"sentinel_{name}") for name in ("username", "password") if f"sentinel_{name}" in options}
+    by_tls = {name: value for name, value in options.items() if name.startswith("ssl")}
+    sentinels = redis.sentinel.Sentinel(
+        address.servers, sentinel_kwargs={**by_tls, **own, **limits}, **options, **limits
+    )
+    return sentinels.master_for(address.service)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.kafka_address import read_address, shown_address
-from clusterd_crawler.redis_address import is_redis, shown
+from clusterd_crawler.redis_address import FORMS, is_redis, shown
 
 PREFIX: Final = "CLUSTERD_"
 
@@ -88,9 +88,9 @@ class Settings:
     )
     redis: str = setting(
         "",
-        "Redis or Redis Cluster to use",
+        "Redis, Redis Cluster or sentinels to use",
         lambda v: v == "" or is_redis(v),
-        "redis://HOST:PORT/DB, rediss://…, unix:///PATH or redis+cluster://HOST:PORT",
+        FORMS,
         shown,
     )
     kafka: str = setting(

@@ -27,10 +27,28 @@ def test_seconds_may_be_any_whole_number(given: Any, seconds: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://h:6379", "redis://h:6379/", "rediss://u:p@h/3", "unix:///run/redis.sock", "redis+cluster://h:7000"]
+    "url",
+    [
+        *("redis://h:6379", "redis://h:6379/", "rediss://u:p@h/3", "unix:///run/redis.sock"),
+        *("redis+cluster://h:7000", "redis+cluster://u:p@h:7000,g:7001/0", "rediss+cluster://[::1]:7000"),
+        *("redis+sentinel://h,g:26380/pages", "rediss+sentinel://u:p@h/pages/3"),
+    ],
 )
 def test_addresses_of_redis(url: str) -> None:
     assert Settings.from_crawl({"CLUSTERD_REDIS": url}, {}).redis == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("redis://h/pages", "redis://h:port", "redis:h", "http://h", "redis://h:6379,g:6379"),
+        *("redis+cluster://h/3", "redis+cluster://h,", "redis+cluster://h:99999", "unix+cluster://h", "redis+x://h"),
+        *("redis+sentinel://h", "redis+sentinel://h/pages/three", "redis+sentinel:///pages"),
+    ],
+)
+def test_what_is_no_address_of_redis(url: str) -> None:
+    with pytest.raises(SettingError, match=r"it takes redis://HOST:PORT/DB.*redis\+sentinel://HOST:PORT"):
+        Settings.from_crawl({"CLUSTERD_REDIS": url}, {})
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -23,11 +24,12 @@ class Authority:
         self.ca = folder / f"{name}.pem"
         self.ca.write_bytes(self._certificate.public_bytes(Encoding.PEM))
 
-    def sign(self, name: str) -> tuple[Path, Path]:
-        """Return the files of a certificate for a host of this name, and of its key."""
+    def sign(self, name: str, *addresses: str) -> tuple[Path, Path]:
+        """Return the files of a certificate for a host of this name, at these addresses, and of its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         made = _begun(_named(name), self._name, key.public_key())
-        made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        named = x509.DNSName(name), *(x509.IPAddress(ip_address(one)) for one in addresses)
+        made = made.add_extension(x509.SubjectAlternativeName(named), critical=False)
         cert_file, key_file = self._folder / f"{name}-cert.pem", self._folder / f"{name}-key.pem"
         cert_file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
         key_file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

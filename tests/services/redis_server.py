@@ -39,9 +39,13 @@ def binary() -> str:
 
 @contextmanager
 def redis_server(
-    folder: Path, *options: str, port: int | None = None, environment: Mapping[str, str] | None = None
+    folder: Path,
+    *options: str,
+    port: int | None = None,
+    environment: Mapping[str, str] | None = None,
+    password: str = "",
 ) -> Iterator[str]:
-    """Run a server on a port of loopback (a free one where none is given); yield its URL."""
+    """Run a server on a port of loopback (a free one where none is given); yield its URL (without the password)."""
     port = port or free_port()
     folder.mkdir(parents=True, exist_ok=True)
     fixed = [
@@ -61,7 +65,7 @@ def redis_server(
         server = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **(environment or {})})
     url = f"redis://127.0.0.1:{port}/0"
     try:
-        _wait_for(url)
+        _wait_for(url, password)
         yield url
     finally:
         server.terminate()
@@ -110,11 +114,11 @@ def _info(client: redis.Redis) -> bytes:
     return answer if isinstance(answer, bytes) else str(answer).encode()
 
 
-def _wait_for(url: str) -> None:
+def _wait_for(url: str, password: str = "") -> None:
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
         try:
-            with redis.Redis.from_url(url) as client:
+            with redis.Redis.from_url(url, password=password or None) as client:
                 client.ping()
             return
         except redis.exceptions.ConnectionError:

@@ -124,7 +124,9 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="clusterd", prog_name="clusterd")
 @click.option("--data", metavar="DIR", help="Folder of the embedded store (default .clusterd).")
-@click.option("--redis", metavar="URL", help="Use this Redis or Redis Cluster: redis://HOST:PORT, redis+cluster://….")
+@click.option(
+    "--redis", metavar="URL", help="Use this Redis: redis://HOST:PORT, redis+cluster://…, redis+sentinel://…."
+)
 @click.option("--kafka", metavar="SERVERS", help="Use this Kafka: HOST:PORT[,HOST:PORT…], kafkas://….")
 @click.option("--config", metavar="FILE", help="Settings from a TOML file, named as in Scrapy.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line on standard output, nothing else there.")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
+from clusterd_crawler.redis_address import is_cluster
 from clusterd_crawler.redis_client import ANSWER_SECONDS, Held, connect, translated
 from clusterd_crawler.subscribe.contract import News
 
@@ -27,7 +28,7 @@ class RedisFeed:
     def __init__(self, url: str, prefix: str, known_since: int | None = None) -> None:
         self._url = url
         self._prefix = prefix
-        self._in_turn = url.startswith("redis+cluster://")
+        self._in_turn = is_cluster(url)
         self._topics = {topics.stream(prefix, topic): topic for topic in (topics.RULES, topics.VERDICTS)}
         self._client: Any = connect(url)
         self._held = None if self._in_turn else Held(self._client)

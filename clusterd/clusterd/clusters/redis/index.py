@@ -31,9 +31,10 @@ from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.verdict import Verdict
-from clusterd_consumer.redis_connection import CLUSTER_SCHEME, Client, connect, translated
+from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls, packed_numbers
 from clusterd_crawler.errors import Unreachable, WrongInput
+from clusterd_crawler.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
@@ -88,7 +89,7 @@ class RedisIndex:
         self._calls = calls(self._client)
         self._home = Home(self._calls, prefix)
         self._scheme = scheme = scheme or scheme_of(self._home)
-        self._tags = tags = founded(self._home, scheme, SHARDS if redis_url.startswith(CLUSTER_SCHEME) else 1)
+        self._tags = tags = founded(self._home, scheme, SHARDS if is_cluster(redis_url) else 1)
         self._numbers = Numbers(self._calls, self._home, prefix, tags) if len(tags) > 1 else None
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies: list[Policy] = []

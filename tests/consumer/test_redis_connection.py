@@ -1,0 +1,81 @@
+"""Addresses of Redis, with a real server behind each: by TLS, of a cluster of which some nodes are away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.redis_connection import connect, translated
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.publish.redis_log import RedisLog
+from clusterd_crawler.redis_address import shown
+from clusterd_crawler.subscribe.redis_feed import RedisFeed
+
+from tests.contract.index_world import expected, page, partition, settled
+from tests.services.certificates import Authority
+from tests.services.redis_server import SLOTS, free_port, redis_server, wait_until_formed
+
+CRAWL = [page("http://h.example/a", 1, range(100)), page("http://h.example/b", 1, [*range(98), 500])]
+BY_NAME = "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"
+
+
+@pytest.fixture(params=["rediss", "rediss+cluster"])
+def secured(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Address of a server, or of a cluster of one node, by TLS."""
+    if shutil.which("redis-server") is None and os.environ.get("CI") != "true":
+        pytest.skip("redis-server is not installed; the embedded server knows no TLS")
+    authority, port = Authority(tmp_path, "ours"), free_port()
+    cert, key = authority.sign("localhost", "127.0.0.1")  # the client looks up this name where it stands for a node
+    files = "--tls-cert-file", str(cert), "--tls-key-file", str(key), "--tls-ca-cert-file", str(authority.ca)
+    options = ["--tls-port", str(port), *files, "--tls-auth-clients", "no"]
+    if request.param == "rediss+cluster":
+        options += ["--cluster-enabled", "yes", "--tls-cluster", "yes", *BY_NAME]
+    with redis_server(tmp_path / "server", *options) as plain, redis.Redis.from_url(plain) as client:
+        if request.param == "rediss+cluster":
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1)
+            wait_until_formed([client])
+        yield f"{request.param}://localhost:{port}?ssl_ca_certs={authority.ca}"
+
+
+def test_store_and_crawl_go_by_tls(secured: str, prefix: str) -> None:
+    index = RedisIndex(secured, prefix)
+    index.apply(CRAWL)
+    settled(index)
+    assert partition(index) == expected(CRAWL)
+    index.close()
+    log = RedisLog(secured, topics.stream(prefix, topics.VERDICTS))
+    feed = RedisFeed(secured, prefix)
+    log.send([(b"key", b"value")])
+    assert [(one.key, one.value) for one in feed.poll(5)] == [(b"key", b"value")]
+    log.close()
+    feed.close()
+
+
+def test_a_server_that_another_authority_vouches_for_is_refused(secured: str, tmp_path: Path) -> None:
+    address, _, _ = secured.partition("?")
+    other = f"{address}?ssl_ca_certs={Authority(tmp_path, 'others').ca}"
+    with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"), translated(shown(other)):
+        connect(other).ping()
+
+
+@pytest.mark.cluster
+def test_a_cluster_of_which_the_first_node_named_is_away(redis_cluster_url: str, prefix: str) -> None:
+    url = redis_cluster_url.replace("://", f"://127.0.0.1:{free_port()},")
+    index = RedisIndex(url, prefix)
+    index.apply(CRAWL)
+    settled(index)
+    assert partition(index) == expected(CRAWL)
+    index.close()
+
+
+def test_sentinels_that_do_not_answer_are_named() -> None:
+    url = f"redis+sentinel://:open-sesame@127.0.0.1:{free_port()}/pages"
+    with pytest.raises(Unreachable, match="No master found for 'pages'") as raised, translated(shown(url)):
+        connect(url).ping()
+    assert "open-sesame" not in str(raised.value)

@@ -1,0 +1,66 @@
+"""A primary that dies, and the replica that sentinels put in its place without what it had not heard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clusterd.services import open_services, publish_sketches
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.publish.redis_log import RedisLog
+
+from tests.contract.index_world import expected, partition
+from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
+from tests.flow.test_flow import kafka_settings
+from tests.services.redis_sentinels import PASSWORD, Watched, redis_sentinels
+from tests.services.waiting import wait_until
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    with redis_sentinels(tmp_path / "servers") as made:
+        yield made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", ["redis", pytest.param("kafka", marks=pytest.mark.kafka)])
+def test_daemons_go_on_with_the_replica(
+    log: str, request: pytest.FixtureRequest, watched: Watched, prefix: str, tmp_path: Path
+) -> None:
+    crawl = made_up_crawl(1500, seed=40)
+    settings = {"redis": watched.url, "redis_prefix": prefix, "claim_after": "2", "batch": "16"}
+    if log == "kafka":
+        settings |= kafka_settings(request.getfixturevalue("kafka_bootstrap"), prefix)
+    with daemons(settings, tmp_path) as group, open_services(group.config()) as services:
+        publish_sketches(services, crawl)
+        assert services.redis.wait(1, 5000) == 1
+        processes = [group.start(), group.start()]
+        until(lambda: services.index.counts()["documents"] > 50, say=group.said())
+        watched.kill_primary()
+        with open_services(group.config()) as after:
+            wait_until_done(after)
+            assert partition(after.index) == expected(crawl)
+        assert [one.poll() for one in processes] == [None, None]
+        assert "Traceback" not in group.said()
+        assert PASSWORD not in group.said()
+
+
+@pytest.mark.slow
+def test_a_crawl_publishes_to_the_replica(watched: Watched, prefix: str) -> None:
+    log = RedisLog(watched.url, f"{prefix}sketches")
+    log.send([(b"k", b"before")])
+    assert watched.servers[0].wait(1, 5000) == 1
+    watched.sentinel.sentinel_failover("pages")
+    wait_until(lambda: watched.servers[0].info("replication")["role"] == "slave", 20)
+
+    def sent() -> bool:
+        try:
+            log.send([(b"k", b"after")])
+        except Unreachable:  # as long as the sentinels disagree; the publisher's spool keeps it
+            return False
+        return True
+
+    wait_until(sent)
+    assert [entry[b"v"] for _, entry in watched.servers[1].xrange(f"{prefix}sketches")] == [b"before", b"after"]
+    log.close()

@@ -34,7 +34,8 @@ class Handing:
     def __init__(self, services: Services, transport: Transport, report: Report | None = None) -> None:
         self._services = services
         self._transport = transport
-        self._report = report
+        self._report = report or Report()
+        self._tallies = self._report.tallies
         self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
 
     def __call__(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
@@ -47,6 +48,7 @@ class Handing:
             self._contained(self._services.rulebook.note_failures, batch.failures)
         if batch.skips:
             self._contained(self._services.rulebook.record_skips, batch.skips)
+            self._tallies.skips += len(batch.skips)
 
     def close(self) -> None:
         """Close the sinks of alerts."""
@@ -54,11 +56,13 @@ class Handing:
 
     def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Send the verdicts that crawls wait for."""
+        at = now_ms()
         for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
             if sketch.wants_verdict:
                 self._transport.publish(
                     topics.VERDICTS, sketch.crawl.encode(), encode_verdict(verdict(sketch.crawl, outcome))
                 )
+                self._tallies.answered.add((at - sketch.fetched_at) / 1000)
 
     def _alert(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         at = now_ms()
@@ -66,6 +70,7 @@ class Handing:
         for record, outcome in zip(batch.records, outcomes, strict=True):
             alerts += alerts_of(outcome, at, record.again)
         self._alerts.publish(alerts)
+        self._tallies.alerts.update(alert.event for alert in alerts)
 
     def _contained(self, work: Callable[..., Any], *arguments: Any) -> None:
         try:
@@ -74,8 +79,7 @@ class Handing:
             if isinstance(error, Unreachable) or unable(error):
                 raise
             log.exception("%s failed; the stream goes on", getattr(work, "__qualname__", work))
-            if self._report is not None:
-                self._report.last_error = f"{type(error).__name__}: {error}"
+            self._report.last_error = f"{type(error).__name__}: {error}"
 
 
 def verdict(crawl: str, outcome: Outcome) -> Verdict:

@@ -15,12 +15,14 @@ import os
 import socket
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_consumer.redis_scripts import FREES, Calls, Library, Script
 from clusterd_crawler.errors import Unreachable
+
+from clusterd.tallies import Tallies
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +65,8 @@ class Report:
     lag: int = 0
     settling: int = 0
     last_error: str = ""
+    #: For the metrics alone: it is not told in the store.
+    tallies: Tallies = field(default_factory=Tallies)
 
     def told(self) -> State:
         """Return the state as it is told: that a thread stands still, it cannot say itself."""
@@ -70,10 +74,14 @@ class Report:
         return "stalled" if still and self.state == "running" else self.state
 
 
+#: What of a report is told in the store.
+TOLD: Final = tuple(one.name for one in fields(Report) if one.name != "tallies")
+
+
 def beat(calls: Calls, prefix: str, report: Report) -> None:
     """Say that this daemon is alive."""
     report.at = int(time.time() * 1000)
-    said = {**asdict(report), "state": report.told()}
+    said = {name: getattr(report, name) for name in TOLD} | {"state": report.told()}
     calls.run(ENTER, f"{prefix}daemons", (report.id,))
     calls.run(REPORT, f"{prefix}daemon:{report.id}", (json.dumps(said), int(ALIVE_FOR * 1000)))
 

@@ -1,15 +1,28 @@
-"""What a daemon counts, for Prometheus: the figures of its report (`clusterd.health.Report`)."""
+"""What a daemon counts, for Prometheus: the figures of its report (`clusterd.health.Report`), and its tallies.
+
+What belongs to one worker process each of them says for itself; what the store holds all of them say alike.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from clusterd_crawler.errors import ClusterdError
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from clusterd.health import Report
+from clusterd.tallies import Tallies
+
+#: What the store holds: field of `Index.counts`, and what it is.
+HELD: Final = (
+    ("documents", "URLs that the store knows"),
+    ("versions", "versions of pages in the store"),
+    ("contents", "different contents in the store"),
+    ("store_bytes", "memory that the Redis servers use in all"),
+)
 
 
 class ReportCollector(Collector):
@@ -32,6 +45,35 @@ class ReportCollector(Collector):
             "clusterd_waiting", "1 while Kafka or the store does not answer", value=report.told() == "waiting"
         )
         yield GaugeMetricFamily("clusterd_stalled", "1 while the worker stands still", value=report.told() == "stalled")
+        yield from _told(report.tallies)
+        yield from _held(report.tallies)
+
+
+def _told(tallies: Tallies) -> Iterator[Metric]:
+    """Yield what this process has told crawls and others."""
+    yield HistogramMetricFamily(
+        "clusterd_answer_seconds",
+        "from the fetch of a page to the verdict that its crawl waits for",
+        buckets=list(tallies.answered.buckets()),
+        sum_value=tallies.answered.total,
+    )
+    alerts = CounterMetricFamily("clusterd_alerts", "alerts, by event", labels=["event"])
+    for event, count in sorted(tallies.alerts.items()):
+        alerts.add_metric([event], count)
+    yield alerts
+    yield CounterMetricFamily("clusterd_skips", "requests that crawls did not send", value=tallies.skips)
+    yield CounterMetricFamily("clusterd_rule_sets", "rule sets that were learned anew", value=tallies.rule_sets)
+
+
+def _held(tallies: Tallies) -> Iterator[Metric]:
+    """Yield what the store held when upkeep last looked."""
+    for name, what in HELD:
+        if name in tallies.held:
+            yield GaugeMetricFamily(f"clusterd_{name}", what, value=tallies.held[name])
+    clusters = GaugeMetricFamily("clusterd_clusters", "clusters of two URLs and more, by policy", labels=["policy"])
+    for policy, count in tallies.clusters.items():
+        clusters.add_metric([policy], count)
+    yield clusters
 
 
 def serve_metrics(host: str, port: int, report: Report) -> None:

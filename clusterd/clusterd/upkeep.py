@@ -49,6 +49,7 @@ class Upkeep:
     def __init__(self, services: Services, report: Report) -> None:
         self._services = services
         self._report = report
+        self._tallies = report.tallies
         self._stop = threading.Event()
         self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0}
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
@@ -86,6 +87,9 @@ class Upkeep:
         finally:  # a store that is full or a lesson that fails keeps nobody from knowing how far behind we are
             if self._is_due("lag", LAG_INTERVAL):
                 self._report.lag = services.lag()
+                if services.config.metrics_port:
+                    self._tallies.held = services.index.counts()
+                    self._tallies.clusters = services.index.cluster_counts()
         return self._report.settling
 
     def _work(self, services: Services) -> None:
@@ -94,10 +98,10 @@ class Upkeep:
             gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
             log.info("forgot %d superseded versions", gone)
         self._report.settling = services.index.settle(services.config.settle_steps)
-        tell_splits(services)
+        self._tallies.alerts.update(split=tell_splits(services))
         if self._is_due("learn", LEARN_PAUSE):
             begun = time.monotonic()
-            learn(services, stopping=self._stop.is_set)
+            self._tallies.rule_sets += learn(services, stopping=self._stop.is_set)
             ended = time.monotonic()
             self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)
 

@@ -12,13 +12,16 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from clusterd.alerts import now_ms
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.handing import Handing, verdict
@@ -33,7 +36,7 @@ from clusterd_crawler.sketch import Sketch
 
 from clusterd import daemon, health
 from tests.contract.index_world import page
-from tests.flow.daemons import Daemons, daemons, made_up_crawl, until
+from tests.flow.daemons import Daemons, daemons, made_up_crawl, until, wait_until_done
 from tests.services.redis_server import free_port, redis_server
 
 CLUSTERD = [sys.executable, "-m", "clusterd"]
@@ -367,3 +370,31 @@ def test_metrics_are_served_on_loopback(group: Daemons) -> None:
         assert {"clusterd_missed_total 0.0", "clusterd_stalled 0.0", "clusterd_waiting 0.0"} <= {
             *metrics().splitlines()
         }
+
+
+def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> None:
+    port, crawl = free_port(), made_up_crawl(200, seed=22)
+    group.settings = {**group.settings, "metrics_port": str(port)}
+    with open_services(group.config()) as services:
+        group.start()
+        waiting = [replace(sketch, crawl="c", wants_verdict=True, fetched_at=now_ms() - 2000) for sketch in crawl[:20]]
+        publish_sketches(services, [*waiting, *crawl[20:]])
+        wait_until_done(services)
+
+        def metrics() -> dict[str, float]:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
+            return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+        index = services.index
+        until(lambda: metrics().get("clusterd_documents") == index.counts()["documents"], say=group.said())
+        said = metrics()
+        for policy, count in index.cluster_counts().items():
+            assert said[f'clusterd_clusters{{policy="{policy}"}}'] == count
+        assert (said["clusterd_versions"], said["clusterd_contents"]) == (200, index.counts()["contents"])
+        assert said["clusterd_store_bytes"] > 1_000_000
+        assert said["clusterd_answer_seconds_count"] == said['clusterd_answer_seconds_bucket{le="+Inf"}'] == 20
+        assert said['clusterd_answer_seconds_bucket{le="1.0"}'] == 0
+        assert said["clusterd_answer_seconds_sum"] >= 40
+        events = Counter(alert.event for alert in services.alerts.since())
+        assert {event: said[f'clusterd_alerts_total{{event="{event}"}}'] for event in events} == events

@@ -73,11 +73,16 @@ class MirrorLearner(Learner):
             return None
         if site not in self.sites and (len(self.sites) >= SITES or len(self.evidence) >= PAGES):
             return None
-        placed = f"http://{self.host}/{quote(site, safe='')}{url[len(site) :]}"
+        placed = self._placed(url)
         if len(self.evidence) >= PAGES and placed not in self.evidence.row_of:
             return None
         self.sites.setdefault(site, len(self.sites))
-        return replace(page, url=placed, names=())
+        return replace(page, url=placed, names=(), instead_of=self._placed(page.instead_of) if page.instead_of else "")
+
+    def _placed(self, url: str) -> str:
+        """Return a canonical URL as it stands in the evidence."""
+        site = site_of(url)
+        return f"http://{self.host}/{quote(site, safe='')}{url[len(site) :]}"
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield the mirrors that hold."""

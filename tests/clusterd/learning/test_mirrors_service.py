@@ -13,9 +13,9 @@ WWW = f"http://www.{DOMAIN}"
 BARE = f"http://{DOMAIN}"
 
 
-def sketch(url: str, content: int, at: int, explored: str = "", instead_of: str = "") -> Sketch:
+def sketch(url: str, content: int, at: int, explored: str = "", instead_of: str = "", crawl: str = "") -> Sketch:
     stream = StreamSketch(b"", 0, 100, content)
-    return Sketch(url, at, 1, content, stream, stream, content, explored=explored, instead_of=instead_of)
+    return Sketch(url, at, 1, content, stream, stream, content, explored=explored, instead_of=instead_of, crawl=crawl)
 
 
 def pages(*sites: str, count: int = 60, query: str = "") -> list[Sketch]:
@@ -100,6 +100,22 @@ def test_a_mirror_stays_that_pages_of_the_bare_host_bear_out(book: RuleBook) -> 
     for n in range(3):
         new = f"/docs/new{n}"
         service.observe([sketch(WWW + new, 700 + n, 10), sketch(BARE + new, 700 + n, 11, rule, WWW + new)])
+        service.learn_due(now=200 + n)
+
+    assert spanning(service) == [rule]
+    service.close()
+
+
+def test_a_mirror_stays_that_agrees_with_the_known_page_of_an_earlier_crawl(book: RuleBook) -> None:
+    """With ``CLUSTERD_SKIP_WITHIN`` a page that is fetched all the same may be the first of its content in its crawl."""
+    service = RuleService(book)
+    service.observe(pages(BARE, WWW))
+    service.learn_due(now=100)
+    (rule,) = spanning(service)
+
+    for n in range(3):
+        page = f"/docs/page{n}"
+        service.observe([sketch(WWW + page, n, 10 + n, rule, BARE + page, "later")])
         service.learn_due(now=200 + n)
 
     assert spanning(service) == [rule]

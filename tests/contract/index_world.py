@@ -34,7 +34,10 @@ def page(
 
 
 def partition(index: Index, policies: Sequence[Policy] = DEFAULT_POLICIES) -> Partition:
-    """Return what an index says: policy → clusters as sets of URLs, alone standing pages too. It has counted them."""
+    """Return what an index says: policy → clusters as sets of URLs, alone standing pages too.
+
+    It has counted them, and says the same of each when it is asked for the cluster of one of its URLs.
+    """
     found = {
         policy.name: {frozenset(found.members) for found in index.clusters(policy.name, min_size=1)}
         for policy in policies
@@ -43,6 +46,11 @@ def partition(index: Index, policies: Sequence[Policy] = DEFAULT_POLICIES) -> Pa
     assert {name: counted[name] for name in found} == {
         name: sum(len(cluster) > 1 for cluster in clusters) for name, clusters in found.items()
     }
+    for name, clusters in found.items():
+        for cluster in clusters:
+            asked = index.cluster_of(max(cluster), name)
+            assert asked is not None
+            assert (sorted(asked.members), asked.size) == (sorted(cluster), len(cluster))
     return found
 
 

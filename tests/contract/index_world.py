@@ -47,10 +47,10 @@ def partition(index: Index, policies: Sequence[Policy] = DEFAULT_POLICIES) -> Pa
         name: sum(len(cluster) > 1 for cluster in clusters) for name, clusters in found.items()
     }
     for name, clusters in found.items():
-        for cluster in clusters:
-            asked = index.cluster_of(max(cluster), name)
+        for members in clusters:
+            asked = index.cluster_of(max(members), name)
             assert asked is not None
-            assert (sorted(asked.members), asked.size) == (sorted(cluster), len(cluster))
+            assert (sorted(asked.members), asked.size) == (sorted(members), len(members))
     return found
 
 

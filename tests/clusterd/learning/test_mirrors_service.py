@@ -107,7 +107,7 @@ def test_a_mirror_stays_that_pages_of_the_bare_host_bear_out(book: RuleBook) -> 
 
 
 def test_a_mirror_stays_that_agrees_with_the_known_page_of_an_earlier_crawl(book: RuleBook) -> None:
-    """With ``CLUSTERD_SKIP_WITHIN`` a page that is fetched all the same may be the first of its content in its crawl."""
+    """With ``CLUSTERD_SKIP_WITHIN`` a page fetched all the same may be the first of its content in its crawl."""
     service = RuleService(book)
     service.observe(pages(BARE, WWW))
     service.learn_due(now=100)

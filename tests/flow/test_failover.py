@@ -1,4 +1,4 @@
-"""A primary that dies, and the replica that sentinels put in its place without what it had not heard."""
+"""A primary that dies, and the replica that takes its place without what it had not heard."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clusterd.clusters.redis.index import SHARDS
 from clusterd.services import open_services, publish_sketches
+from clusterd_consumer.hash_tags import HOME, hash_tags
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.redis_log import RedisLog
 
 from tests.contract.index_world import expected, partition
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.flow.test_flow import kafka_settings
+from tests.services.redis_replicas import redis_replicas
 from tests.services.redis_sentinels import PASSWORD, Watched, redis_sentinels
 from tests.services.waiting import wait_until
 
@@ -64,3 +67,28 @@ def test_a_crawl_publishes_to_the_replica(watched: Watched, prefix: str) -> None
     wait_until(sent)
     assert [entry[b"v"] for _, entry in watched.servers[1].xrange(f"{prefix}sketches")] == [b"before", b"after"]
     log.close()
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.cluster
+@pytest.mark.parametrize("dying", ["home", "shard"])
+def test_daemons_go_on_with_a_replica_of_a_cluster(
+    dying: str, kafka_bootstrap: str, prefix: str, tmp_path: Path
+) -> None:
+    crawl = made_up_crawl(1500, seed=50)
+    with redis_replicas(tmp_path / "nodes") as cluster:
+        settings = {"redis": cluster.url, "redis_prefix": prefix, "batch": "16"}
+        with (
+            daemons({**settings, **kafka_settings(kafka_bootstrap, prefix)}, tmp_path) as group,
+            open_services(group.config()) as services,
+        ):
+            publish_sketches(services, crawl)
+            processes = [group.start(), group.start()]
+            until(lambda: services.index.counts()["documents"] > 50, say=group.said())
+            cluster.kill_primary_of(f"{{{HOME if dying == 'home' else hash_tags(SHARDS)[0]}}}")
+            with open_services(group.config()) as after:
+                wait_until_done(after)
+                assert partition(after.index) == expected(crawl)
+            assert [one.poll() for one in processes] == [None, None]
+            assert "Traceback" not in group.said()

@@ -81,12 +81,12 @@ def redis_cluster(folder: Path, nodes: int = 3, options: Sequence[str] = ("--app
             for n in range(nodes)
         ]
         clients = [stack.enter_context(redis.Redis.from_url(url)) for url in urls]
-        _form(clients)
+        form(clients)
         port = clients[0].connection_pool.connection_kwargs["port"]
         yield f"redis+cluster://127.0.0.1:{port}"
 
 
-def _form(clients: list[redis.Redis]) -> None:
+def form(clients: list[redis.Redis]) -> None:
     """Spread the slots, introduce the nodes to each other, wait until the cluster answers."""
     share = SLOTS // len(clients) + 1
     for number, client in enumerate(clients):
@@ -98,10 +98,15 @@ def _form(clients: list[redis.Redis]) -> None:
 
 def wait_until_formed(clients: list[redis.Redis]) -> None:
     """Wait until every node knows all the others and takes writes; one that was just met takes none at first."""
+    wait_until_known(clients, b"cluster_state:ok")
+
+
+def wait_until_known(clients: list[redis.Redis], besides: bytes = b"") -> None:
+    """Wait until every node knows all the others, and says something ``besides``."""
     known = f"cluster_known_nodes:{len(clients)}".encode()
     deadline = time.monotonic() + START_TIMEOUT
     while time.monotonic() < deadline:
-        if all(b"cluster_state:ok" in info and known in info for info in map(_info, clients)):
+        if all(besides in info and known in info for info in map(_info, clients)):
             return
         time.sleep(0.05)
     raise TimeoutError("the Redis Cluster did not form")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import weakref
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -299,6 +300,32 @@ def test_a_topic_that_is_made_anew_under_its_reader_is_read_from_its_beginning(
     assert [record.value for record in records] == [b"new %d" % n for n in range(30)]
     assert old not in {record.partition for record in records}
     assert old not in member.assigned()
+    second.close()
+    member.close()
+
+
+def test_topics_that_are_deleted_under_their_reader_are_made_anew(
+    kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    member.publish(topics.SKETCHES, b"k", b"old")
+    member.flush(10)
+    drain(member, 1)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topic}" for topic in TOPICS])
+    member._consumer._client.cluster.request_update()  # as every five minutes, and when the broker says so
+    until = time.monotonic() + 30
+    while f"{name}-{topics.SKETCHES}" not in admin.list_topics() and time.monotonic() < until:
+        with suppress(Unreachable):
+            member.poll(10, 0.5)
+    admin.close()
+    assert "made anew" in caplog.text
+    second = transport(kafka_bootstrap, name)
+    for n in range(10):
+        second.publish(topics.SKETCHES, b"k", b"new %d" % n)
+    second.flush(10)
+    assert [record.value for record in drain(member, 10)] == [b"new %d" % n for n in range(10)]
     second.close()
     member.close()
 

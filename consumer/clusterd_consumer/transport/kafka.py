@@ -20,14 +20,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.kafka_client import address, probe
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
-from kafka.errors import KafkaError, MessageSizeTooLargeError  # type: ignore[import-untyped]
+from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError  # type: ignore[import-untyped]
 
 from clusterd_consumer.transport.contract import Position, Record
 from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, reason, topic_id
@@ -256,6 +256,10 @@ class KafkaTransport:
     def _look_for_new_topic(self, consumer: Any) -> None:
         """Know when the topic was deleted and made anew: its offsets speak of other records, all are to be read."""
         now = topic_id(consumer, self._topic)
+        if self._topic_id and not now:
+            self._make_missing()
+            consumer.partitions_for_topic(self._topic)  # asks for metadata
+            now = topic_id(consumer, self._topic)
         if not now or now == self._topic_id:
             return
         log.warning("topic %s was deleted and made anew: it is read from its beginning", self._topic)
@@ -282,6 +286,12 @@ class KafkaTransport:
                 )
         elif first < expected:
             log.warning("%s goes on at %d, not at %d: Kafka lost its end", self._name(partition), first, expected)
+
+    def _make_missing(self) -> None:
+        """Make the topics that were deleted under us, as at the start; whether Kafka answers at all others say."""
+        with suppress(Unreachable):
+            if made := ensure(self._where, self._prefix, *self._shape, timeout=self._answer_timeout):
+                log.warning("Kafka had no topic %s any more: made anew, what was in it is gone", ", ".join(made))
 
     def _in_place(self) -> set[Any]:
         """Return the partitions that were placed since the group last changed."""
@@ -341,6 +351,9 @@ class KafkaTransport:
         except MessageSizeTooLargeError as error:
             log.error("a message of %d bytes for %s is dropped: %s", len(value), topic, error)
             return
+        except KafkaTimeoutError:
+            self._make_missing()
+            raise
         self._unacknowledged.append((topic, key, value, future))
 
     def _settle_acknowledged(self) -> None:

@@ -54,6 +54,31 @@ def test_pages_are_shared_from_the_first_rule_on(book: RuleBook) -> None:
     service.close()
 
 
+def test_pages_of_every_mirror_are_shared(book: RuleBook) -> None:
+    """A rule that spans hosts is kept under their domain: no host but the one of that name has it as its own."""
+    published: list[str] = []
+
+    def publish(topic: str, key: bytes, value: bytes) -> None:
+        if topic == topics.KNOWN:
+            published.extend(page.url for page in fetches.unpack(value))
+
+    service = RuleService(book, publish)
+    sites = ("http://www.example.com", "http://example.com")
+    service.observe([sketch(f"{site}/docs/{n}", n, 1, crawl="one") for site in sites for n in range(60)])
+    service.learn_due(now=10)
+    service.observe([sketch(f"{site}/new", 99, 20, crawl="one") for site in sites])
+    service.learn_due(now=30)
+    assert sorted(published) == sorted(
+        [f"{site}/docs/{n}" for site in sites for n in range(60)] + [f"{site}/new" for site in sites]
+    )
+
+    published.clear()
+    service.observe([sketch(f"{sites[0]}/newer", 100, 40, crawl="one")])
+    service.learn_due(now=50)
+    assert published == [f"{sites[0]}/newer"]
+    service.close()
+
+
 def test_what_stands_for_nothing_is_not_shared(book: RuleBook) -> None:
     """Pages of no crawl and error pages; a page that says that there is no page is shared as such."""
     shared = Shared()

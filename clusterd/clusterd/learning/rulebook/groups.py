@@ -53,6 +53,13 @@ class Groups:
             if len(self._noted) > REMEMBERED:
                 self._noted.popitem(last=False)
 
+    def tell(self, host: str, recall: Recall) -> None:
+        """Tell a host's learner whether its group has rules in force, where that has another name than the host."""
+        group = registrable(host)
+        if group != host and recall.version_across != (version := self._book.version(group)):
+            recall.version_across = version
+            recall.live_across = any(rule.spans for rule in self._book.load(group).rules.rules)
+
     def caught_up(self, group: str) -> Recall:
         """Return a group's learner, having seen all evidence of its hosts, in the order of the fetches."""
         hosts = sorted({site.partition("://")[2] for site in self._book.sites(group)})

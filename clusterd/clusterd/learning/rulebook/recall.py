@@ -41,6 +41,9 @@ class Recall:
     #: Whether the host has rules in force, and whether this worker has published its pages up to ``fresh``.
     live: bool = False
     shared: bool = False
+    #: The same of the rules of its group, where that has another name: mirrors of which the host is one.
+    version_across: int = 0
+    live_across: bool = False
     #: Pages read since they were last published.
     fresh: list[Page] = field(default_factory=list)
     #: Hash of URL → (fetch time, content): deliveries repeated and pages that come late are not shown again.
@@ -56,8 +59,13 @@ class Recall:
         """Let the learner see the pages that are new to it; of fetches that failed only other crawlers are told."""
         fresh = list(self._fresh(pages))
         self.learner.observe(page for page in fresh if page.state != "failed")
-        if self.live:
+        if self.is_spoken_of:
             self.fresh += fresh
+
+    @property
+    def is_spoken_of(self) -> bool:
+        """Whether crawls can use the host's pages: rules in force speak of them, its own or those of its group."""
+        return self.live or self.live_across
 
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         for page in pages:

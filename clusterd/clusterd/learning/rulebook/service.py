@@ -275,6 +275,7 @@ class RuleService:
         if recall.version != self.book.version(host):
             recall.tell(self.book.load(host))
             self._announce_again(host)
+        self._groups.tell(host, recall)
         return recall
 
     def _cut(self, host: str) -> tuple[Recall, Evidence]:

@@ -1,4 +1,4 @@
-"""Pages of hosts with live rules → the crawls that share what they know (`topics.KNOWN`).
+"""Pages of hosts with live rules, or mirrored by some → the crawls that share what they know (`topics.KNOWN`).
 
 Done by the worker that holds the host's lease, so that a page is published once, in blocks, a second or so after it was
 applied: the whole evidence when the host's first rule goes live, from then on what is new. Up to where is noted in the
@@ -29,7 +29,7 @@ LATE_MS: Final = 60_000
 def share(book: RuleBook, publish: Publish, host: str, recall: Recall, now: int) -> int:
     """Publish the pages of a host that are new to the crawls; return how many."""
     pages, recall.fresh = recall.fresh, []
-    if not recall.live:
+    if not recall.is_spoken_of:
         recall.shared = False
         return 0
     if not recall.shared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 import time
@@ -186,6 +187,26 @@ def test_a_fault_of_the_client_library_loses_nothing(redis_url: str, prefix: str
     out.close(5)
     assert arrived(redis_url, prefix) == values(600)
     assert out.counts.dropped == 0
+
+
+def test_what_a_full_disk_refuses_waits_in_the_queue(
+    server: Server, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(file: int, packed: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("clusterd_crawler.publish.spool._write_all", full)
+    with publisher(server.url, prefix, tmp_path, capacity=100) as out:
+        for value in values(60):
+            out.offer(b"key", value)
+        wait_until(lambda: "cannot write" in caplog.text and out.waiting() == 60)
+        assert out.counts.dropped == 0
+        for value in values(90, start=60):
+            out.offer(b"key", value)
+        wait_until(lambda: out.counts.dropped == 50)
+        server.start()
+        wait_until(lambda: out.counts.published == 100)
+        assert arrived(server.url, prefix) == values(100, start=50)
 
 
 def test_a_full_stream_is_left_alone(redis_url: str, prefix: str) -> None:

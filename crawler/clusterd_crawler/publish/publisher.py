@@ -2,7 +2,8 @@
 
 Two threads. The **sender** connects to the log and sends, oldest first: what waits on the spool, then the queue. It may
 block as long as a client library likes. The **keeper** never talks to the network: while the log is away, or the queue
-holds more than its capacity, it moves the queue's oldest messages to the spool. So the path of a message is
+holds more than its capacity, it moves the queue's oldest messages to the spool (what a full disk refuses stays in the
+queue, as far as that has room). So the path of a message is
 
     offer → queue (capacity) → log
                   └→ spool (bytes) → log, later or in the next crawl
@@ -281,8 +282,8 @@ class Publisher:
                 self._surplus_changed.wait()
 
     def _room(self) -> int:
-        """Messages that the queue is to hold: none while the log is away."""
-        away = self._tried and not self._reachable and self._spool is not None
+        """Messages that the queue is to hold: none while the log is away and the disk takes them."""
+        away = self._tried and not self._reachable and self._spool is not None and not self._spool.refused
         return 0 if away else self._capacity
 
     def _notify(self) -> None:
@@ -291,9 +292,19 @@ class Publisher:
 
     def _keep(self, entries: Sequence[Entry]) -> None:
         kept, dropped = (0, len(entries)) if self._spool is None else self._spool.append(entries)
+        if self._spool is not None and self._spool.refused:
+            dropped -= self._hold(entries[kept:])
         self._count(spooled=kept, dropped=dropped)
         with self._changed:
             self._changed.notify_all()
+
+    def _hold(self, entries: Sequence[Entry]) -> int:
+        """Put back what a full disk refused, the latest as far as the queue has room; return how many."""
+        with self._changed:
+            room = 0 if self._closing else max(0, self._capacity - len(self._queue))
+            held = entries[max(0, len(entries) - room) :]
+            self._queue.extendleft(reversed(held))
+            return len(held)
 
     def _count(self, spooled: int = 0, dropped: int = 0) -> None:
         with self._changed:

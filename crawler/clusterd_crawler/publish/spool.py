@@ -87,6 +87,11 @@ class Spool:
         with self._lock:
             return sum(segment.size for segment in self._segments)
 
+    @property
+    def refused(self) -> bool:
+        """Whether the disk refused what was last written."""
+        return self._refused
+
     def append(self, entries: Sequence[Entry]) -> tuple[int, int]:
         """Keep the entries; return how many were kept and how many records, of these or older ones, were dropped."""
         kept = dropped = 0

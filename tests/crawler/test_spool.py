@@ -68,6 +68,23 @@ def test_a_restart_finds_what_waited(tmp_path: Path) -> None:
     second.close()
 
 
+def test_the_heir_of_several_takes_over_all_their_segments_and_leaves_no_file(tmp_path: Path) -> None:
+    entries = numbered(900, size=1000)
+    crawls = [Spool(tmp_path, 1024 * 1024), Spool(tmp_path, 1024 * 1024)]
+    for crawl, start in zip(crawls, (0, 450), strict=True):
+        assert crawl.append(entries[start : start + 450]) == (450, 0)
+    for crawl in crawls:
+        crawl.close()
+    assert len(list(tmp_path.glob("*.spool"))) == 4
+    heir = Spool(tmp_path, 1024 * 1024)
+    assert len(heir) == 900
+    found = drain(heir)
+    assert sorted(found) == sorted(entries)
+    assert [one for one in found if one in entries[:450]] == entries[:450]
+    heir.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_two_living_crawls_leave_each_others_messages_alone(tmp_path: Path) -> None:
     first, second = Spool(tmp_path, BIG), Spool(tmp_path, BIG)
     first.append(numbered(5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from clusterd_crawler import traps
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skips import KnownPages
 from clusterd_crawler.traps import REPEATED, RUN, WAITING, TrapGuard, family_of
@@ -35,11 +37,18 @@ def test_what_another_crawl_fetched_makes_no_trap() -> None:
 
 def test_something_new_opens_a_trap_again() -> None:
     guard = TrapGuard("cut")
-    for number in range(RUN):
-        guard.fetched(f"http://h.com/cal/{number}", new=False)
-    assert guard.leaves("http://h.com/cal/9999") is not None
-    guard.fetched("http://h.com/cal/1", new=True)
-    assert guard.leaves("http://h.com/cal/9999") is None
+    for _ in range(2):
+        for number in range(RUN - 1):
+            guard.fetched(f"http://h.com/cal/{number}", new=False)
+        assert (guard.leaves("http://h.com/cal/9999"), guard.noticed()) == (None, [])
+        for number in range(RUN, RUN + 5):
+            guard.fetched(f"http://h.com/cal/{number}", new=False)
+        left = guard.leaves("http://h.com/cal/9999")
+        assert left is not None
+        assert (left.family, left.example) == ("h.com/cal/N", f"http://h.com/cal/{RUN + 4}")
+        assert len(guard.noticed()) == 1  # each time that it becomes one, once
+        guard.fetched("http://h.com/cal/1", new=True)
+        assert guard.leaves("http://h.com/cal/9999") is None
 
 
 def test_traps_that_nobody_asks_for_are_bounded() -> None:
@@ -53,9 +62,19 @@ def test_traps_that_nobody_asks_for_are_bounded() -> None:
     assert [trap.family for trap in guard.noticed()] == ["h.com/later" + "/a" * (REPEATED + 1)]
 
 
+def test_of_too_many_families_those_stay_that_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traps, "FAMILIES", 3)
+    guard = TrapGuard("cut")
+    for number in range(RUN):
+        guard.fetched(f"http://h.com/cal/{number}", new=False)
+        guard.fetched(f"http://h.com/{'x' * number}", new=True)
+    assert len(guard._families) == 3
+    assert guard.leaves("http://h.com/cal/9999") is not None
+
+
 def test_paths_that_grow_in_circles_are_traps() -> None:
     guard = TrapGuard("cut")
     assert guard.leaves("http://h.com" + "/a/b" * (REPEATED + 1)) is not None
-    assert guard.leaves("http://h.com/a/b/c/d/a") is None
+    assert guard.leaves("http://h.com" + "/a/b" * REPEATED) is None
     assert guard.leaves("http://h.com/" + "/".join(f"p{n}" for n in range(40))) is not None
     assert family_of(parse("http://h.com/2024/05?b=1&a=2")) == "h.com/N/N?a&b"

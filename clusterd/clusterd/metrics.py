@@ -1,21 +1,33 @@
 """What a daemon counts, for Prometheus: the figures of its report (`clusterd.health.Report`), and its tallies.
 
 What belongs to one worker process each of them says for itself; what the store holds all of them say alike.
+
+Beside ``/metrics`` there are two answers for orchestrators, 200 or 503, with the state and the last error as JSON:
+``/live`` (503: the worker stands still, a restart may help) and ``/ready`` (503 also where Kafka or the store is away).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from clusterd_crawler.errors import ClusterdError
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from clusterd.health import Report
+from clusterd.health import Report, State
 from clusterd.tallies import Tallies
 
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+#: The states in which an orchestrator is told that all is well.
+PROBES: Final[dict[str, frozenset[State]]] = {
+    "/live": frozenset({"starting", "running", "waiting", "stopping"}),
+    "/ready": frozenset({"starting", "running"}),
+}
 #: What the store holds: field of `Index.counts`, and what it is.
 HELD: Final = (
     ("documents", "URLs that the store knows"),
@@ -81,8 +93,24 @@ def serve_metrics(host: str, port: int, report: Report) -> None:
     registry = CollectorRegistry()
     registry.register(ReportCollector(report))
     try:
-        start_http_server(port, host, registry)
+        server, _ = start_http_server(port, host, registry)
     except OSError as error:
         raise ClusterdError(
             f"metrics_port {port} of {host} cannot be served: {error.strerror}; name another"
         ) from error
+    server.set_app(_with_probes(make_wsgi_app(registry), report))
+
+
+def _with_probes(metrics: WSGIApplication, report: Report) -> WSGIApplication:
+    """Return what answers for the probes, and leaves the rest to the metrics."""
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        well = PROBES.get(environ["PATH_INFO"])
+        if well is None:
+            return metrics(environ, start)
+        state = report.told()
+        status = "200 OK" if state in well else "503 Service Unavailable"
+        start(status, [("Content-Type", "application/json")])
+        return [json.dumps({"state": state, "last_error": report.last_error}).encode()]
+
+    return answer

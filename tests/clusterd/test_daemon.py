@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,8 @@ from clusterd.alerts import now_ms
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.handing import Handing, verdict
+from clusterd.health import STALLED_AFTER
+from clusterd.metrics import serve_metrics
 from clusterd.services import Services, open_services, process_pending, publish_sketches
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_consumer.transport.contract import Record
@@ -370,6 +373,27 @@ def test_metrics_are_served_on_loopback(group: Daemons) -> None:
         assert {"clusterd_missed_total 0.0", "clusterd_stalled 0.0", "clusterd_waiting 0.0"} <= {
             *metrics().splitlines()
         }
+
+
+@pytest.mark.parametrize(
+    ("state", "silent", "live", "ready"),
+    [("running", 0, 200, 200), ("waiting", 0, 200, 503), ("running", STALLED_AFTER + 5, 503, 503)],
+)
+def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: float, live: int, ready: int) -> None:
+    report = health.Report(state=state, stepped=int(1000 * (time.time() - silent)), last_error="Kafka is away")
+    port = free_port()
+    serve_metrics("127.0.0.1", port, report)
+
+    def asked(path: str) -> tuple[int, dict[str, str]]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+
+    said = {"state": "stalled" if silent else state, "last_error": "Kafka is away"}
+    assert asked("/live") == (live, said)
+    assert asked("/ready") == (ready, said)
 
 
 def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> None:

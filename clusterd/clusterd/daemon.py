@@ -207,9 +207,10 @@ def supervise(config: Config, services: Services) -> None:
             process.start()
         return process
 
-    with _on_signal(asked):
+    with _on_signal(asked, END_SECONDS):
         if not _insist_on_store(services, asked):  # a store that refuses us does so here, not in each of them for ever
             return
+    with _on_signal(asked):
         processes = [start(number) for number in range(config.workers)]
         while not asked.wait(RESTART_PAUSE):
             for n, process in enumerate(processes):

@@ -297,6 +297,18 @@ def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, pref
             assert process.wait(20) == 0
 
 
+def test_several_workers_that_wait_for_a_silent_store_end_when_asked(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        with daemons({"redis": url, "workers": "2"}, tmp_path) as group:
+            process = group.start()
+            silent.settimeout(30)
+            connection, _ = silent.accept()
+            with connection:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(daemon.END_SECONDS + 14) == 0  # a store may take 30 s to answer
+
+
 def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
     port = _two_free_ports()
     group.settings = {**group.settings, "workers": "2", "metrics_port": str(port)}

@@ -15,10 +15,11 @@ SHINGLES = 91
 PAGES = 30_000
 
 
-def page(name: str, fingerprints: np.typing.NDArray[np.uint64]) -> Page:
+def page(name: str, fingerprints: np.typing.NDArray[np.uint64], shingles: int = 0) -> Page:
     """A page as the index gives it: its values are cut."""
     values = np.sort(fingerprints).astype("<u8").tobytes()
-    sketch = StreamSketch(values, len(fingerprints), len(fingerprints) + 9, 1)
+    shingles = shingles or len(fingerprints)
+    sketch = StreamSketch(values, shingles, shingles + 9, 1)
     return Page(f"http://site.example/{name}", coarse(sketch, TEXT))
 
 
@@ -62,6 +63,19 @@ def test_what_chance_may_bring_grows_with_the_pages() -> None:
     assert beyond_chance(4.0, 10) == beyond_chance(4.0, 1000) == 6.0
     assert 6.0 < beyond_chance(4.0, 10_000) < beyond_chance(4.0, 100_000) < 12.0
     assert beyond_chance(0.0, 100_000) == 0.0
+
+
+@pytest.mark.parametrize(("shared", "least", "most"), [(0, 0.0, 0.06), (200, 1.0, 1.0)])
+def test_a_namesake_in_another_folder_is_no_match_for_what_chance_brings(
+    shared: int, least: float, most: float
+) -> None:
+    """A third of the pages of a thousand shingles got a namesake that has not one of theirs."""
+    made = np.random.default_rng(4).integers(0, 2**40, (2, 200, 1000), np.uint64)
+    made[1, :, :shared] = made[0, :, :shared]
+    gone, new = np.sort(made)[:, :, : TEXT.size]
+    sweep = Nearest([page(f"new/part{n}/topic{n}.html", own, 1000) for n, own in enumerate(new)], TEXT)
+    found = sum(bool(sweep.matches(page(f"old/chapter{n}/topic{n}.html", own, 1000))) for n, own in enumerate(gone))
+    assert least <= found / len(gone) <= most
 
 
 def test_a_page_with_no_value_in_common_has_no_match() -> None:

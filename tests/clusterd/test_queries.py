@@ -148,6 +148,18 @@ class TestNearest:
         assert best.page.url == "http://a/book"
         assert 0.3 < best.text < 0.7
 
+    def test_of_books_whose_sketches_are_alike_the_one_of_equal_text_is_the_match(self) -> None:
+        """One word of a book of 4,000 touches no value of the sketch in a third of the cases."""
+        book = words("licence", 4000)
+        own = sketch_text(book, TEXT)
+        others = (sketch_text(f"{word} {book}", TEXT) for word in words("titles", 40).split())
+        alike = next(other for other in others if other.values == own.values)
+        shelf = [Page("http://a/another", alike), Page("http://a/same", own)]
+        assert [match.page.url for match in Nearest(shelf, TEXT).matches(Page("http://b/", own))] == [
+            "http://a/same",
+            "http://a/another",
+        ]
+
     @pytest.mark.parametrize(
         ("address", "name"),
         [

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -49,7 +49,7 @@ SAME_NAME: Final = 0.03
 SAME_PLACE: Final = 0.02
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
 #: where `PASSAGES` shingles are shared (long pages of which little is left), both beyond what chance may bring
-#: (`beyond_chance`); any for a namesake that shares something.
+#: (`beyond_chance`); any for a namesake that shares something, and more of it than chance may bring.
 NEAR: Final = 0.05
 PLAIN: Final = 0.2
 PHRASES: Final = 3.0
@@ -59,6 +59,8 @@ NAMESAKE: Final = 0.5
 #: Deviations that chance may bring a page of a set of so many; of a larger set the luckiest one is luckier.
 DEVIATIONS: Final = 3.0
 ORDINARY: Final = 1000
+#: Deviations that it may bring a namesake: a page has few of them.
+DEVIATIONS_OF_NAMESAKES: Final = 1.5
 
 #: Page names that name only their folder.
 _NAMELESS: Final = ("index.", "default.", "home.", "main.")
@@ -101,7 +103,7 @@ class Match:
     def near(self) -> bool:
         """Whether the pages share more than a phrase of the site."""
         if self.address:
-            return self.address > SAME_NAME or self.shared > NAMESAKE
+            return self.address > SAME_NAME or self.shared > max(NAMESAKE, self.doubt)
         certain = self.shared - self.doubt
         return self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN)
 
@@ -164,7 +166,7 @@ class Nearest:
         most = len(self.pages) if fitting is None else fitting
         candidates = self._candidates(query, own, weights, among)
         found = [self._read(query, own, weights, owner, most) for owner in candidates]
-        found = sorted((match for match in found if match.near), key=lambda match: (-match.score, match.page.url))
+        found = sorted((match for match in found if match.near), key=partial(_rank, query.sketch.text))
         best: list[Match] = []
         for match in found:
             if len(best) < limit and fits(match):
@@ -233,10 +235,16 @@ class Nearest:
         text = both / union if union else 0.0
         is_namesake = self._names[owner] == page_name(query.url)
         address = address_bonus(page.url, query.url) if is_namesake else 0.0
-        return Match(page, text, both, address, beyond_chance(chance, fitting))
+        doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
+        return Match(page, text, both, address, doubt)
 
 
-def beyond_chance(expected: float, pages: int) -> float:
+def _rank(text: int, match: Match) -> tuple[float, bool, str]:
+    """Return what matches are sorted by, best first; of a book two sketches may be alike and the texts not."""
+    return -match.score, match.page.sketch.text != text, match.page.url
+
+
+def beyond_chance(expected: float, pages: int, deviations: float = DEVIATIONS) -> float:
     """Return how far beyond what is expected of chance one of so many pages may lie.
 
     The tail of Poisson's distribution falls by expected / k from k to k + 1: where more pages have their chance, it is
@@ -244,7 +252,7 @@ def beyond_chance(expected: float, pages: int) -> float:
     """
     if expected <= 0:
         return 0.0
-    beyond = DEVIATIONS * float(expected**0.5)
+    beyond = deviations * float(expected**0.5)
     return beyond + math.log(max(1.0, pages / ORDINARY)) / math.log((expected + beyond + PHRASES) / expected)
 
 

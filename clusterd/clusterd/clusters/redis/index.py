@@ -50,7 +50,7 @@ from clusterd.clusters.redis.registered import (
     CURRENT,
     PLACE,
     Registered,
-    best_of,
+    matches_of,
     note,
     outcomes_of,
     packed_versions,
@@ -196,8 +196,8 @@ class RedisIndex:
     ) -> None:
         """Link what was verified, write the position; note what that says of each page."""
         contents = [registered[place].content for place in verdicts]
-        found = ((place, best_of(judged)) for place, judged in verdicts.items() if judged)
-        linked = {place: best for place, best in found if best}
+        found = ((place, matches_of(judged)) for place, judged in verdicts.items() if judged)
+        linked = {place: matches for place, matches in found if matches}
         offsets = [word for pair in position.items() for word in pair]
         if not linked:
             self._pending.done(contents, back)
@@ -208,17 +208,17 @@ class RedisIndex:
         while True:
             graded = self._graded()
             arguments: list[Any] = [len(graded), len(position), *offsets, posted]
-            for place, (best, _) in linked.items():
+            for place, matches in linked.items():
                 known = registered[place]
-                page = struct.pack("<4I", known.page, known.node, known.content, best)
+                page = struct.pack("<3I", known.page, known.node, known.content) + packed_numbers(matches)
                 arguments += (page, packed_edges(graded, verdicts[place]))
             reply = self._home.run(LINK, *arguments)
             if reply[0] == -1:
                 self._pending.position()
                 raise Unreachable("the store was set back while a batch was under way, which is to be applied again")
             if reply[0] == len(graded):
-                for number, (place, (_, verdict)) in enumerate(linked.items()):
-                    note(registered[place], verdict, *reply[1 + 3 * number : 4 + 3 * number])
+                for number, place in enumerate(linked):
+                    note(registered[place], verdicts[place], *reply[1 + 3 * number : 4 + 3 * number])
                 return
             self._reload()
 

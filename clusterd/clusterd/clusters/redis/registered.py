@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Final
 
 from clusterd_consumer.postings.verdict import Verdict
@@ -25,6 +26,8 @@ from clusterd.clusters.redis.home import Home
 VERSION: Final = struct.Struct("<4s6s4sQQ6sH8s8s6sB")
 #: register.lua's answer begins with: URL id, node, content, flags.
 ANSWER: Final = struct.Struct("<4I")
+#: Most matches that link.lua is told of: more than departed contents may wait to be dismissed (`index.BACKLOG`).
+MATCHES: Final = 80
 NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
 #: register.lua: where a URL begins and ends among all, and where its host does.
 URL_PLACES: Final = struct.Struct("<4I")
@@ -116,22 +119,17 @@ def read_answers(answers: bytes, others: Sequence[bytes], width: int) -> list[Re
     return found
 
 
-def note(known: Registered, best: Verdict, match: bytes, now: bytes, brought: bytes) -> None:
+def note(known: Registered, verdicts: Mapping[int, Verdict], match: bytes, now: bytes, brought: bytes) -> None:
     """Note what link.lua said of a page; an equal page, if any, stays its match."""
     known.now, known.brought = now, brought
-    if not known.match:
-        known.match, known.resemblance = match, best.resemblance
+    if match and not known.match:
+        known.match, known.resemblance = match[4:], verdicts[int.from_bytes(match[:4], "little")].resemblance
 
 
-def best_of(verdicts: Mapping[int, Verdict]) -> tuple[int, Verdict] | None:
-    """Return the content that resembles most, where any does."""
-    best: tuple[int, Verdict] | None = None
-    most = 0.0
-    for number, verdict in verdicts.items():
-        alike = verdict.resemblance
-        if alike > most or (best and alike == most and number < best[0]):
-            best, most = (number, verdict), alike
-    return best
+def matches_of(verdicts: Mapping[int, Verdict]) -> list[int]:
+    """Return the contents that resemble, best first: more than may have departed and not been dismissed yet."""
+    alike = ((-verdict.resemblance, number) for number, verdict in verdicts.items() if verdict.resemblance)
+    return [number for _, number in nsmallest(MATCHES, alike)]
 
 
 def outcomes_of(

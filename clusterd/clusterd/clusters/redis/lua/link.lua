@@ -3,11 +3,12 @@
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
 -- ARGV    policies: number of graded policies by which the edges were judged; partitions: how many positions follow
 --         posted: contents that are pending no more (settling.lua)
---         for each page that was proposed any: packed URL id, node, content, best match (a content, or 0);
+--         for each page that was proposed any: packed URL id, node, content, what matches (contents, the best first);
 --         its verified edges, 6 bytes each: content, bits of the policies that join the two
 -- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
 --         now; number of graded policies, alone where it is not the caller's (nothing was done then); else for each page
---         three strings: a URL of its best match; its places (forest.lua), empty where it shows another text by now; for
+--         three strings: its best match that another page shows (a content, 4 bytes) and the URL of such a page, empty
+--         where there is none (most often, what a page resembles most is what it showed before); its places (forest.lua), empty where it shows another text by now; for
 --         each graded policy a byte: 1 where this page made one of two clusters of several pages, 2 where it brought
 --         others together of which but one or none was in company before, else 0
 --
@@ -34,13 +35,20 @@ define('link', function(ARGV)
     end
   end
 
+  local function matched(u, page)
+    for at = 13, #page, 4 do
+      local other = shown_by(u4(page, at), u)
+      if other ~= 0 then return sub(page, at, at + 3) .. one_url(other) end
+    end
+    return ''
+  end
+
   local reply = {graded}
   for i = first, #ARGV, 2 do
-    local u, node, _, match = unpack4('<I4I4I4I4', ARGV[i])
-    if match ~= 0 then match = shown_by(match, u) end
+    local u, node = unpack4('<I4I4', ARGV[i])
     local together = {}
     for p = 0, graded - 1 do together[p + 1] = brought(met[i], p) end
-    reply[#reply + 1] = match ~= 0 and one_url(match) or ''
+    reply[#reply + 1] = matched(u, ARGV[i])
     reply[#reply + 1] = get_field(PAGES, u, NODE) == node and places_of_page(node) or ''
     reply[#reply + 1] = concat(together)
   end

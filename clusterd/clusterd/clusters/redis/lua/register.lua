@@ -186,7 +186,9 @@ local function twin_of(u, old, node)
   if old == node then
     local page = get(PAGES, u)
     local other = page[NEXT] ~= 0 and page[NEXT] or page[PREV]
-    return other ~= 0 and 16 or 0, other
+    if other ~= 0 then return 16, other end
+    other = shown_by(n[REP], u)
+    return other ~= 0 and 32 or 0, other
   end
   if n[LIVE] > 0 then return 16, n[HEAD] end
   if get(NODES, n[REP])[CLIVE] == 0 then return 0, 0 end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections import Counter
 
 import pytest
@@ -34,6 +35,13 @@ pages = st.builds(
 @given(st.lists(pages, max_size=20))
 def test_pages_come_back_from_their_block(given_pages: list[Page]) -> None:
     assert unpack(pack(given_pages)) == given_pages
+
+
+@pytest.mark.parametrize(("version", "lacking"), [(2, 1), (1, 2)], ids=["no state", "no crawl"])
+def test_blocks_of_earlier_versions_are_read(version: int, lacking: int) -> None:
+    seen = [Page(f"http://h/{n}", n, 5, (), 1000 + n, "", "", "", "good") for n in range(3)]
+    raw = b"".join(zlib.decompress(pack([page])[1:])[:-lacking] for page in seen)
+    assert unpack(bytes((version,)) + zlib.compress(raw)) == seen
 
 
 @settings(deadline=None)

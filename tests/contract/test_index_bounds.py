@@ -112,6 +112,17 @@ def test_versions_that_a_batch_supersedes_itself_are_never_posted(
     index.close()
 
 
+def test_clusters_that_come_and_go_leave_nothing_behind(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix)
+    for at in range(1, 101):
+        index.apply([page(f"{URL}/{n}", at, range(1000 * at + 2 * n, 1000 * at + 2 * n + 100)) for n in range(2)])
+        settled(index)
+    with connect(redis_url) as client:
+        elements = list(client.scan_iter(f"{prefix}{{0}}:e:*"))
+        assert sum(client.strlen(key) for key in elements) == 127 * 16  # one block; some 300 were made
+    index.close()
+
+
 def test_a_page_of_a_giant_cluster_has_a_few_neighbours(
     redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

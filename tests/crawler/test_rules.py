@@ -146,6 +146,18 @@ def test_text_is_one_line_for_people() -> None:
             "http://example.com/a;jsessionid=F/b?c",
             "http://example.com/a/b?c",
         ),
+        (
+            [Condition(Key(start=3), "is", ("a",))],
+            [Edit(Key(start=3), "delete")],
+            "http://example.com/a;u=1/b;v=2/c",
+            "http://example.com/b;v=2/c",
+        ),
+        (
+            [Condition(Key(end=1), "like", ("a-*",))],
+            [Edit(Key(end=1, deep=3), "delete")],
+            "http://example.com/x/a-bob",
+            "http://example.com/x/a-",
+        ),
         ([], [Edit(Key(name=";v"), "delete")], "http://example.com/a/.;v=1/b", "http://example.com/a/b"),
         ([], [Edit(Key(), "keep", names=("t",))], "http://example.com/v?t=1&a=2&b", "http://example.com/v?t=1"),
         ([], [Edit(Key(), "sort")], "http://example.com/?b=1&a=2&b=0", "http://example.com/?a=2&b=1&b=0"),

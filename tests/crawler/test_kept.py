@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import scrapy
-from clusterd_crawler.crawling.kept import Kept, KeptOut, under
+from clusterd_crawler.crawling.kept import Kept, KeptOut, pack, under
 
 
 class Spider(scrapy.Spider):
@@ -51,6 +51,17 @@ def test_beyond_the_disk_they_are_forgotten_and_counted(tmp_path: Path) -> None:
     assert kept.forgotten > 0
     assert len(kept) + kept.forgotten == 100
     assert sum(path.stat().st_size for path in tmp_path.rglob("*.requests")) < 2500
+    kept.close()
+
+
+def test_the_disk_is_free_again_of_what_was_read_back(tmp_path: Path) -> None:
+    spider = Spider()
+    entries = [kept_out(spider, number) for number in range(3)]
+    kept = Kept(spider, tmp_path, disk_bytes=sum(len(pack(entry, spider) or b"") for entry in entries), memory=1)
+    for _ in range(3):
+        kept.spill(entries)
+        assert len(kept.read({"r1"})) == 3
+    assert kept.forgotten == 0
     kept.close()
 
 

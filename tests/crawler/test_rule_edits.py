@@ -1,0 +1,63 @@
+"""What single conditions and edits do to a URL: occurrences, parameters of path components, places from either end."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd_crawler.keys import key_under
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+
+HOST = "example.com"
+SID, SECOND = Key(name="sid"), Key(name="sid", occurrence=2)
+
+
+def key(condition: Condition | None, edit: Edit, rest: str) -> str:
+    """Return the key of a URL of the host under one rule, without the host."""
+    context = (condition,) if condition is not None else ()
+    rule = Rule(rule_id(HOST, context, (edit,)), HOST, context, (edit,))
+    return key_under(RuleSet(HOST, 1, (rule,)), f"http://{HOST}{rest}")[0].removeprefix(f"http://{HOST}")
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds", "fails"),
+    [
+        (Condition(SECOND, "is", ("b",)), "/?sid=a&sid=b", "/?sid=b&sid=a"),
+        (Condition(Key(name=";v"), "any"), "/a;v=1?sid=1", "/a?sid=1&v=1"),
+        (Condition(Key(name=";v", occurrence=2), "is", ("2",)), "/a;v=1/b;v=2?sid=1", "/a;v=2/b;v=1?sid=1"),
+        (Condition(Key(start=4), "any"), "/a/b?sid=1", "/a?sid=1"),
+        (Condition(Key(start=3), "is", ("a",)), "/a?sid=1", "/b?sid=1"),
+        (Condition(Key(end=1), "is", ("a",)), "/b/a?sid=1", "/a/b?sid=1"),
+        (Condition(Key(start=3, end=2), "is", ("a",)), "/a/b?sid=1", "/a/b/c?sid=1"),
+        (Condition(Key(start=2, end=2), "is", (HOST,)), "/a?sid=1", "/a/b?sid=1"),
+        (Condition(Key(end=1), "like", ("page",)), "/page?sid=1", "/page1?sid=1"),
+        (Condition(Key(end=1), "like", ("a*b*c",)), "/a-b-c?sid=1", "/a-c-b?sid=1"),
+        (Condition(Key(end=1), "like", ("ab*ba",)), "/abba?sid=1", "/aba?sid=1"),
+        (Condition(Key(), "depth", ("1",)), "/a?sid=1", "/a/b?sid=1"),
+        (Condition(Key(), "only", ("sid", "t")), "/?sid=1&t=2", "/?sid=1&u=2"),
+        (Condition(Key(name="t"), "within", ("1", "2")), "/?sid=1&t=2", "/?sid=1&t=3"),
+    ],
+    ids=str,
+)
+def test_where_a_condition_holds(condition: Condition, holds: str, fails: str) -> None:
+    assert key(condition, Edit(Key(name="new"), "set", "1"), holds) == f"{holds}&new=1"
+    assert key(condition, Edit(Key(name="new"), "set", "1"), fails) == fails
+
+
+@pytest.mark.parametrize(
+    ("edit", "given", "expected"),
+    [
+        (Edit(Key(name=";v", occurrence=2), "delete"), "/a;v=1/b;v=2", "/a;v=1/b"),
+        (Edit(SECOND, "set", "x"), "/?sid=1&sid=2", "/?sid=1&sid=x"),
+        (Edit(Key(name="sid", occurrence=3), "set", "x"), "/?sid=1", "/?sid=1"),
+        (Edit(SID, "set", "x"), "/?t=1", "/?t=1&sid=x"),
+        (Edit(SID, "set", "*"), "/?t=1", "/?t=1"),
+        (Edit(SID, "set", "*"), "/?sid=1", "/?sid=*"),
+        (Edit(Key(start=4), "copy", source=Key(name="t")), "/index.php?t=A", "/index.php/A?t=A"),
+        (Edit(Key(start=5), "copy", source=Key(name="t")), "/index.php?t=A", "/index.php?t=A"),
+        (Edit(Key(start=4, end=1), "copy", source=Key(name="t")), "/index.php?t=A", "/index.php?t=A"),
+        (Edit(Key(), "copy", source=Key(name="t")), "/?t=a/b", "/a/b?t=a/b"),
+        (Edit(Key(name=";v"), "set", "1"), "/a;v=2", "/a;v=2"),
+    ],
+    ids=str,
+)
+def test_what_an_edit_does(edit: Edit, given: str, expected: str) -> None:
+    assert key(None, edit, given) == expected

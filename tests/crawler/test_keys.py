@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from clusterd_crawler.keys import PASSES, CompiledRule, HostRules, Keys, key_under
+from clusterd_crawler.rule_tests import read_key
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.urls import parse
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from clusterd_crawler.urls import Url, parse
 
 HOST = "example.com"
 SID = Key(name="sid")
@@ -41,48 +41,57 @@ def test_a_url_may_lose_more_than_there_are_passes() -> None:
     assert key_under(rule_set(*dropping), url) == ("http://example.com/a?x=1", tuple(one.id for one in dropping))
 
 
-PLACES = st.one_of(
-    st.builds(Key, name=st.sampled_from(["sid", "t", "x", ";j"])),
-    st.builds(Key, start=st.sampled_from([0, 2, 3, 4]), end=st.sampled_from([0, 0, 1, 2])),
-)
-FEW = st.sampled_from(["a", "b", "1", "2", "example.com", ""])
-ASKED = st.one_of(
-    st.builds(lambda key, value: Condition(key, "is", (value,)), PLACES, FEW),
-    st.builds(
-        lambda key, test, values: Condition(key, test, tuple(values)),
-        PLACES,
-        st.sampled_from(["in", "within"]),
-        st.lists(FEW, min_size=1, max_size=3, unique=True),
-    ),
-    st.builds(Condition, PLACES, st.sampled_from(["any", "absent"])),
-    st.builds(lambda key, depth: Condition(key, "depth", (depth,)), PLACES, st.sampled_from(["1", "2"])),
-    st.builds(lambda key: Condition(key, "only", ("sid", "t")), PLACES),
-)
-CHANGES = st.one_of(
-    st.builds(Edit, PLACES, st.just("delete")),
-    st.builds(Edit, PLACES, st.sampled_from(["set", "upper"]), value=FEW),
-    st.just(Edit(Key(), "sort")),
-    st.just(Edit(Key(), "keep", names=("t",))),
-)
-FILED = st.lists(
-    st.builds(rule, st.lists(ASKED, max_size=2), st.lists(CHANGES, min_size=1, max_size=2)),
-    min_size=1,
-    max_size=8,
-    unique_by=lambda r: r.id,
-)
-LOOKED_UP = st.builds(
-    lambda path, query: "http://example.com/" + "/".join(path) + ("?" + "&".join(query) if query else ""),
-    st.lists(st.sampled_from(["a", "b", "1", "a;j=1"]), max_size=3),
-    st.lists(st.sampled_from(["sid=1", "sid=2", "sid", "t=b", "t=1", "x=a", "x=b"]), max_size=3),
-)
+PLACES = [
+    *(Key(name=name) for name in ("sid", "t", "x", ";j")),
+    *(Key(start=start, end=end) for start in (0, 2, 3, 4) for end in (0, 0, 1, 2)),
+]
+VALUES = ["a", "b", "1", "2", ""]
 
 
-@settings(deadline=None, max_examples=500)
-@given(FILED, LOOKED_UP)
-def test_no_rule_is_missed_for_the_place_that_it_is_filed_in(rules: list[Rule], url: str) -> None:
-    filed = HostRules(rules)
-    found = filed.candidates(parse(url))
-    for order, known in enumerate(rules):
-        if CompiledRule(known, order).apply(parse(url)) is not None:
-            assert order in {one.order for one in found}
-            assert filed.needed is None or filed.needed.search(url) is not None
+def asked(dice: random.Random, url: Url) -> Condition:
+    """Return a condition, mostly one that holds for the URL."""
+    place, others = dice.choice(PLACES), tuple(dice.sample(VALUES, 2))
+    there = read_key(place)(url)
+    value = dice.choice(VALUES) if there is None or dice.random() < 0.2 else there
+    return dice.choice(
+        [
+            Condition(place, "is", (value,)),
+            Condition(place, "in", (*others, value)),
+            Condition(place, "within", (*others, value)),
+            Condition(place, "absent" if there is None else "any"),
+            Condition(place, "depth", (str(len(url.path)),)),
+            Condition(place, "only", ("sid", "t", "x")),
+        ]
+    )
+
+
+def change(dice: random.Random) -> Edit:
+    if dice.random() < 0.1:
+        return dice.choice([Edit(Key(), "sort"), Edit(Key(), "keep", names=("t",))])
+    op = dice.choice(["delete", "delete", "delete", "set", "upper"])
+    return Edit(dice.choice(PLACES), op, value=dice.choice(VALUES))  # type: ignore[arg-type]
+
+
+def test_no_rule_is_missed_for_the_place_that_it_is_filed_in() -> None:
+    dice = random.Random(7)
+    applied = 0
+    for _ in range(3000):
+        path = [dice.choice(["a", "b", "1", "a;j=1"]) for _ in range(dice.randrange(4))]
+        query = [dice.choice(["sid=1", "sid=2", "sid", "t=b", "t=1", "x=a"]) for _ in range(dice.randrange(4))]
+        url = f"http://{HOST}/" + "/".join(path) + ("?" + "&".join(query) if query else "")
+        rules = [
+            rule(
+                [asked(dice, parse(url)) for _ in range(dice.randrange(3))],
+                [change(dice) for _ in range(dice.choice([1, 1, 2]))],
+            )
+            for _ in range(dice.randrange(1, 8))
+        ]
+        filed = HostRules(rules)
+        found = [known.order for known in filed.candidates(parse(url))]
+        assert found == sorted(set(found))
+        for order, known in enumerate(rules):
+            if CompiledRule(known, order).apply(parse(url)) is not None:
+                applied += 1
+                assert order in found, (known, url)
+                assert filed.needed is None or filed.needed.search(url) is not None, (known, url)
+    assert applied > 2000

@@ -202,7 +202,8 @@ def supervise(config: Config, services: Services) -> None:
     context = multiprocessing.get_context("spawn")
 
     def start(number: int) -> Any:
-        process = context.Process(target=serve_quietly, args=(config, services.redis_url, number), daemon=False)
+        arguments = (config, services.redis_url, number, os.getpid())
+        process = context.Process(target=serve_quietly, args=arguments, daemon=False)
         with held_back():
             process.start()
         return process
@@ -233,10 +234,10 @@ def _end(processes: Sequence[Any]) -> None:
             process.join()
 
 
-def serve_quietly(config: Config, redis_url: str, number: int) -> None:
-    """Be a worker process of `supervise`, and end with it in whatever way it ends."""
+def serve_quietly(config: Config, redis_url: str, number: int, parent: int) -> None:
+    """Be a worker process of `supervise`, and end with it in whatever way it ends, be it before we began."""
     configure_logging(config)
-    Orphan(os.getppid()).start()
+    Orphan(parent).start()
     try:
         finished = serve(config, redis_url, number)
     except ClusterdError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -342,6 +343,21 @@ def test_workers_end_with_a_parent_that_is_killed(group: Daemons) -> None:
         parent.kill()
         parent.wait()
         until(lambda: alive() == 0, seconds=8, say=group.said())  # before their last report has run out
+
+
+def test_a_worker_whose_parent_was_killed_before_it_began_ends(group: Daemons) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    config = group.config()
+    arguments = (config, config.redis, 0, gone.pid)
+    worker = multiprocessing.get_context("spawn").Process(target=daemon.serve_quietly, args=arguments)
+    worker.start()
+    try:
+        worker.join(30)
+        assert worker.exitcode in {0, -signal.SIGTERM}
+    finally:
+        worker.kill()
+        worker.join()
 
 
 def _two_free_ports() -> int:

@@ -46,6 +46,10 @@ def test_where_a_condition_holds(condition: Condition, holds: str, fails: str) -
     ("edit", "given", "expected"),
     [
         (Edit(Key(name=";v", occurrence=2), "delete"), "/a;v=1/b;v=2", "/a;v=1/b"),
+        (Edit(Key(start=5), "delete"), "/a/b", "/a/b"),
+        (Edit(Key(end=3), "delete"), "/a/b", "/a/b"),
+        (Edit(Key(end=1), "upper"), "/a-Z{1", "/A-Z%7B1"),
+        (Edit(Key(end=1), "lower"), "/a-Z@1", "/a-z@1"),
         (Edit(SECOND, "set", "x"), "/?sid=1&sid=2", "/?sid=1&sid=x"),
         (Edit(Key(name="sid", occurrence=3), "set", "x"), "/?sid=1", "/?sid=1"),
         (Edit(SID, "set", "x"), "/?t=1", "/?t=1&sid=x"),

@@ -65,3 +65,20 @@ def test_where_a_condition_holds(condition: Condition, holds: str, fails: str) -
 )
 def test_what_an_edit_does(edit: Edit, given: str, expected: str) -> None:
     assert key(None, edit, given) == expected
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (Edit(Key(end=1, deep=3, deep_end=1), "set", "x"), "/friends-x"),
+        (Edit(Key(end=1, deep=3, deep_end=2), "set", "x"), "/friends-Bob7"),
+        (Edit(Key(end=1, deep=4), "set", "x"), "/friends-Bob7"),
+        (Edit(Key(end=1, deep_end=1), "lower"), "/friends-bob7"),
+        (Edit(Key(end=1, deep=1), "set", "x"), "/x-Bob7"),
+        (Edit(Key(name="n"), "copy", source=Key(end=1, deep=3)), "/friends-Bob7?n=Bob7"),
+        (Edit(Key(name="n"), "copy", source=Key(end=1, deep_end=3)), "/friends-Bob7?n=friends"),
+    ],
+    ids=str,
+)
+def test_deep_tokens_are_the_runs_of_a_pattern_and_what_its_stars_stand_for(edit: Edit, expected: str) -> None:
+    assert key(Condition(Key(end=1), "like", ("friends-*",)), edit, "/friends-Bob7") == expected

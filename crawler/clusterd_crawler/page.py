@@ -39,7 +39,7 @@ def sketch_page(
     shown = text.utf8(body, content_type)
     found: tuple[Name, ...] = ()
     if is_markup:
-        shown, declared = text.marked_text(shown, parse=parse)
+        shown, declared = text.marked_text(shown, content_type, parse=parse)
         found = names.declared_names(url, declared) if declared else ()
     return _sketch(
         url,

@@ -28,6 +28,7 @@ from clusterd_crawler.html.charsets import said_by_header, said_by_markup
 from clusterd_crawler.html.declared import Declared
 from clusterd_crawler.html.recoding import check_utf8, recoded, repaired
 from clusterd_crawler.html.well_nested import well_nested
+from clusterd_crawler.html.xhtml import as_html
 
 #: Beginnings of files that are not text, whatever their content type says.
 _SIGNATURES: Final = (
@@ -43,6 +44,7 @@ _NO_CONTROLS: Final = bytes(set(range(256)) - set(_CONTROLS))
 _MARKUP_TYPES: Final = re.compile(
     r"(text/(html|xml)|application/(xhtml\+xml|xml|[\w.+-]*\+xml))\s*(;|$)", re.IGNORECASE
 )
+_XML_TYPES: Final = re.compile(r"(text/xml|application/([\w.+-]+\+)?xml)\s*(;|$)", re.IGNORECASE)
 _TEXT_TYPES: Final = re.compile(r"text/|application/(json|javascript|x-javascript)\b", re.IGNORECASE)
 #: Charsets in which ASCII bytes are ASCII (as Python names them).
 _ASCII_BASED: Final = re.compile(r"(utf-8|cp|iso8859|gb|euc|big5|koi8|shift_jis|mac|tis|latin|ascii)")
@@ -115,12 +117,16 @@ def _decode_wrong(body: bytes, charset: str | None) -> bytes:
     return body
 
 
-def marked_text(html: str | bytes, *, parse: bool = True) -> tuple[bytes, list[Declared]]:
-    """Return the marked text of HTML (bytes are UTF-8), in UTF-8, and what the page declares (`markup`).
+def marked_text(
+    html: str | bytes, content_type: str | None = None, *, parse: bool = True
+) -> tuple[bytes, list[Declared]]:
+    """Return the marked text of HTML or XML (bytes are UTF-8), in UTF-8, and what the page declares (`markup`).
 
     Raises `NeedsParser` where ``parse`` is false and the walk of the markup as it stands is not enough.
     """
     data = html if isinstance(html, bytes) else _encoded(html)
+    if content_type and _XML_TYPES.match(content_type.strip()):
+        data = as_html(data)
     marked, flags, declared = _walk(data, nested=False)
     if flags & markup.IRREGULAR and not flags & markup.EXTREME:
         if not parse:

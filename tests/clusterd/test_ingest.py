@@ -17,6 +17,7 @@ import zstandard
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
 from clusterd.ingest.sketching import Sketching, day_of
+from clusterd.queries.documents import document
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import SHORT, TEXT, Sketch
@@ -217,6 +218,12 @@ class TestFolder:
             "https://example.com/docs/view.php?id=3&s=1",
             file.as_uri().replace("%26", "&").replace("%3D", "="),
         ]
+
+    def test_xhtml_is_told_by_its_name(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "one.xhtml", b'<html><head><script src="x"/></head><body><p>seen</p></body></html>')
+        write(tmp_path / "two.xhtml.gz", gzip.compress(file.read_bytes()))
+        assert [page.content_type for page in pages_of(tmp_path)] == ["application/xhtml+xml"] * 2
+        assert document(str(file), None, TEXT).text == "seen\n"
 
     def test_a_single_page(self, tmp_path: Path) -> None:
         file = write(tmp_path / "one.html", HTML.format("one").encode())

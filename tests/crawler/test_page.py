@@ -125,6 +125,31 @@ def test_compressed_bytes_of_no_known_kind_are_refused_and_wide_text_is_not() ->
     assert sketched(korean.encode("iso2022_kr"), "text/html; charset=iso-2022-kr").main == sketched(korean).main
 
 
+XHTML = """<html xmlns="http://www.w3.org/1999/xhtml">
+<head><title>{title}</title><script src="x.js"{script}</head><body>{body}</body></html>"""
+
+
+@pytest.mark.parametrize("content_type", ["application/xhtml+xml", "text/xml; charset=utf-8", "application/xml"])
+def test_what_xml_closes_in_one_tag_swallows_nothing(content_type: str) -> None:
+    """As HTML the script is left open: all pages of a site that had one title were one page."""
+    body = f'<p id="a">{RUSSIAN}<br/><a id="b"/> more</p><svg><path d="M0"/></svg><iframe src="y"/><p>end</p>'
+    served = sketched(XHTML.format(title="t", script="/>", body=body), content_type)
+    plain = sketched(XHTML.format(title="t", script="></script>", body=f"<p>{RUSSIAN}<br>more</p><p>end</p>"))
+    assert (served.main, served.whole) == (plain.main, plain.whole)
+    assert served.main.text != sketched(XHTML.format(title="t", script="/>", body="<p>other"), content_type).main.text
+
+
+def test_what_xml_quotes_is_text() -> None:
+    told = "application/xhtml+xml"
+    assert sketched("<p>a <![CDATA[1 < 2 & <b>]]> c</p>", told).main == sketched("<p>a 1 &lt; 2 &amp; &lt;b> c").main
+    assert sketched("<p>a <![CDATA[b", told).main == sketched("<p>a <![CDATA[b").main
+
+
+def test_html_is_read_as_html_whatever_it_looks_like() -> None:
+    html = XHTML.format(title="t", script="/>", body="<p>gone")
+    assert sketched(html).whole == sketched("<title>t</title>").whole
+
+
 def test_plain_text_is_no_markup() -> None:
     assert sketched("a < b <p> c", "text/plain").whole == sketch_text("a < b <p> c", text_profile())
     plain = sketch_plain(URL, "a < b <p> c", fetched_at=5)

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.raw import Broken, RawPage
-from clusterd.queries.documents import is_html, unpacked
+from clusterd.queries.documents import is_html, type_of, unpacked
 
 #: Names of HTML files; a file of another name is looked into where it has no known media suffix.
 SUFFIXES: Final = frozenset((".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
@@ -47,7 +47,7 @@ def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
         yield Broken(str(file), str(error))
         return
     if is_html(data) or file.suffix.lower() in {".html", ".htm", ".xhtml"}:
-        yield RawPage(url=url.removesuffix(".gz"), body=data, where=str(file))
+        yield RawPage(url=url.removesuffix(".gz"), body=data, content_type=type_of(file.name), where=str(file))
 
 
 def _may_be_html(file: Path) -> bool:

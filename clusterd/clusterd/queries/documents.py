@@ -89,9 +89,14 @@ def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document
         raise WrongInput(f"{name}: {error}; give HTML or plain text") from None
     if not is_html(data):
         return of_text(decode(data, "text/plain"), profile)
-    marked, _ = marked_text(decode(data, "text/html"))
+    marked, _ = marked_text(decode(data, "text/html"), type_of(name))
     main = of_text(main_part(marked), profile)
     return main if main.sketch.tokens else of_text(plain(marked), profile)
+
+
+def type_of(name: str) -> str:
+    """Return the content type of markup in a file: of XHTML by its name."""
+    return "application/xhtml+xml" if name.lower().removesuffix(".gz").endswith(".xhtml") else "text/html"
 
 
 def of_url(url: str, index: Index) -> Document:

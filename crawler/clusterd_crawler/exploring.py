@@ -96,5 +96,7 @@ def _takes_any_text(rule: Rule) -> bool:
         return edit.op == "copy" and edit.source == replace(edit.key, deep=1)
     if edit.key.start < 3 or not any(condition.test == "depth" for condition in rule.context):
         return False
+    if edit.op == "copy":
+        return edit.source == replace(edit.key, deep=1)
     goes = edit.op == "delete" or (edit.op == "set" and edit.value == "*")
     return goes and not any(known.key == edit.key and known.test in {"is", "in"} for known in rule.context)

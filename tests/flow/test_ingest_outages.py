@@ -217,5 +217,5 @@ def test_patience_ends_for_a_piece_of_work_that_fails_and_begins_anew_with_the_n
         assert insist(failing) == 7
     assert troubles[:3] == ["used memory > maxmemory", "used memory > maxmemory", ""]
     attempts = iter([False] * 100)
-    with pytest.raises(Unreachable, match="does not answer: used memory"):
+    with pytest.raises(Unreachable, match="is full: raise its maxmemory"):
         insist(failing)

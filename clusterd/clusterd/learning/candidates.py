@@ -19,6 +19,7 @@ from clusterd.learning.edits.deep import cuts, ending_of, without_ending
 from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edits
 from clusterd.learning.edits.path_references import path_references
+from clusterd.learning.edits.path_titles import path_titles
 from clusterd.learning.edits.references import references
 from clusterd.learning.edits.spellings import decoded, form_spaces, spaces_in_path, spaces_of_components, wiki_spaces
 from clusterd.learning.evidence.columns import VALUELESS, Rows, Snapshot
@@ -229,6 +230,7 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found += [(alias, 0) for alias in aliases(snapshot, clusters)]
     found += [(reference, 0) for reference in references(snapshot, clusters)]
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
+    found += [(title, 0) for title in path_titles(snapshot, clusters)]
     values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
     found += [(spelling, 0) for spelling in wiki_spaces(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]

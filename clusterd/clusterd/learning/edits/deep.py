@@ -25,7 +25,7 @@ from clusterd.learning.evidence.shapes import ColumnKey
 PROPOSED: Final = 20
 CUTS: Final = 4
 #: An identifier and what delimits it from a title.
-_IDENTIFIER: Final = re.compile(r"([0-9]+)([-:_,.;~])")
+IDENTIFIER: Final = re.compile(r"([0-9]+)([-:_,.;~])")
 #: Longest ending that is looked at.
 LONGEST: Final = 16
 
@@ -72,7 +72,7 @@ def _delimiter(first: str, second: str) -> str:
     (':', '-', '', '')
     """
     long = max(first, second, key=len)
-    found = _IDENTIFIER.match(long)
+    found = IDENTIFIER.match(long)
     if not found or VALUELESS in first + second:
         return ""
     identifier, delimiter = found.groups()

@@ -1,0 +1,88 @@
+"""Titles behind an identifier in the path: what is learned of them, and what forbids it."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd_crawler.exploring import Exploring
+from clusterd_crawler.rules import RuleSet
+
+from tests.clusterd.learning.one_host import HOST, key, learned
+
+
+def same(rules: RuleSet, first: str, second: str) -> bool:
+    """Say whether two paths have one key."""
+    return key(rules, first) == key(rules, second)
+
+
+def titles(pages: int, folder: str = "p/", delimiter: str = "-", rest: str = "") -> list[tuple[str, int]]:
+    """Return pages each of which is linked under two titles."""
+    return [(f"{folder}{n}{delimiter}{title}-{n % 7}{rest}", n) for n in range(pages) for title in (f"a{n}", "the-b")]
+
+
+@pytest.mark.parametrize("delimiter", ["-", "_", "."])
+def test_a_title_does_not_matter(delimiter: str) -> None:
+    rules = learned(titles(150, delimiter=delimiter))
+
+    assert same(rules, f"p/900{delimiter}new", f"p/900{delimiter}quite-new")
+    assert not same(rules, f"p/900{delimiter}new", f"p/901{delimiter}new")
+    assert not same(rules, f"q/900{delimiter}new", f"q/900{delimiter}newer")
+    assert not same(rules, f"p/900{delimiter}new/more", f"p/900{delimiter}newer/more")
+
+
+def test_a_page_without_its_title_is_the_same() -> None:
+    rules = learned([(f"p/{n}{title}", n) for n in range(150) for title in ("", f"-a{n}")])
+
+    assert same(rules, "p/900-new", "p/900")
+
+
+def test_a_title_in_the_middle_does_not_matter() -> None:
+    rules = learned(titles(150, "shop/", rest="/reviews"))
+
+    assert same(rules, "shop/900-new/reviews", "shop/900-newer/reviews")
+    assert not same(rules, "shop/900-new/reviews", "shop/900-newer/pictures")
+
+
+def test_a_title_of_each_of_several_folders_does_not_matter() -> None:
+    pages = [(f"c{page % 5}/{path}", page) for path, page in titles(400, "")]
+
+    assert same(learned(pages), "c1/901-new", "c1/901-newer")
+
+
+def test_words_of_that_place_stay_and_forbid_nothing_elsewhere() -> None:
+    rules = learned([*titles(150), *((f"blog/my-{n}", 1000 + n) for n in range(30))])
+
+    assert same(rules, "p/900-new", "p/900-newer")
+    assert not same(rules, "blog/my-a", "blog/my-b")
+
+
+def test_words_among_the_identifiers_forbid_it() -> None:
+    assert not same(learned([*titles(150), ("p/our-shop", 1000)]), "p/900-new", "p/900-newer")
+
+
+def test_a_month_behind_a_year_matters() -> None:
+    pages = [(f"d/{year}-{month}", 100 * year + month) for year in range(60) for month in range(1, 13)]
+    pages += [(f"d/{year}", 100 * year + 1) for year in range(60)]
+
+    assert not same(learned(pages), "d/70-2", "d/70-3")
+
+
+@pytest.mark.parametrize("share", [50, 20])
+def test_titles_of_which_some_matter_stay(share: int) -> None:
+    pages = [*titles(300), *((f"p/{n}-reviews", 1000 + n) for n in range(0, 300, share))]
+
+    assert not same(learned(pages), "p/900-new", "p/900-newer")
+
+
+def test_few_titles_say_nothing() -> None:
+    assert not same(learned(titles(50)), "p/900-new", "p/900-newer")
+
+
+def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
+    rules = learned(titles(150)).rules
+    share, urls = 0.005, [f"http://{HOST}/p/{n}-new" for n in range(4000)]
+    exploring, plain = Exploring(share), Exploring(share)
+    exploring.load((), rules)
+
+    explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
+
+    assert explored[0] > 2 * explored[1]

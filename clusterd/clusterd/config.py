@@ -61,7 +61,7 @@ class Config(Settings):
     kafka_replication: int = setting(1, "replicas of a topic that the daemon creates", _at_least(1), "1 or more")
     settle_steps: int = setting(50, "steps of settling (splits, new policies) at a time", _at_least(1), "1 or more")
     retention: float = setting(
-        0.0, "days that superseded versions of pages are kept; 0: for ever", _at_least(0), "0 or more"
+        0.0, "days from their fetch that superseded versions of pages are kept; 0: for ever", _at_least(0), "0 or more"
     )
     whole: bool = setting(
         False, 'keep whole pages beside their main texts, to be asked for (`Index.similar(…, stream="whole")`)'

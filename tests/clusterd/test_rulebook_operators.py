@@ -12,7 +12,7 @@ from clusterd.learning.rulebook.contract import UNSKIP_LIMIT
 from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_consumer.redis_connection import connect
-from clusterd_crawler.errors import NotFound, WrongInput
+from clusterd_crawler.errors import NotFound, Unreachable, WrongInput
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Key, Rule
 
@@ -47,6 +47,25 @@ def test_a_pinned_rule_stays_whatever_the_watch_says(serve: Serve, log: Log) -> 
     assert [rule.state for rule in log.sets[-1].rules] == ["pinned"]
     service.retire(sid_rule().id, at=4)
     assert log.sets[-1].rules == ()
+
+
+def test_what_a_log_that_is_away_keeps_from_being_told_is_said_and_told_later(serve: Serve, log: Log) -> None:
+    service, rule = serve(), sid_rule().id
+    service.observe(duplicates())
+    service.learn_due(now=1)
+
+    def away() -> None:
+        raise Unreachable("no Kafka at h:9092")
+
+    cut_off = RuleService(service.book, log.publish, flush=away)
+    with pytest.raises(Unreachable, match=f"^{rule} is retired in the store, but nobody was told: no Kafka at h:9092"):
+        cut_off.retire(rule, at=2)
+    assert [known.state for known in service.rules(every=True)] == ["retired"]
+    told = len(log.sets)
+    service.observe([sketch(f"http://{HOST}/new", 99)])
+    service.learn_due(now=3)
+    assert log.sets[told:][0].retired == ((rule, "by hand"),)
+    cut_off.close()
 
 
 def test_what_is_not_there_is_not_found(serve: Serve) -> None:

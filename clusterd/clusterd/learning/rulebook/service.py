@@ -294,7 +294,13 @@ class RuleService:
 
     def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:
         host, _ = self._found(rule)
-        after = self._change(host, lambda before: turns.turned(before, {rule: (state, "hand", reason)}, at))
+        try:
+            after = self._change(host, lambda before: turns.turned(before, {rule: (state, "hand", reason)}, at))
+        except Unreachable as error:  # of the store, which then does not answer here either, or of the log
+            if self._found(rule)[1].rule.state != state:
+                raise
+            later = f"crawls that run are told by a daemon with the next pages of {host}"
+            raise Unreachable(f"{rule} is {state} in the store, but nobody was told: {error}; {later}") from error
         return after.entries[rule].rule
 
     def _found(self, rule: str) -> tuple[str, Entry]:

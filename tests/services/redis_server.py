@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import redis
@@ -23,13 +24,18 @@ HUGE_PAGES = {"MALLOC_CONF": "thp:always", "JE_MALLOC_CONF": "thp:always"}
 
 
 def free_port() -> int:
-    """Return a free TCP port on loopback, low enough that the cluster bus (port + 10000) exists too."""
+    """Return a free TCP port on loopback, as is that of the cluster bus (10,000 above).
+
+    Below those that systems give to connections: one of these may have it before a server that was told of it begins.
+    """
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        if port < 55000:
+        port = 10_000 + secrets.randbelow(12_000)
+        with suppress(OSError), _bound(port), _bound(port + 10_000):
             return port
+
+
+def _bound(port: int) -> socket.socket:
+    return socket.create_server(("127.0.0.1", port))
 
 
 def binary() -> str:

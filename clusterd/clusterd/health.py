@@ -42,6 +42,8 @@ ENTER: Final = Script(LIBRARY, "enter")
 REPORT: Final = Script(LIBRARY, "report")
 
 State = Literal["starting", "running", "waiting", "stalled", "stopping"]
+#: States in which a daemon does what it is there for.
+HEALTHY: Final[frozenset[State]] = frozenset({"starting", "running"})
 
 
 @dataclass

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_serve
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from clusterd.health import Report, State
+from clusterd.health import HEALTHY, Report, State
 from clusterd.tallies import Tallies
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 #: The states in which an orchestrator is told that all is well.
 PROBES: Final[dict[str, frozenset[State]]] = {
-    "/live": frozenset({"starting", "running", "waiting", "stopping"}),
-    "/ready": frozenset({"starting", "running"}),
+    "/live": HEALTHY | {"waiting", "stopping"},
+    "/ready": HEALTHY,
 }
 #: What the store holds: field of `Index.counts`, and what it is.
 HELD: Final = (

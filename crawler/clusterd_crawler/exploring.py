@@ -92,11 +92,10 @@ def _takes_any_text(rule: Rule) -> bool:
     if len(rule.transformation) != 1:
         return False
     (edit,) = rule.transformation
-    if edit.key.name:  # Of a parameter only the first deep token stays.
-        return edit.op == "copy" and edit.source == replace(edit.key, deep=1)
+    cut = edit.op == "copy" and edit.source == replace(edit.key, deep=1)  # Only the first deep token stays.
+    if edit.key.name:
+        return cut
     if edit.key.start < 3 or not any(condition.test == "depth" for condition in rule.context):
         return False
-    if edit.op == "copy":
-        return edit.source == replace(edit.key, deep=1)
     goes = edit.op == "delete" or (edit.op == "set" and edit.value == "*")
-    return goes and not any(known.key == edit.key and known.test in {"is", "in"} for known in rule.context)
+    return cut or (goes and not any(known.key == edit.key and known.test in {"is", "in"} for known in rule.context))

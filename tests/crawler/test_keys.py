@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from clusterd_crawler.keys import PASSES, CompiledRule, HostRules, Keys, key_under
 from clusterd_crawler.rule_tests import read_key
-from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import Url, parse
 
-HOST = "example.com"
-SID = Key(name="sid")
-
-
-def rule(context: list[Condition], edits: list[Edit], host: str = HOST, **more: Any) -> Rule:
-    return Rule(rule_id(host, tuple(context), tuple(edits)), host, tuple(context), tuple(edits), **more)
-
-
-def rule_set(*rules: Rule, host: str = HOST) -> RuleSet:
-    return RuleSet(host, 1, rules)
-
-
-DROP_SID = rule([Condition(SID, "any")], [Edit(SID, "delete")])
+from tests.crawler.made_rules import DROP_SID, HOST, SID, rule, rule_set
 
 
 def test_a_spanning_rule_that_comes_later_reaches_hosts_whose_keys_were_asked_for_before() -> None:

@@ -9,27 +9,15 @@ from typing import Any
 import pytest
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.keys import CANDIDATES, LONGEST, Keys, key_under
-from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-HOST = "example.com"
-SID = Key(name="sid")
-
-
-def rule(context: list[Condition], edits: list[Edit], host: str = HOST, **more: Any) -> Rule:
-    return Rule(rule_id(host, tuple(context), tuple(edits)), host, tuple(context), tuple(edits), **more)
-
-
-def rule_set(*rules: Rule, host: str = HOST) -> RuleSet:
-    return RuleSet(host, 1, rules)
+from tests.crawler.made_rules import DROP_SID, HOST, SID, rule, rule_set
 
 
 def key(url: str, *rules: Rule) -> str:
     return key_under(rule_set(*rules), url)[0]
-
-
-DROP_SID = rule([Condition(SID, "any")], [Edit(SID, "delete")])
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,6 @@ from clusterd_crawler.settings import Settings
 from clusterd.cli.invocation import Invocation
 from clusterd.config import LOG_LEVELS, Config
 
-#: States in which a daemon does what it is there for.
-HEALTHY = frozenset({"starting", "running"})
-
 
 def _settings_table() -> str:
     """Return the daemon's own settings with their defaults, for the end of the help."""
@@ -56,7 +53,7 @@ def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: boo
 
 def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
     """Print the reports of the daemons; 0 where one is well."""
-    from clusterd.health import daemons
+    from clusterd.health import HEALTHY, daemons
     from clusterd.services import open_services
 
     reports = []

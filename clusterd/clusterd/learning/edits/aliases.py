@@ -15,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import Components
@@ -63,14 +62,8 @@ def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
 
 def _pairs(snapshot: Snapshot, rows: Rows, components: Components) -> Iterator[tuple[Prefix, Prefix, str]]:
     """Yield (prefix that goes, prefix that stays, folder below both or "") of pages of one content and one query."""
-    path = snapshot.path[rows]
-    if (path == path[0]).all():
-        return
-    items, table = snapshot.evidence.paths.items, snapshot.evidence.paths.table()
-    rest = snapshot.key[rows] - table[path]
-    for query in np.unique(rest):
-        numbers = dict.fromkeys(path[rest == query].tolist())
-        paths = sorted((str(items[number]).split("/") for number in numbers), key=len)
+    for found in snapshot.paths_by_query(rows):
+        paths = sorted(found, key=len)
         for at, parts in enumerate(paths[1:], 1):
             for other in {0, at - 1}:
                 components.note(paths[other], parts)

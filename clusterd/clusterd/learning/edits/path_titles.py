@@ -12,11 +12,11 @@ anything is proposed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
-import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import AnyComponent
@@ -43,7 +43,8 @@ def path_titles(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathTitle]
     """Return the edits that are worth judging, those of most contents first."""
     counts: Counter[tuple[Place, Prefix]] = Counter()
     for rows in clusters:
-        counts.update(dict.fromkeys(_differing(snapshot, rows[:COMPARED]), 1))
+        differing = chain.from_iterable(map(_among, snapshot.paths_by_query(rows[:COMPARED])))
+        counts.update(dict.fromkeys(differing, 1))
     anywhere: Counter[Place] = Counter()
     for (place, _), count in counts.items():
         anywhere[place] += count
@@ -59,19 +60,7 @@ def path_titles(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathTitle]
     return [_edit(place, prefix) for _, place, prefix in sorted(found, key=lambda one: (-one[0], one[1:]))[:EDITS]]
 
 
-def _differing(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Place, Prefix]]:
-    """Yield where paths of one content and one query differ in nothing but what follows an identifier."""
-    path = snapshot.path[rows]
-    if (path == path[0]).all():
-        return
-    items, table = snapshot.evidence.paths.items, snapshot.evidence.paths.table()
-    rest = snapshot.key[rows] - table[path]
-    for query in np.unique(rest):
-        numbers = dict.fromkeys(path[rest == query].tolist())
-        yield from _among([str(items[number]).split("/") for number in numbers])
-
-
-def _among(paths: list[list[str]]) -> dict[tuple[Place, Prefix], None]:
+def _among(paths: list[list[str]]) -> set[tuple[Place, Prefix]]:
     """Return where paths differ in nothing but what follows an identifier, or in whether anything does."""
     titled: dict[tuple[Place, str, Prefix], set[str]] = defaultdict(set)
     bare: set[tuple[int, str, Prefix]] = set()
@@ -83,7 +72,7 @@ def _among(paths: list[list[str]]) -> dict[tuple[Place, Prefix], None]:
             elif text.isdecimal():
                 bare.add((at, text, _others(parts, at)))
     return {
-        (place, others[: place[1]]): None
+        (place, others[: place[1]])
         for (place, identifier, others), texts in titled.items()
         if len(texts) + ((place[1], identifier, others) in bare) > 1
     }

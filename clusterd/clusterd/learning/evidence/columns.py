@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Final, cast
@@ -268,6 +268,16 @@ class Snapshot:
         if known is None:
             known = self.derived["paths present"] = distinct(self.path)
         return cast(Rows, known)
+
+    def paths_by_query(self, rows: Rows) -> Iterator[list[list[str]]]:
+        """Yield the paths of pages, in components, those of one query together; nothing where all have one path."""
+        path = self.path[rows]
+        if (path == path[0]).all():
+            return
+        items, table = self.evidence.paths.items, self.evidence.paths.table()
+        rest = self.key[rows] - table[path]
+        for query in np.unique(rest):
+            yield [str(items[number]).split("/") for number in dict.fromkeys(path[rest == query].tolist())]
 
     def values(self, key: ColumnKey) -> Rows:
         """Return a query key's value number for every row, 0 where it is absent (or dropped by an accepted rule)."""

@@ -8,9 +8,10 @@
 -- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
 --         now; number of graded policies, alone where it is not the caller's (nothing was done then); else for each page
 --         three strings: its best match that another page shows (a content, 4 bytes) and the URL of such a page, empty
---         where there is none (most often, what a page resembles most is what it showed before); its places (forest.lua), empty where it shows another text by now; for
---         each graded policy a byte: 1 where this page made one of two clusters of several pages, 2 where it brought
---         others together of which but one or none was in company before, else 0
+--         where there is none (most often, what a page resembles most is what it showed before); its places (forest.lua),
+--         empty where it shows another text by now; for each graded policy a byte: 1 where this page made one of two
+--         clusters of several pages, 2 where it brought others together of which but one or none was in company before,
+--         else 0
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
 define('link', function(ARGV)

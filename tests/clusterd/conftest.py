@@ -1,18 +1,34 @@
-"""A rule book on either store, and workers over it."""
+"""Services and daemons over a store of their own; a rule book on either store, and workers over it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from clusterd.config import Config
 from clusterd.learning.contract import HostLearner
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.memory import MemoryRuleBook
 from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
+from clusterd.services import Services, open_services
 from clusterd_consumer.redis_connection import connect
 
 from tests.clusterd.made_up_rules import Log, Serve, SidLearner
+from tests.flow.daemons import Daemons, daemons
+
+
+@pytest.fixture
+def services(redis_url: str, prefix: str) -> Iterator[Services]:
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        yield services
+
+
+@pytest.fixture
+def group(redis_url: str, prefix: str, tmp_path: Path) -> Iterator[Daemons]:
+    with daemons({"redis": redis_url, "redis_prefix": prefix, "claim_after": "2"}, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(params=["memory", "redis"])

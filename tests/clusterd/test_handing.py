@@ -1,0 +1,96 @@
+"""What a daemon hands on: verdicts, evidence for rules; a fault there does not stop the stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from clusterd.clusters.contract import Outcome
+from clusterd.handing import Handing, verdict
+from clusterd.services import Services, process_pending, publish_sketches
+from clusterd_consumer.transport.contract import Record
+from clusterd_consumer.worker import Batch
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.message import Failure, SkipReport, decode_verdict, encode
+from clusterd_crawler.sketch import Sketch
+
+from clusterd import health
+from tests.contract.index_world import page
+
+CLUSTERD = [sys.executable, "-m", "clusterd"]
+
+
+def outcome(url: str, **more: Any) -> Outcome:
+    told: dict[str, Any] = {
+        "url": url,
+        "fetched_at": 5,
+        "new": True,
+        "changed": False,
+        "identity": None,
+        "match": None,
+        "resemblance": 0.0,
+        "clusters": {},
+    }
+    return Outcome(**{**told, **more})
+
+
+def batch_of(*sketches: Sketch, skips: Sequence[SkipReport] = ()) -> Batch:
+    records = [Record("p", str(n), b"", b"", 0) for n, _ in enumerate(sketches)]
+    return Batch(list(sketches), records, list(skips))
+
+
+def test_a_verdict_names_the_match_and_the_nearest_cluster() -> None:
+    clusters = {"related": ("r", 9), "near": ("n", 3)}
+    told = verdict("crawl", outcome("http://h/a", match="http://h/b", resemblance=0.97, clusters=clusters))
+    assert (told.crawl, told.match, told.cluster, told.policy, told.size) == ("crawl", "http://h/b", "n", "near", 3)
+    alone = verdict("crawl", outcome("http://h/a"))
+    assert (alone.match, alone.cluster, alone.size) == (None, None, 1)
+    only_related = verdict("crawl", outcome("http://h/a", clusters={"related": ("r", 9)}))
+    assert (only_related.cluster, only_related.policy) == ("r", "related")
+
+
+def test_a_crawl_that_waits_gets_its_verdict(services: Services) -> None:
+    waiting = Sketch(**{**_fields(page("http://h/2", 2, range(50))), "crawl": "c7", "wants_verdict": True})
+    publish_sketches(services, [page("http://h/1", 1, range(50)), waiting])
+    process_pending(services)
+    ((_, entry),) = services.redis.xrange(topics.stream(services.config.redis_prefix, topics.VERDICTS))
+    told = decode_verdict(entry[topics.FIELD_VALUE])
+    assert entry[topics.FIELD_KEY] == b"c7"
+    assert (told.url, told.match, told.resemblance, told.size) == ("http://h/2", "http://h/1", 1.0, 2)
+
+
+def _fields(sketch: Sketch) -> dict[str, Any]:
+    return {name: getattr(sketch, name) for name in Sketch.__dataclass_fields__}
+
+
+def test_a_fault_in_the_rule_book_does_not_stop_the_stream(
+    services: Services, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        def observe(self, *_: Any) -> None:
+            raise ZeroDivisionError("a host tripped the learner")
+
+        def record_skips(self, *_: Any) -> None:
+            raise Unreachable("the store is away")
+
+    services.__dict__["rulebook"] = Broken()
+    report = health.Report()
+    handing = Handing(services, services.transport(), report)
+    handing(batch_of(page("http://h/1", 1, range(9))), [outcome("http://h/1")])
+    assert report.last_error == "ZeroDivisionError: a host tripped the learner"
+    assert "the stream goes on" in caplog.text
+    with pytest.raises(Unreachable):
+        handing(batch_of(skips=[SkipReport("u", "r", "k", "v", 1)]), [])
+
+
+def test_skips_failures_and_pages_reach_the_rule_book(services: Services) -> None:
+    services.publisher.publish(topics.SKETCHES, b"u", encode(SkipReport("http://h/a?s=1", "r1", "k", "http://h/a", 3)))
+    services.publisher.publish(topics.SKETCHES, b"b", encode(Failure("http://h/b", 5, 503, crawl="one")))
+    publish_sketches(services, [page("http://h/a", 1, range(50))])
+    process_pending(services)
+    assert [skip.url for skip in services.rulebook.book.skips()] == ["http://h/a?s=1"]
+    noted = {one.url: one.state for one in services.rulebook.book.evidence("h").pages}
+    assert noted == {"http://h/a": "good", "http://h/b": "failed"}

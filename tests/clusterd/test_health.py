@@ -1,0 +1,169 @@
+"""How a daemon tells its health: its heart beat, `run --check`, metrics, probes for orchestrators."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd.alerts import now_ms
+from clusterd.health import STALLED_AFTER
+from clusterd.metrics import serve_metrics
+from clusterd.services import Services, open_services, publish_sketches
+from clusterd_consumer.redis_scripts import Calls
+
+from clusterd import health
+from tests.flow.daemons import Daemons, made_up_crawl, until, wait_until_done
+from tests.services.redis_server import free_port
+
+CLUSTERD = [sys.executable, "-m", "clusterd"]
+
+
+def beat(services: Services, prefix: str, report: health.Report) -> None:
+    with closing(Calls(services.redis)) as calls:
+        health.beat(calls, prefix, report)
+
+
+def test_a_daemon_that_died_is_not_alive_for_long(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "ALIVE_FOR", 0.2)
+    beat(services, services.config.redis_prefix, health.Report())
+    assert services.daemon_alive()
+    time.sleep(0.3)
+    assert not services.daemon_alive()
+    assert services.redis.scard(f"{services.config.redis_prefix}daemons") == 0
+
+
+def test_the_heart_beats_on_after_an_answer_that_it_did_not_expect(services: Services, prefix: str) -> None:
+    services.redis.set(f"{prefix}daemons", "no set")
+    with services.again() as beating:
+        heart = health.Heart(beating.redis, prefix, health.Report())
+        heart.start()
+        time.sleep(0.2)
+        services.redis.delete(f"{prefix}daemons")
+        until(lambda: bool(health.daemons(services.redis, prefix)), seconds=10)
+        heart.stop()
+    assert health.daemons(services.redis, prefix) == []
+
+
+def test_check_tells_the_health_and_ends_with_it(group: Daemons) -> None:
+    settings = {f"CLUSTERD_{name.upper()}": value for name, value in group.settings.items()}
+    check = [*CLUSTERD, "run", "--check", "--json"]
+    environment = {**os.environ, **settings}
+    before = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (before.returncode, before.stdout) == (1, "")
+    assert "no daemon works on" in before.stderr
+    group.start()
+    with open_services(group.config()) as services:
+        until(services.daemon_alive, say=group.said())
+    after = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert after.returncode == 0, after.stderr
+    assert json.loads(after.stdout)["state"] in {"starting", "running"}
+
+
+def test_a_worker_that_stands_still_is_told(services: Services, prefix: str, redis_url: str) -> None:
+    report = health.Report(state="running", stepped=int(time.time() * 1000))
+    assert report.told() == "running"
+    report.stepped -= int(health.STALLED_AFTER * 1000) + 1
+    beat(services, prefix, report)
+    environment = {**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    check = [*CLUSTERD, "run", "--check", "--json"]
+    done = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (1, "stalled")
+    assert "finished no step for minutes" in done.stderr
+    report.state = "waiting"
+    assert report.told() == "waiting"
+
+
+def test_a_store_that_cannot_be_reached_is_said_in_one_line() -> None:
+    command = [*CLUSTERD, "run", "--check", "--redis", f"redis://127.0.0.1:{free_port()}/0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "does not answer" in done.stderr
+
+
+def test_asking_for_health_makes_no_store(tmp_path: Path) -> None:
+    command = [*CLUSTERD, "run", "--check", "--data", str(tmp_path / "none")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"no daemon works on {tmp_path / 'none'}" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_metrics_are_served_on_loopback(group: Daemons) -> None:
+    port = free_port()
+    group.settings = {**group.settings, "metrics_port": str(port)}
+    with open_services(group.config()) as services:
+        group.start()
+        publish_sketches(services, made_up_crawl(20, seed=21))
+
+        def metrics() -> str:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                    return str(answer.read().decode())
+            except OSError:
+                return ""
+
+        until(lambda: "clusterd_messages_total 20.0" in metrics(), say=group.said())
+        assert {"clusterd_missed_total 0.0", "clusterd_stalled 0.0", "clusterd_waiting 0.0"} <= {
+            *metrics().splitlines()
+        }
+
+
+@pytest.mark.parametrize(
+    ("state", "silent", "live", "ready"),
+    [("running", 0, 200, 200), ("waiting", 0, 200, 503), ("running", STALLED_AFTER + 5, 503, 503)],
+)
+def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: float, live: int, ready: int) -> None:
+    report = health.Report(state=state, stepped=int(1000 * (time.time() - silent)), last_error="Kafka is away")
+    port = free_port()
+    serve_metrics("127.0.0.1", port, report)
+
+    def asked(path: str) -> tuple[int, dict[str, str]]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+
+    said = {"state": "stalled" if silent else state, "last_error": "Kafka is away"}
+    assert asked("/live") == (live, said)
+    assert asked("/ready") == (ready, said)
+
+
+def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> None:
+    port, crawl = free_port(), made_up_crawl(200, seed=22)
+    group.settings = {**group.settings, "metrics_port": str(port)}
+    with open_services(group.config()) as services:
+        group.start()
+        waiting = [replace(sketch, crawl="c", wants_verdict=True, fetched_at=now_ms() - 2000) for sketch in crawl[:20]]
+        publish_sketches(services, [*waiting, *crawl[20:]])
+        wait_until_done(services)
+
+        def metrics() -> dict[str, float]:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
+            return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+        index = services.index
+        until(lambda: metrics().get("clusterd_documents") == index.counts()["documents"], say=group.said())
+        said = metrics()
+        for policy, count in index.cluster_counts().items():
+            assert said[f'clusterd_clusters{{policy="{policy}"}}'] == count
+        assert (said["clusterd_versions"], said["clusterd_contents"]) == (200, index.counts()["contents"])
+        assert said["clusterd_store_bytes"] > 1_000_000
+        assert said["clusterd_answer_seconds_count"] == said['clusterd_answer_seconds_bucket{le="+Inf"}'] == 20
+        assert said['clusterd_answer_seconds_bucket{le="1.0"}'] == 0
+        assert said["clusterd_answer_seconds_sum"] >= 40
+        events = Counter(alert.event for alert in services.alerts.since())
+        assert {event: said[f'clusterd_alerts_total{{event="{event}"}}'] for event in events} == events

@@ -1,0 +1,46 @@
+"""Workers over the log of Redis Streams and that of Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from clusterd_consumer.transport.contract import Transport
+from clusterd_consumer.transport.kafka import KafkaTransport
+
+from tests.consumer.worker_bench import DEAD_AFTER, Bench, Ledger, bench_on_redis
+
+
+@pytest.fixture
+def bench(redis_url: str, prefix: str) -> Iterator[Bench]:
+    made = bench_on_redis(redis_url, prefix)
+    yield made
+    made.client.close()
+
+
+@pytest.fixture
+def kafka_bench(kafka_bootstrap: str, redis_url: str, prefix: str) -> Iterator[Bench]:
+    name = prefix.rstrip(":")
+
+    def connect(ledger: Ledger) -> Transport:
+        return KafkaTransport(
+            kafka_bootstrap,
+            prefix=f"{name}-",
+            group=name,
+            session_timeout=DEAD_AFTER,
+            partitions=2,
+            remembered=ledger.position,
+        )
+
+    with redis.Redis.from_url(redis_url) as client:
+        made = Bench(connect, client, prefix)
+        yield made
+        for transport in made.opened:
+            transport.close()
+
+
+@pytest.fixture(params=["bench", pytest.param("kafka_bench", marks=pytest.mark.kafka)])
+def any_bench(request: pytest.FixtureRequest) -> Bench:
+    bench: Bench = request.getfixturevalue(request.param)
+    return bench

@@ -1,0 +1,127 @@
+"""A worker whose store comes back without its latest state, empty, or ahead of it: it reads the log again."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.worker import Worker
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.message import encode
+
+from tests.consumer.worker_bench import Bench, Ledger, page, work_until
+
+
+@pytest.mark.kafka
+def test_a_store_that_is_back_without_its_latest_state_is_no_trouble_any_more(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(10)))
+    troubles: list[str] = []
+    transport = kafka_bench.transport()
+    dead = DeadLetters(transport, kafka_bench.client, kafka_bench.prefix)
+    worker = Worker(transport, kafka_bench.ledger, kafka_bench.note, dead, poll_timeout=0.1, on_trouble=troubles.append)
+    past = kafka_bench.ledger.snapshot()
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 10)
+    work_until(worker, lambda: worker.step() == 0)
+    asked: list[int] = []
+
+    def position() -> dict[str, str]:
+        asked.append(1)
+        if len(asked) < 3:
+            raise Unreachable("the ledger is away")
+        return dict(kafka_bench.ledger.held)
+
+    kafka_bench.ledger.position = position  # type: ignore[method-assign]
+    kafka_bench.ledger.restore(past)
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 10)
+    assert troubles[0] == "the ledger is away"
+    assert troubles[-1] == ""
+    worker.leave()
+
+
+@pytest.mark.kafka
+def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(40)))
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) >= 20)
+    past = kafka_bench.ledger.snapshot()
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 40)
+    kafka_bench.ledger.restore(past)
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 40)
+    worker.leave()
+
+
+@pytest.mark.kafka
+def test_a_store_that_is_set_back_while_it_is_away_is_not_told_a_later_position(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(40)))
+    ledger = kafka_bench.ledger
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: len(ledger.pages) >= 20)
+    past = ledger.snapshot()
+    work_until(worker, lambda: len(ledger.pages) >= 30)
+
+    def crash_once() -> None:
+        ledger.before_apply = lambda: None
+        ledger.fail_next = 2
+        ledger.restore(past)
+
+    ledger.before_apply = crash_once
+    work_until(worker, lambda: len(ledger.pages) == 40)
+    worker.leave()
+
+
+@pytest.mark.kafka
+def test_a_store_that_is_set_back_while_nothing_arrives_is_caught_up(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(20)))
+    worker = kafka_bench.worker()
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) >= 10)
+    past = kafka_bench.ledger.snapshot()
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    kafka_bench.ledger.restore(past)
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 20)
+    worker.leave()
+
+
+@pytest.mark.kafka
+def test_a_store_that_is_set_back_before_a_new_worker_has_told_it_anything_is_caught_up(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(20)))
+    before = kafka_bench.worker()
+    work_until(before, lambda: len(kafka_bench.ledger.pages) >= 10)
+    past = kafka_bench.ledger.snapshot()
+    work_until(before, lambda: kafka_bench.transport().backlog() == 0)
+    before.leave()
+    worker = kafka_bench.worker()
+    transport = kafka_bench.opened[-1]
+    work_until(worker, lambda: len(transport.assigned()) == 2)
+    for _ in range(10):  # the group has settled, nothing is unread
+        assert worker.step() == 0
+    kafka_bench.ledger.restore(past)
+    work_until(worker, lambda: len(kafka_bench.ledger.pages) == 20)
+    worker.leave()
+
+
+@pytest.mark.kafka
+def test_a_worker_whose_partitions_others_took_says_so_and_goes_on_where_they_are(
+    kafka_bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(10)))
+    worker, ledger = kafka_bench.worker(), kafka_bench.ledger
+    work_until(worker, lambda: len(ledger.pages) == 10)
+    work_until(worker, lambda: kafka_bench.transport().backlog() == 0)
+    told = dict(ledger.held)
+    ledger.held.update({partition: str(int(offset) + 3) for partition, offset in told.items()})
+    worker.step()
+    assert "others have worked on these partitions meanwhile" in caplog.text
+    assert "came back" not in caplog.text
+    kafka_bench.publish(*(encode(page(n)) for n in range(10, 30)))
+    work_until(worker, lambda: len(ledger.pages) >= 30 - 3 * len(told))
+    assert all(int(ledger.held[partition]) >= int(offset) + 3 for partition, offset in told.items())
+    worker.leave()
+
+
+@pytest.mark.kafka
+def test_an_empty_store_reads_the_whole_log_whatever_the_group_committed(kafka_bench: Bench) -> None:
+    kafka_bench.publish(*(encode(page(n)) for n in range(10)))
+    first = kafka_bench.worker()
+    work_until(first, lambda: len(kafka_bench.ledger.pages) == 10)
+    first.leave()
+    kafka_bench.ledger.restore(Ledger())
+    work_until(kafka_bench.worker(), lambda: len(kafka_bench.ledger.pages) == 10)

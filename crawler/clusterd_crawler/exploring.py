@@ -88,11 +88,12 @@ def _goes_from_any_page(rule: Rule) -> bool:
 
 
 def _takes_any_text(rule: Rule) -> bool:
-    """Whether a rule is of one text, whatever that is: a session in the path, a title behind the number that counts."""
+    """Whether a rule is of one text, whatever that is: a session in the path, a title beside the number that counts."""
     if len(rule.transformation) != 1:
         return False
     (edit,) = rule.transformation
-    cut = edit.op == "copy" and edit.source == replace(edit.key, deep=1)  # Only the first deep token stays.
+    source = edit.source or edit.key
+    cut = edit.op == "copy" and source.deep > 0 and replace(source, deep=0) == edit.key  # one deep token stays
     if edit.key.name:
         return cut
     if edit.key.start < 3 or not any(condition.test == "depth" for condition in rule.context):

@@ -23,7 +23,7 @@ from typing import Final
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_edits import Applied, Edited, compile_edit
-from clusterd_crawler.rule_tests import Check, compile_condition
+from clusterd_crawler.rule_tests import Check, compile_condition, deep_tokens
 from clusterd_crawler.rules import LIVE, Key, Rule, RuleSet
 from clusterd_crawler.urls import Url, canonical, host_of, parse, registrable
 
@@ -60,10 +60,8 @@ class CompiledRule:
         self.id = rule.id
         self.order = order
         self.checks: list[Check] = [compile_condition(condition) for condition in rule.context]
-        patterns = {c.key: c.values[0] for c in rule.context if c.test == "like"}
-        self.edits: list[Callable[[Url], Applied]] = [
-            compile_edit(edit, rule, patterns) for edit in rule.transformation
-        ]
+        tokens = {c.key: deep_tokens(c) for c in rule.context if c.test in {"like", "numbered"}}
+        self.edits: list[Callable[[Url], Applied]] = [compile_edit(edit, rule, tokens) for edit in rule.transformation]
         #: It only takes query pairs away: what is left of a canonical URL without escapes is canonical.
         self.plain = all(edit.op == "delete" and _in_query(edit.key) for edit in rule.transformation)
         self.handles = list(_handles(rule))

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from clusterd_crawler.rule_tests import Reader, component_index, deep_index, deep_spans, read_key
+from clusterd_crawler.rule_tests import Reader, Tokens, component_index, deep_index, no_tokens, read_key
 from clusterd_crawler.rules import Edit, Key, Rule
 from clusterd_crawler.urls import Url, registrable
 
@@ -35,7 +35,7 @@ _IN_PATH: Final = "-._~!$&'()*+,=:@%"
 _IN_QUERY: Final = "-._~!$'()*+,:@/?%="
 
 
-def compile_edit(edit: Edit, rule: Rule, patterns: Mapping[Key, str]) -> EditFunction:
+def compile_edit(edit: Edit, rule: Rule, tokens: Mapping[Key, Tokens]) -> EditFunction:
     """Return the function that makes an edit."""
     if edit.op == "family":
         return lambda url: Edited.FAMILY
@@ -44,10 +44,10 @@ def compile_edit(edit: Edit, rule: Rule, patterns: Mapping[Key, str]) -> EditFun
     if edit.op == "sort":
         return _sort
     if edit.op == "delete":
-        return _delete(edit.key) if not (edit.key.deep or edit.key.deep_end) else _write(edit.key, _empty, patterns)
+        return _delete(edit.key) if not (edit.key.deep or edit.key.deep_end) else _write(edit.key, _empty, tokens)
     if edit.key.start in {1, 2}:
         return _head(edit, rule)
-    return _write(edit.key, _new_value(edit, patterns), patterns)
+    return _write(edit.key, _new_value(edit, tokens), tokens)
 
 
 def _empty(url: Url) -> str:
@@ -130,11 +130,11 @@ def _head(edit: Edit, rule: Rule) -> EditFunction:
     return set_head
 
 
-def _new_value(edit: Edit, patterns: Mapping[Key, str]) -> Reader:
+def _new_value(edit: Edit, tokens: Mapping[Key, Tokens]) -> Reader:
     if edit.op == "set":
         return lambda url: edit.value
     source = edit.source or edit.key
-    read = read_key(source, _pattern_of(source, patterns))
+    read = read_key(source, _tokens_of(source, tokens))
     convert = _conversion(edit)
     return lambda url: None if (value := read(url)) is None else convert(value)
 
@@ -145,8 +145,8 @@ def _conversion(edit: Edit) -> Callable[[str], str]:
     return _CONVERSIONS[edit.op]
 
 
-def _pattern_of(key: Key, patterns: Mapping[Key, str]) -> str:
-    return patterns.get(Key(key.name, key.occurrence, key.start, key.end), "")
+def _tokens_of(key: Key, tokens: Mapping[Key, Tokens]) -> Tokens:
+    return tokens.get(Key(key.name, key.occurrence, key.start, key.end), no_tokens)
 
 
 def _decoded(value: str) -> str:
@@ -182,16 +182,16 @@ _CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 
 
-def _write(key: Key, new: Reader, patterns: Mapping[Key, str]) -> EditFunction:
+def _write(key: Key, new: Reader, tokens: Mapping[Key, Tokens]) -> EditFunction:
     """Write a value to a query key, a component, a deep token of either, or the whole path."""
-    pattern = _pattern_of(key, patterns)
+    found = _tokens_of(key, tokens)
 
     def write(url: Url) -> Applied:
         value = new(url)
         if value is None:
             return None
         if key.deep or key.deep_end:
-            value = _with_deep(key, pattern, read_whole(url), value)
+            value = _with_deep(key, found, read_whole(url), value)
             if value is None:
                 return None
         return _write_query(url, key, value) if key.name else _write_path(url, key, value)
@@ -200,8 +200,8 @@ def _write(key: Key, new: Reader, patterns: Mapping[Key, str]) -> EditFunction:
     return write
 
 
-def _with_deep(key: Key, pattern: str, whole: str | None, value: str) -> str | None:
-    spans = None if whole is None else deep_spans(pattern, whole)
+def _with_deep(key: Key, tokens: Tokens, whole: str | None, value: str) -> str | None:
+    spans = None if whole is None else tokens(whole)
     at = spans and deep_index(key, len(spans))
     if whole is None or not spans or not at or len(whole) + len(value) > LONGEST:
         return None

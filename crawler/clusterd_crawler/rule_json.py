@@ -27,8 +27,9 @@ _TESTS: Final = get_args(get_type_hints(Condition)["test"])
 _OPS: Final = get_args(get_type_hints(Edit)["op"])
 _CHOICES: Final = {name: get_args(get_type_hints(Rule)[name]) for name in ("kind", "identity", "state")}
 _WORD: Final = re.compile(r"[^\s/?#@*\\\x00-\x1f\ud800-\udfff]+")
-#: Tests and edits that need a value, by how many: ``in`` takes any number.
-_ONE_VALUE: Final = frozenset({"is", "like", "depth"})
+#: Values that a test takes, where it is not any number of them.
+_VALUES: Final = {"is": 1, "like": 1, "depth": 1, "numbered": 2}
+_NUMBERS: Final = {1: "one value", 2: "two values"}
 #: What the edit ``spaces`` may write.
 _SPACES: Final = ("_", "%20")
 _RULE_FIELDS: Final = frozenset(get_type_hints(Rule)) | {"text"}
@@ -166,8 +167,11 @@ def _condition(value: Any, where: str) -> Condition:
     _object(value, where, {"key", "test", "values"})
     test = _choice(value.get("test"), f"{where}: test", _TESTS)
     values = tuple(_list(value.get("values", []), f"{where}: values", _string))
-    if test in _ONE_VALUE and len(values) != 1:
-        raise RuleError(f"{where}: test {test!r} takes exactly one value, not {len(values)}")
+    wanted = _VALUES.get(test, len(values))
+    if len(values) != wanted:
+        raise RuleError(f"{where}: test {test!r} takes exactly {_NUMBERS[wanted]}, not {len(values)}")
+    if test == "numbered" and not values[0]:
+        raise RuleError(f"{where}: numbered needs a delimiter before the number")
     if test == "depth" and not (values[0].isascii() and values[0].isdigit() and len(values[0]) < 6):
         raise RuleError(f"{where}: depth {values[0]!r} is not a number of path components")
     return Condition(_key(value.get("key"), f"{where}: key"), test, values)  # type: ignore[arg-type]

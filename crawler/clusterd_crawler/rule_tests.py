@@ -2,7 +2,8 @@
 
 A ``like`` pattern is literals and ``*``; it is matched from both ends, each literal between at its first place from
 the left, so that the time is linear and nothing backtracks. The deep tokens of a component (Koppula et al. 2010,
-section 3.1.2) are then the runs of its literals and the texts of its stars, counted from 1.
+section 3.1.2) are then the runs of its literals and the texts of its stars, counted from 1. ``numbered`` is read from
+the end, and cuts a value into four.
 """
 
 from __future__ import annotations
@@ -16,15 +17,21 @@ from clusterd_crawler.urls import Url
 
 Check = Callable[[Url], bool]
 Reader = Callable[[Url], str | None]
+#: Where the deep tokens of a value begin and end; None where it has not the form that they are defined for.
+Tokens = Callable[[str], list[tuple[int, int]] | None]
 
 #: A run of one kind (definition 3, a capital with the small letters after it taken as one run) or one delimiter.
 RUN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|.", re.DOTALL)
 
 
-def read_key(key: Key, pattern: str = "") -> Reader:
+def no_tokens(value: str) -> None:
+    """Find no deep token: no condition says what they are."""
+
+
+def read_key(key: Key, tokens: Tokens = no_tokens) -> Reader:
     """Return the function that reads a key: its value, "" for a query key without one, None where it is absent.
 
-    ``pattern``: the ``like`` pattern of the component, for a key that means one of its deep tokens.
+    ``tokens``: the deep tokens of the component (`deep_tokens`), for a key that means one of them.
     """
     whole = _read_component(key) if not key.name else _read_named(key)
     if not (key.deep or key.deep_end):
@@ -32,7 +39,7 @@ def read_key(key: Key, pattern: str = "") -> Reader:
 
     def read_deep(url: Url) -> str | None:
         value = whole(url)
-        spans = None if value is None else deep_spans(pattern, value)
+        spans = None if value is None else tokens(value)
         at = spans and deep_index(key, len(spans))
         return value[slice(*spans[at - 1])] if value is not None and spans and at else None
 
@@ -126,6 +133,9 @@ def compile_condition(condition: Condition) -> Check:
         return _has_query(key.name) if key == Key(key.name) and _is_query(key) else lambda url: read(url) is not None
     if test == "absent":
         return lambda url: read(url) is None
+    if test == "numbered":
+        found = deep_tokens(condition)
+        return lambda url: (value := read(url)) is not None and found(value) is not None
     pattern = values[0]
     return lambda url: (value := read(url)) is not None and stars(pattern, value) is not None
 
@@ -172,6 +182,31 @@ def stars(pattern: str, value: str) -> list[tuple[int, int]] | None:
         at = place + len(literal)
     found.append((at, limit))
     return found
+
+
+def deep_tokens(condition: Condition) -> Tokens:
+    """Return the function that finds the deep tokens which a condition defines: ``like`` or ``numbered``."""
+    if condition.test == "numbered":
+        delimiter, ending = condition.values
+        return lambda value: number_spans(delimiter, ending, value)
+    pattern = condition.values[0]
+    return lambda value: deep_spans(pattern, value)
+
+
+def number_spans(delimiter: str, ending: str, value: str) -> list[tuple[int, int]] | None:
+    """Return where lie what stands before the delimiter, it, the decimal number behind it, and the ending.
+
+    >>> number_spans("-", ".html", "a-1-23.html"), number_spans("-", "", "a-b")
+    ([(0, 3), (3, 4), (4, 6), (6, 11)], None)
+    """
+    if not value.endswith(ending):
+        return None
+    ends = len(value) - len(ending)
+    begins = len(value[:ends].rstrip("0123456789"))
+    before = begins - len(delimiter)
+    if begins == ends or before < 0 or not value.startswith(delimiter, before):
+        return None
+    return [(0, before), (before, begins), (begins, ends), (ends, len(value))]
 
 
 def deep_spans(pattern: str, value: str) -> list[tuple[int, int]] | None:

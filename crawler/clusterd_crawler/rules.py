@@ -81,13 +81,15 @@ class Condition:
 
     ``is``: equals ``values[0]``; ``in``: one of ``values``; ``any``: present, whatever its value (the paper's ``*``);
     ``absent``: not there (bottom); ``like``: matches the deep-token pattern ``values[0]``, in which ``*`` matches any
-    string (``friends-*``), and which defines the component's deep tokens for keys with ``deep`` set;
-    ``depth``: the URL has ``values[0]`` path components; ``within``: absent, or one of ``values``; ``only``: the query
-    has no key but those in ``values`` (the condition's own key does not matter).
+    string (``friends-*``), and which defines the component's deep tokens for keys with ``deep`` set; ``numbered``: ends
+    with the delimiter ``values[0]``, a decimal number and the ending ``values[1]`` (``title-12.html``), which are deep
+    tokens 2 to 4 of the component, what stands before them 1; ``depth``: the URL has ``values[0]`` path components;
+    ``within``: absent, or one of ``values``; ``only``: the query has no key but those in ``values`` (the key of the
+    condition does not matter).
     """
 
     key: Key
-    test: Literal["is", "in", "any", "absent", "like", "depth", "within", "only"]
+    test: Literal["is", "in", "any", "absent", "like", "numbered", "depth", "within", "only"]
     values: tuple[str, ...] = ()
 
     def __str__(self) -> str:

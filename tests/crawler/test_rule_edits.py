@@ -31,6 +31,13 @@ def key(condition: Condition | None, edit: Edit, rest: str) -> str:
         (Condition(Key(end=1), "like", ("page",)), "/page?sid=1", "/page1?sid=1"),
         (Condition(Key(end=1), "like", ("a*b*c",)), "/a-b-c?sid=1", "/a-c-b?sid=1"),
         (Condition(Key(end=1), "like", ("ab*ba",)), "/abba?sid=1", "/aba?sid=1"),
+        (Condition(Key(end=1), "numbered", ("-", "")), "/a-1-23?sid=1", "/a-23-b?sid=1"),
+        (Condition(Key(end=1), "numbered", ("-", "")), "/-2?sid=1", "/a-?sid=1"),
+        (Condition(Key(end=1), "numbered", ("-t", ".html")), "/a-t5.html?sid=1", "/a-5.html?sid=1"),
+        (Condition(Key(end=1), "numbered", (".", ".html")), "/a.5.html?sid=1", "/a.5.htm?sid=1"),
+        (Condition(Key(end=1), "numbered", ("-", "")), "/a-2?sid=1", "/2?sid=1"),
+        (Condition(Key(end=1), "numbered", ("-", "")), "/a-2?sid=1", "/a-%D9%A2?sid=1"),
+        (Condition(Key(end=1), "numbered", ("-", ".html")), "/a-2.html?sid=1", "/.html?sid=1"),
         (Condition(Key(), "depth", ("1",)), "/a?sid=1", "/a/b?sid=1"),
         (Condition(Key(), "only", ("sid", "t")), "/?sid=1&t=2", "/?sid=1&u=2"),
         (Condition(Key(name="t"), "within", ("1", "2")), "/?sid=1&t=2", "/?sid=1&t=3"),
@@ -82,3 +89,12 @@ def test_what_an_edit_does(edit: Edit, given: str, expected: str) -> None:
 )
 def test_deep_tokens_are_the_runs_of_a_pattern_and_what_its_stars_stand_for(edit: Edit, expected: str) -> None:
     assert key(Condition(Key(end=1), "like", ("friends-*",)), edit, "/friends-Bob7") == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(1, "the-title-7"), (2, ".t"), (3, "12"), (4, ".html"), (5, "the-title-7.t12.html")]
+)
+def test_a_numbered_component_has_four_deep_tokens(number: int, expected: str) -> None:
+    condition = Condition(Key(end=1), "numbered", (".t", ".html"))
+    edit = Edit(Key(end=1), "copy", source=Key(end=1, deep=number))
+    assert key(condition, edit, "/the-title-7.t12.html") == f"/{expected}"

@@ -97,7 +97,19 @@ def test_json_there_and_back() -> None:
         ),
         (
             {"rules": [{"id": "x", "host": HOST, "context": [{"key": "?a", "test": "is"}], "transformation": []}]},
-            "exactly one value",
+            "exactly one value, not 0",
+        ),
+        (
+            {"rules": [{"id": "x", "host": HOST, "context": [{"key": "k(-,1)", "test": "numbered", "values": ["-"]}]}]},
+            "exactly two values, not 1",
+        ),
+        (
+            {
+                "rules": [
+                    {"id": "x", "host": HOST, "context": [{"key": "k(-,1)", "test": "numbered", "values": ["", ""]}]}
+                ]
+            },
+            "a delimiter before the number",
         ),
         ({"rules": [["x", HOST]]}, "list where an object is expected"),
         ({"rules": [7]}, "int where an object is expected"),

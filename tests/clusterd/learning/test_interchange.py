@@ -128,6 +128,7 @@ UNSAID = {
     "how spaces are written": make([], [Edit(Key("name"), "spaces", "_")]),
     "the order of parameters": make([], [Edit(Key(), "sort")]),
     "a part of a component": make([on("k(3,-)", "like", "x-*")], [Edit(Key(start=3, deep=3), "delete")]),
+    "a number at the end of a component": make([on("k(-,1)", "numbered", "-", ".html")], drop("?sid")),
     "other parameters": make([on("", "only", "sid", "id")], drop("?sid")),
     "a path that never is": make([on("k(-,-)", "is", "a/b"), on("k(3,-)", "is", "b")], drop("?sid")),
     "two conditions on a component": make([on("k(3,-)", "like", "a*"), on("k(3,-)", "in", "ab", "b")], drop("?sid")),

@@ -138,6 +138,21 @@ def magazine(chance: random.Random) -> Site:
             yield f"{H}/goods/{n}-{colour}", ("goods", n, colour if differs else "")
 
 
+def forum(chance: random.Random) -> Site:
+    """Threads of several pages under titles that changed; members' posts; lists whose number says which page it is."""
+    for n in range(300):
+        for page in range(1, 1 + (n % 3 == 0) * 2 + 1):
+            for _ in range(chance.randrange(1, 4)):
+                rest = f"page-{page}" if page > 1 else ""
+                yield f"{H}/threads/title-{chance.randrange(999)}.{n}/{rest}", ("thread", n, page)
+    for n in range(150):
+        yield f"{H}/members/name{n}.{n}/", ("member", n)
+    for n in range(60):
+        for page in range(1, 5):
+            yield f"{H}/tags/word{n}.{page}", ("tag", n, page)
+            yield f"{H}/tags/word{n}-{page}.html", ("tag", n, page)
+
+
 SITES: tuple[Callable[[random.Random], Site], ...] = (
     wiki,
     shop,
@@ -150,6 +165,7 @@ SITES: tuple[Callable[[random.Random], Site], ...] = (
     languages,
     library,
     magazine,
+    forum,
 )
 
 
@@ -172,8 +188,8 @@ def test_what_is_skipped_is_known_and_nothing_is_lost(site: Callable[[random.Ran
 
 @pytest.mark.parametrize(
     ("site", "least"),
-    [(wiki, 0.25), (shop, 0.05), (blog, 0.1), (listings, 0.15), (magazine, 0.1)],
-    ids=("wiki", "shop", "blog", "listings", "magazine"),
+    [(wiki, 0.25), (shop, 0.05), (blog, 0.1), (listings, 0.15), (magazine, 0.1), (forum, 0.1)],
+    ids=("wiki", "shop", "blog", "listings", "magazine", "forum"),
 )
 def test_what_is_a_rule_is_found(site: Callable[[random.Random], Site], least: float) -> None:
     assert replay(crawl_of(site, 3), "random", 3)["reduction"] >= least

@@ -1,4 +1,4 @@
-"""Titles behind an identifier in the path: what is learned of them, and what forbids it."""
+"""Titles beside an identifier in the path, behind it or before it: what is learned of them, and what forbids it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def same(rules: RuleSet, first: str, second: str) -> bool:
 def titles(pages: int, folder: str = "p/", delimiter: str = "-", rest: str = "") -> list[tuple[str, int]]:
     """Return pages each of which is linked under two titles."""
     return [(f"{folder}{n}{delimiter}{title}-{n % 7}{rest}", n) for n in range(pages) for title in (f"a{n}", "the-b")]
+
+
+def threads(pages: int, folder: str = "t/", before: str = "-", rest: str = "") -> list[tuple[str, int]]:
+    """Return pages each of which is linked under two titles that stand before its number."""
+    return [(f"{folder}{title}{before}{n}{rest}", n) for n in range(pages) for title in (f"a{n % 7}", f"the-{n}-b")]
 
 
 @pytest.mark.parametrize("delimiter", ["-", "_", "."])
@@ -86,3 +91,41 @@ def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
     explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
 
     assert explored[0] > 2 * explored[1]
+
+
+@pytest.mark.parametrize("before", ["-", ".", "-t"])
+@pytest.mark.parametrize("rest", ["", ".html", "/"])
+def test_a_title_before_the_number_does_not_matter(before: str, rest: str) -> None:
+    rules = learned(threads(150, before=before, rest=rest))
+
+    assert same(rules, f"t/new{before}900{rest}", f"t/quite-new-7{before}900{rest}")
+    assert not same(rules, f"t/new{before}900{rest}", f"t/new{before}901{rest}")
+    assert not same(rules, f"u/new{before}900{rest}", f"u/newer{before}900{rest}")
+    assert not same(rules, f"t/new{before}900.pdf", f"t/newer{before}900.pdf")
+    assert not same(rules, f"t/new{rest}", f"t/newer{rest}")
+
+
+def test_the_number_alone_is_the_same() -> None:
+    rules = learned([(f"t/{title}{n}/", n) for n in range(150) for title in ("", f"a{n % 7}.")])
+
+    assert same(rules, "t/new.900/", "t/900/")
+
+
+def test_words_without_a_number_forbid_no_title_before_one() -> None:
+    rules = learned([*threads(150), *((f"t/our-{word}", 1000 + ord(word)) for word in "abcdefgh")])
+
+    assert same(rules, "t/new-900", "t/newer-900")
+    assert not same(rules, "t/our-shop", "t/our-team")
+
+
+def test_what_stands_before_the_number_of_a_page_of_several_stays() -> None:
+    pages = [(f"a/{name}-{n}", 10 * at + n) for at, name in enumerate(map(str, range(300))) for n in (1, 2)]
+
+    assert not same(learned([*threads(150, "b/"), *pages]), "a/x-2", "a/y-2")
+
+
+@pytest.mark.parametrize("share", [50, 20])
+def test_titles_before_numbers_of_which_some_matter_stay(share: int) -> None:
+    pages = [*threads(300), *((f"t/reviews-{n}", 1000 + n) for n in range(0, 300, share))]
+
+    assert not same(learned(pages), "t/new-900", "t/newer-900")

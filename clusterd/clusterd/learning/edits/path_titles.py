@@ -1,9 +1,10 @@
-"""Titles behind an identifier in the path: ``/p/12-any-title`` is ``/p/12``, whatever the title says.
+"""Titles beside an identifier in the path: ``/p/12-any-title`` is ``/p/12``, and ``/t/any-title.12`` is ``/t/12``.
 
-Koppula et al. 2010, sections 3.1.2 and 3.3: of a component's deep tokens only the first matters. Pages of one content
-and one query whose paths differ in what follows an identifier, or in whether anything does, propose that it goes from
-paths of that depth. But the rule would leave ``my`` of ``/blog/my-trip``: where a component there begins with a word,
-it is proposed for those prefixes alone behind which none does.
+Koppula et al. 2010, sections 3.1.2 and 3.3: of a component's deep tokens one alone matters. Pages of one content and
+one query whose paths differ in what stands beside a number, or in whether anything does, propose that it goes from
+paths of that depth. A title before the number goes where a number is the end. Of one behind it the rule would leave
+``my`` of ``/blog/my-trip``: where a component there begins with a word, it is proposed for those prefixes alone behind
+which none does.
 
 Cost: linear in the pages of a content, of which at most `COMPARED` are compared, and in the paths of the host where
 anything is proposed.
@@ -11,12 +12,14 @@ anything is proposed.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
+from clusterd_crawler.rule_tests import deep_tokens
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import AnyComponent
@@ -28,9 +31,40 @@ PROPOSED: Final = 20
 EDITS: Final = 4
 #: Most pages of one content that are compared.
 COMPARED: Final = 100
+#: What delimits a title from the number behind it (a letter may say what the number is: ``title-t12``), and the ending.
+NUMBERED: Final = re.compile(r"([-:_,.;~][a-z]?)([0-9]+)((?:\.[A-Za-z]{1,5})?)$")
 
-#: How many components a path has, which of them begins with the identifier (from 0), and the delimiter.
-Place = tuple[int, int, str]
+
+class Place(NamedTuple):
+    """Where titles stand: in which of how many components (from 0), behind the number or before it.
+
+    ``ending``: what follows the number where the title stands before it.
+    """
+
+    depth: int
+    at: int
+    behind: bool
+    delimiter: str
+    ending: str = ""
+
+    @property
+    def key(self) -> Key:
+        """The component."""
+        return Key(start=3 + self.at)
+
+    @property
+    def form(self) -> Condition:
+        """The form of components with such a title."""
+        if self.behind:
+            return Condition(self.key, "like", (f"*{self.delimiter}*",))
+        return Condition(self.key, "numbered", (self.delimiter, self.ending))
+
+    @property
+    def number(self) -> int:
+        """Which deep token the number is."""
+        return 1 if self.behind else 3
+
+
 Prefix = tuple[str, ...]
 
 
@@ -57,25 +91,34 @@ def path_titles(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathTitle]
         for (place, prefix), count in counts.items()
         if count >= PROPOSED and prefix and spoken[place] and prefix not in spoken[place]
     ]
-    return [_edit(place, prefix) for _, place, prefix in sorted(found, key=lambda one: (-one[0], one[1:]))[:EDITS]]
+    # Titles that say the number, too: it is the first.
+    found.sort(key=lambda one: (-one[0], not one[1].behind, one[1:]))
+    return [_edit(place, prefix) for _, place, prefix in found[:EDITS]]
 
 
 def _among(paths: list[list[str]]) -> set[tuple[Place, Prefix]]:
-    """Return where paths differ in nothing but what follows an identifier, or in whether anything does."""
+    """Return where paths differ in nothing but what stands beside a number, or in whether anything does."""
     titled: dict[tuple[Place, str, Prefix], set[str]] = defaultdict(set)
     bare: set[tuple[int, str, Prefix]] = set()
     for parts in paths:
         for at, text in enumerate(parts):
-            found = IDENTIFIER.match(text)
-            if found:
-                titled[(len(parts), at, found[2]), found[1], _others(parts, at)].add(text)
-            elif text.isdecimal():
+            for place, number in _places(len(parts), at, text):
+                titled[place, number, _others(parts, at)].add(text)
+            if text.isdecimal():
                 bare.add((at, text, _others(parts, at)))
     return {
-        (place, others[: place[1]])
-        for (place, identifier, others), texts in titled.items()
-        if len(texts) + ((place[1], identifier, others) in bare) > 1
+        (place, others[: place.at])
+        for (place, number, others), texts in titled.items()
+        if len(texts) + ((place.at, number, others) in bare) > 1
     }
+
+
+def _places(depth: int, at: int, text: str) -> Iterator[tuple[Place, str]]:
+    """Yield where a component may have a title, and the number that it stands beside."""
+    if found := IDENTIFIER.match(text):
+        yield Place(depth, at, True, found[2]), found[1]
+    if found := NUMBERED.search(text):
+        yield Place(depth, at, False, found[1], found[3]), found[2]
 
 
 def _others(parts: list[str], at: int) -> Prefix:
@@ -83,28 +126,29 @@ def _others(parts: list[str], at: int) -> Prefix:
 
 
 def _spoken(snapshot: Snapshot, places: set[Place]) -> dict[Place, set[Prefix]]:
-    """Return the prefixes behind which a component has the delimiter and begins with anything but an identifier."""
+    """Return the prefixes behind which a component begins with anything but the number that titles stand behind."""
     found: dict[Place, set[Prefix]] = {place: set() for place in places}
+    behind = {place: prefixes for place, prefixes in found.items() if place.behind}
     items = snapshot.evidence.paths.items
-    for number in snapshot.paths_present().tolist() if places else ():
+    for number in snapshot.paths_present().tolist() if behind else ():
         parts = str(items[number]).split("/")
-        for place, prefixes in found.items():
-            depth, at, delimiter = place
-            if len(parts) == depth and delimiter in parts[at] and not parts[at].partition(delimiter)[0].isdecimal():
-                prefixes.add(tuple(parts[:at]))
+        for place, prefixes in behind.items():
+            text = parts[place.at] if len(parts) == place.depth else ""
+            if place.delimiter in text and not text.partition(place.delimiter)[0].isdecimal():
+                prefixes.add(tuple(parts[: place.at]))
     return found
 
 
 def _edit(place: Place, prefix: Prefix) -> PathTitle:
-    depth, at, delimiter = place
+    at, tokens = place.at, deep_tokens(place.form)
 
     def change(parts: list[str]) -> list[str] | None:
-        if len(parts) != depth or tuple(parts[: len(prefix)]) != prefix:
+        if len(parts) != place.depth or tuple(parts[: len(prefix)]) != prefix:
             return None
-        identifier, there, _ = parts[at].partition(delimiter)
-        return [*parts[:at], identifier, *parts[at + 1 :]] if there else None
+        spans = tokens(parts[at])
+        return [*parts[:at], parts[at][slice(*spans[place.number - 1])], *parts[at + 1 :]] if spans else None
 
-    key = Key(start=3 + at)
-    needs = [Condition(Key(), "depth", (str(depth),)), Condition(key, "like", (f"*{delimiter}*",))]
-    needs += [Condition(Key(start=3 + place), "is", (text,)) for place, text in enumerate(prefix)]
-    return PathTitle((Edit(key, "copy", source=Key(start=3 + at, deep=1)),), change, tuple(needs))
+    needs = [Condition(Key(), "depth", (str(place.depth),)), place.form]
+    needs += [Condition(Key(start=3 + part), "is", (text,)) for part, text in enumerate(prefix)]
+    edit = Edit(place.key, "copy", source=Key(start=3 + at, deep=place.number))
+    return PathTitle((edit,), change, tuple(needs))

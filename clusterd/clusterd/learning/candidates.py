@@ -18,6 +18,7 @@ from clusterd.learning.edits.aliases import aliases
 from clusterd.learning.edits.deep import cuts, ending_of, without_ending
 from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edits
+from clusterd.learning.edits.path_pairs import path_pairs
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.path_titles import path_titles
 from clusterd.learning.edits.references import references
@@ -231,6 +232,7 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found += [(reference, 0) for reference in references(snapshot, clusters)]
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
     found += [(title, 0) for title in path_titles(snapshot, clusters)]
+    found += [(pair, 0) for pair in path_pairs(snapshot, clusters)]
     values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
     found += [(spelling, 0) for spelling in wiki_spaces(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]

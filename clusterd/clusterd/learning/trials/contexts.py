@@ -23,6 +23,7 @@ from clusterd.learning.edits.components import ANY_BOUND, AnyComponent
 from clusterd.learning.edits.deep import Cut, Ending
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
 from clusterd.learning.edits.fixed_values import DropFixed
+from clusterd.learning.edits.path_pairs import PathPair
 from clusterd.learning.edits.path_references import PathReference
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
@@ -177,7 +178,7 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     if isinstance(trials.edit, AnyComponent | Cut) or spellings.is_guess(trials.edit):
         return ANY_BOUND
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
-    if isinstance(trials.edit, PathReference | Ending) or any(is_open(good, bad) for good, bad in own):
+    if isinstance(trials.edit, PathReference | PathPair | Ending) or any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
     rest = [known for known in found if known.column not in trials.edit.own]
     if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.

@@ -110,7 +110,8 @@ class Edit:
     ``delete``: the component goes; ``set``: becomes ``value`` (a ``*`` in it is a placeholder of the key only);
     ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with
     spaces written ``_``), ``spaces`` (with ``+`` and ``%20`` written ``value``, which is ``_`` or ``%20``, and nothing
-    decoded): the value of ``source`` (of the key itself where None) converted; ``keep``: of the query, only the keys
+    decoded), ``items`` (with what ``value`` separates in order): the value of ``source`` (of the key itself where None)
+    converted; ``keep``: of the query, only the keys
     named in ``names`` stay; ``sort``: the order of query keys does not matter; ``family``: every URL of the context
     shows what others have shown, mostly one page.
     """
@@ -126,6 +127,7 @@ class Edit:
         "decode",
         "underscore",
         "spaces",
+        "items",
         "keep",
         "sort",
         "family",
@@ -143,6 +145,8 @@ class Edit:
             return "of the query keep " + (", ".join(self.names) or "nothing")
         if self.op == "set":
             return f"set {self.key} to {self.value!r}"
+        if self.op == "items":
+            return f"sort what {self.value!r} separates in {self.key}"
         said = f"write spaces as {self.value!r} in" if self.op == "spaces" else self.op
         return f"{said} {self.key}" + (f" from {self.source}" if self.source is not None else "")
 

@@ -71,6 +71,10 @@ def test_json_there_and_back() -> None:
             "_ or %20, not None",
         ),
         (
+            {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "items"}]}]},
+            "separated by a value",
+        ),
+        (
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "k(-,-)", "op": "family"}]}]},
             "needs a context",
         ),
@@ -187,6 +191,8 @@ def test_text_is_one_line_for_people() -> None:
             "http://example.com/?route=a%2Fb%26c",
             "http://example.com/?route=a/b%26c",
         ),
+        ([], [Edit(SID, "items", ",")], "http://example.com/?sid=b,c,a&t=2,1", "http://example.com/?sid=a,b,c&t=2,1"),
+        ([], [Edit(Key(end=1), "items", "+")], "http://example.com/b+a/d+c", "http://example.com/b+a/c+d"),
         ([], [Edit(SID, "spaces", "%20")], "http://example.com/?sid=a+b_%2B", "http://example.com/?sid=a%20b_%2B"),
         (
             [Condition(Key(start=3), "like", ("*%20*",))],
@@ -313,7 +319,7 @@ CONDITIONS = st.builds(
 EDITS = st.builds(
     Edit,
     KEYS,
-    st.sampled_from(["delete", "set", "copy", "lower", "upper", "encode", "decode", "spaces", "sort", "keep"]),
+    st.sampled_from(["delete", "set", "copy", "lower", "upper", "encode", "decode", "spaces", "items", "sort", "keep"]),
     value=VALUES,
     source=st.one_of(st.none(), KEYS),
 )

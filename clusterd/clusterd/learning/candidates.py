@@ -18,6 +18,8 @@ from clusterd.learning.edits.aliases import aliases
 from clusterd.learning.edits.deep import cuts, ending_of, without_ending
 from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edits
+from clusterd.learning.edits.item_orders import item_orders, item_orders_in_paths
+from clusterd.learning.edits.path_fields import path_fields
 from clusterd.learning.edits.path_pairs import path_pairs
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.path_titles import path_titles
@@ -41,7 +43,7 @@ READ: Final = 4096
 CANDIDATES: Final = 80
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
-PRIORS: Final = {"Sort": 17, "Decode": 14, "form": 14, "index": 5, "slash": 5}
+PRIORS: Final = {"Sort": 17, "Decode": 14, "form": 14, "items": 10, "index": 5, "slash": 5}
 
 Difference = tuple[str, tuple[object, ...]]
 
@@ -233,7 +235,10 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
     found += [(title, 0) for title in path_titles(snapshot, clusters)]
     found += [(pair, 0) for pair in path_pairs(snapshot, clusters)]
+    found += [(field, 0) for field in path_fields(snapshot, clusters)]
+    found += [(order, 0) for order in item_orders_in_paths(snapshot, clusters)]
     values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
+    found += [(order, PRIORS["items"]) for order in item_orders(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, 0) for spelling in wiki_spaces(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]
     found += [(decoded(key), PRIORS["Decode"]) for key in _escaped(snapshot)]

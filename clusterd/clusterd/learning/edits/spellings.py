@@ -131,4 +131,6 @@ def spaces_in_path(start: int, text: str, space: str) -> SpacesInPath:
 
 def is_guess(edit: object) -> bool:
     """Whether an edit takes for one what no standard calls so: ``_`` and a space, or any two spaces in a path."""
-    return isinstance(edit, SpacesInPath) or (isinstance(edit, Respell) and edit.edit.value == UNDERSCORE)
+    if isinstance(edit, Respell):
+        return (edit.edit.op, edit.edit.value) == ("spaces", UNDERSCORE)
+    return isinstance(edit, SpacesInPath)

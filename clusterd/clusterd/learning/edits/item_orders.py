@@ -1,0 +1,102 @@
+"""Lists in one value or component whose order does not matter: ``?colour=red,blue``, ``/tagged/a+b``.
+
+Faceted search links each value of a filter with those that are chosen already, in the order in which they were: k
+values make k! URLs. Two values of one content that hold the same items, separated by one sign, in another order
+propose that these are put in order: of that parameter, or of that component in paths of that depth.
+
+Cost: linear in the pairs of values, and in the pages of a content, of which at most `COMPARED` are compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from clusterd_crawler.rule_edits import written
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.spellings import Respell
+from clusterd.learning.evidence.columns import Rows, Snapshot
+from clusterd.learning.evidence.shapes import ColumnKey
+
+#: Fewest contents that propose an edit, and most edits of paths judged at a time.
+PROPOSED: Final = 4
+EDITS: Final = 4
+#: Most pages of one content that are compared.
+COMPARED: Final = 100
+#: What items are separated by, as it is written in URLs.
+SEPARATORS: Final = (",", "%2C", "|", "%7C", "+", "%20", ";", "%3B", "~", "_", "-", ".", ":", "%3A")
+
+#: How many components a path has, which of them is the list (from 0), and the separator.
+Place = tuple[int, int, str]
+
+
+def item_orders(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Respell]:
+    """Yield the edits of parameters, of (parameter, value, value, contents that show a page with either)."""
+    counted: Counter[tuple[ColumnKey, str]] = Counter()
+    for key, first, second, count in pairs:
+        text = snapshot.columns[key].column.text
+        for separator in _separators(text(first), text(second)):
+            counted[key, separator] += count
+    for (key, separator), count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+        if count >= PROPOSED:
+            yield Respell((key,), Edit(Key(*key), "items", separator))
+
+
+def item_orders_in_paths(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
+    """Return the edits of components that are worth judging, those of most contents first."""
+    counts: Counter[Place] = Counter()
+    for rows in clusters:
+        for paths in snapshot.paths_by_query(rows[:COMPARED]):
+            counts.update(_among(paths))
+    ranked = sorted((-count, place) for place, count in counts.items() if count >= PROPOSED)
+    return [_edit(*place) for _, place in ranked[:EDITS]]
+
+
+def _separators(first: str, second: str) -> Iterator[str]:
+    """Yield by what two texts are separated into the same items, in another order.
+
+    >>> list(_separators("red,blue", "blue,red")), list(_separators("red,blue", "red"))
+    ([','], [])
+    """
+    if len(first) != len(second) or sorted(first) != sorted(second):
+        return
+    for separator in SEPARATORS:
+        if separator in first and sorted(first.split(separator)) == sorted(second.split(separator)):
+            yield separator
+
+
+def _among(paths: list[list[str]]) -> set[Place]:
+    """Return where paths differ in nothing but the order of a component's items."""
+    found: dict[tuple[int, int, tuple[str, ...], str], list[str]] = defaultdict(list)
+    for parts in paths:
+        for at, text in enumerate(parts):
+            if not text.isalnum():
+                found[len(parts), at, (*parts[:at], *parts[at + 1 :]), "".join(sorted(text))].append(text)
+    return {
+        (depth, at, separator)
+        for (depth, at, _, _), texts in found.items()
+        for other in texts[1:]
+        for separator in _separators(texts[0], other)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsInPath(PathEdit):
+    """The items of a component are put in order."""
+
+
+def _edit(depth: int, at: int, separator: str) -> ItemsInPath:
+    key = Key(start=3 + at)
+    edit = Edit(key, "items", separator)
+
+    def change(parts: list[str]) -> list[str] | None:
+        if len(parts) != depth or separator not in parts[at]:
+            return None
+        return [*parts[:at], written(edit, parts[at]), *parts[at + 1 :]]
+
+    needs = (Condition(Key(), "depth", (str(depth),)), Condition(key, "like", (f"*{separator}*",)))
+    return ItemsInPath((edit,), change, needs)

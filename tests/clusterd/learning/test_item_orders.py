@@ -1,0 +1,56 @@
+"""Lists in one value or component: where the order of their items does not matter, and where it does."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from clusterd_crawler.rules import RuleSet
+
+from tests.clusterd.learning.one_host import key, learned
+
+COLOURS = ("blue", "green", "grey", "pink", "red", "white")
+
+
+def same(rules: RuleSet, first: str, second: str) -> bool:
+    """Say whether two paths have one key."""
+    return key(rules, first) == key(rules, second)
+
+
+def lists(form: str, separator: str, *, ordered: bool = False) -> list[tuple[str, int]]:
+    """Return lists of two and of three colours, in most of their orders; ``ordered``: the order matters."""
+    numbers: dict[tuple[str, ...], int] = {}
+    chosen = [colours for size in (2, 3) for colours in permutations(COLOURS, size)]
+    return [
+        (form.format(separator.join(colours)), numbers.setdefault(colours if ordered else tuple(sorted(colours)), at))
+        for at, colours in enumerate(chosen)
+        if at % 3 < 2
+    ]
+
+
+@pytest.mark.parametrize("separator", [",", "%2C", "|", "+", "-", "_"])
+@pytest.mark.parametrize("form", ["shop?colour={}", "shop/tagged/{}", "shop/{}/list"])
+def test_the_order_of_items_does_not_matter(form: str, separator: str) -> None:
+    rules = learned(lists(form, separator))
+
+    def asked(*items: str) -> str:
+        return form.format(separator.join(items))
+
+    assert same(rules, asked("red", "blue", "black"), asked("black", "red", "blue"))
+    assert not same(rules, asked("red", "blue"), asked("red", "black"))
+    assert not same(rules, asked("red", "blue"), asked("red", "blue", "blue"))
+
+
+@pytest.mark.parametrize("form", ["shop?colour={}", "shop/tagged/{}"])
+def test_an_order_that_matters_stays(form: str) -> None:
+    rules = learned(lists(form, ",", ordered=True))
+
+    assert not same(rules, form.format("red,blue"), form.format("blue,red"))
+
+
+def test_the_order_of_one_parameter_says_nothing_of_another() -> None:
+    others = lists("compare?left={}", ",", ordered=True)
+    found = lists("shop?colour={}", ",") + [(url, 1000 + content) for url, content in others]
+
+    assert same(learned(found), "shop?colour=red,black", "shop?colour=black,red")
+    assert not same(learned(found), "compare?left=red,black", "compare?left=black,red")

@@ -126,6 +126,7 @@ UNSAID = {
     "a reference": make([], [Edit(Key.parse("k(3,-)"), "copy", source=Key("id"))]),
     "a conversion": make([], [Edit(Key("name"), "lower")]),
     "how spaces are written": make([], [Edit(Key("name"), "spaces", "_")]),
+    "the order of items": make([], [Edit(Key("name"), "items", ",")]),
     "the order of parameters": make([], [Edit(Key(), "sort")]),
     "a part of a component": make([on("k(3,-)", "like", "x-*")], [Edit(Key(start=3, deep=3), "delete")]),
     "a number at the end of a component": make([on("k(-,1)", "numbered", "-", ".html")], drop("?sid")),
@@ -139,6 +140,9 @@ UNSAID = {
     "a repeated parameter": make([], drop("?sid#2")),
     "a parameter of the path": make([], [Edit(Key(";jsessionid"), "delete")]),
     "a number of components": make([on("", "depth", "2")], drop("?sid")),
+    "at most so many components": make(
+        [on("k(3,-)", "is", "a"), on("k(-,1)", "is", "a"), on("k(5,-)", "absent")], drop("?sid")
+    ),
     "a gap in the path": make([on("k(4,-)", "is", "b")], drop("?sid")),
     "a pattern inside the path": make([on("k(3,-)", "like", "a*b")], drop("?sid")),
     "a family of many paths": make([on("k(3,-)", "is", "a")], FAMILY),

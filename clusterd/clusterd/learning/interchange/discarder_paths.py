@@ -19,6 +19,9 @@ from clusterd_crawler.urls import Url
 #: Most includes that one rule may take.
 INCLUDES_LIMIT: Final = 64
 
+#: Tests that hold only where their component is there.
+PRESENT: Final = frozenset({"is", "in", "any", "like", "numbered"})
+
 
 class Inexpressible(Exception):
     """A rule that the format cannot say; the text is the reason."""
@@ -46,12 +49,22 @@ def take_path(context: Context, on_path: Sequence[Condition]) -> None:
         return
     for condition in on_path:
         _put_path(context, condition)
+    least = _least(context)
     for index in [index for index, condition in context.start.items() if condition.test == "absent"]:
+        if least < index:
+            raise Inexpressible(f"a path of at most {index} components")
         _put_depth(context, index)
         del context.start[index]
     for end, condition in (*context.end.items(),) if context.depth else ():
         _put_once(context.start, context.depth - end, condition)
         del context.end[end]
+
+
+def _least(context: Context) -> int:
+    """Return how many components the conditions ask for."""
+    start = (index + 1 for index, condition in context.start.items() if condition.test in PRESENT)
+    end = (index for index, condition in context.end.items() if condition.test in PRESENT)
+    return max((*start, *end), default=0)
 
 
 def _whole(given: Sequence[Condition], on_path: Iterable[Condition]) -> list[str]:

@@ -1,4 +1,4 @@
-"""deploy/redis/redis.conf is what a real server runs with, and what README.md names what a user of one needs."""
+"""deploy/redis/redis.conf is what a real server runs with, and docs/operations.md names what a user of one needs."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_a_server_runs_with_the_deployed_configuration(tmp_path: Path) -> None:
 
 
 def permissions() -> list[list[str]]:
-    """Return what README.md says that a user needs: on one Redis; on a cluster besides."""
-    text = (CONF.parents[2] / "README.md").read_text().partition("a user with ACLs needs")[2]
+    """Return what docs/operations.md says that a user needs: on one Redis; on a cluster besides; and the keys."""
+    text = (CONF.parents[2] / "docs" / "operations.md").read_text("utf-8").partition("A user with ACLs needs")[2]
     return [allowed.split() for allowed in re.findall(r"`([+~][^`]+)`", text)[:3]]
 
 

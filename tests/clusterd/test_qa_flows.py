@@ -113,7 +113,7 @@ def test_what_the_readme_does_from_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    code = readme.partition("And from Python;")[2].partition("```python\n")[2].partition("```")[0]
+    code = readme.partition("### From Python\n")[2].partition("```python\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     Path("page.html").write_text("<title>Some</title><p>words")
     exec(code, {})

@@ -102,6 +102,14 @@ def test_settings_exist(page: Path) -> None:
 
 
 @named
+def test_configurations_are_accepted(page: Path, tmp_path: Path) -> None:
+    file = tmp_path / "clusterd.toml"
+    for block in re.findall(r"^```toml\n(.*?)^```", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE):
+        file.write_text(block, "utf-8")
+        Config.load(file, environment={})
+
+
+@named
 def test_benchmarks_and_make_targets_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     for module in re.findall(r"python -m benchmarks (\w+)", text):

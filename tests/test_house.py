@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -23,6 +24,13 @@ def test_lock_file_pins_with_hashes_and_names_no_host() -> None:
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert "://" not in lock
     assert lock.count("--hash=sha256:") > lock.count("==") > 50
+
+
+def test_lock_file_holds_for_the_oldest_python_that_is_supported() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+    made_by = (ROOT / "requirements.lock").read_text(encoding="utf-8").split("\n")[1]
+    assert f"--python-version {oldest} " in made_by
 
 
 def test_nothing_names_the_host_of_a_registry() -> None:

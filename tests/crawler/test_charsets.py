@@ -52,6 +52,17 @@ def test_readable_markup_that_says_utf_16_is_utf_8(charset: str, end: str) -> No
     assert decode(page.encode(), "text/html") == page
 
 
+@pytest.mark.parametrize(
+    "codec", ["undefined", "idna", "punycode", "unicode_escape", "raw-unicode-escape", "hex", "rot13"]
+)
+def test_a_codec_that_is_no_charset_names_none(codec: str) -> None:
+    page = f"<p>{RUSSIAN} \\u0041</p>"
+    assert decode(page.encode(), f"text/html; charset={codec}") == page
+    assert decode(f"<meta charset={codec}>{page}".encode(), "text/html") == f"<meta charset={codec}>{page}"
+    said = f"<meta charset=koi8-r>{page}"
+    assert decode(said.encode("koi8-r"), f"text/html; charset={codec}") == said
+
+
 @pytest.mark.parametrize("beginning", [b"<meta ", b"<meta charset ", b"<meta " + b"charset " * 600, b"<?xml encoding"])
 def test_a_hostile_beginning_costs_little(beginning: bytes) -> None:
     beginning = (beginning * 4096)[:4096]

@@ -50,6 +50,15 @@ _LABELS_OF: Final = {
 }
 _CHARSETS: Final = {label: codecs.lookup(name).name for name, labels in _LABELS_OF.items() for label in labels.split()}
 
+#: Codecs of Python's that are no charsets of pages. Servers name one by accident (JavaScript's ``charset=undefined``).
+_NO_CHARSETS: Final = frozenset(
+    codecs.lookup(name).name
+    for name in (
+        *("undefined", "idna", "punycode", "unicode_escape", "raw_unicode_escape"),
+        *("base64", "bz2", "hex", "quopri", "rot13", "uu", "zlib"),
+    )
+)
+
 _IN_HEADER: Final = re.compile(r"""(?:^|;)\s*charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _IN_MARKUP: Final = re.compile(
     rb"""<meta\b[^<>]*\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml\b[^<>]*\bencoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
@@ -58,7 +67,7 @@ _IN_MARKUP: Final = re.compile(
 
 def said_by_header(content_type: str | None) -> str | None:
     """Return the charset that a Content-Type names, as Python names it; None where it names none that is known."""
-    charset: str | None = http_content_type_encoding(content_type)
+    charset = _charset(http_content_type_encoding(content_type))
     if charset is None and content_type and (match := _IN_HEADER.search(content_type)):
         charset = _CHARSETS.get(match[1].lower())
     return charset
@@ -69,7 +78,12 @@ def said_by_markup(beginning: bytes) -> str | None:
 
     Markup in which ASCII bytes say UTF-16 is not UTF-16; the HTML standard takes it for UTF-8 ("prescan").
     """
-    charset: str | None = html_body_declared_encoding(beginning)
+    charset = _charset(html_body_declared_encoding(beginning))
     if charset is None and (match := _IN_MARKUP.search(beginning)):
         charset = _CHARSETS.get((match[1] or match[2]).decode("latin-1").lower())
     return "utf-8" if charset is not None and charset.startswith(("utf-16", "utf-32")) else charset
+
+
+def _charset(codec: str | None) -> str | None:
+    """Return a codec of Python's where it is a charset."""
+    return None if codec in _NO_CHARSETS else codec

@@ -14,8 +14,9 @@ from typing import Final
 
 from clusterd_crawler.html.chrome import TAGS, VOID
 
-#: A tag that ends itself. (No attribute of XML holds a ``<``.)
-_EMPTY: Final = re.compile(rb"<([A-Za-z][^\t\n\f\r />]*)([^<>]*)/>")
+#: A tag that ends itself. (No attribute of XML holds a ``<``.) What was taken for the name is never given back: where
+#: the tag has no end, a search that tried each shorter name would take the square of its length.
+_EMPTY: Final = re.compile(rb"<([A-Za-z][^\t\n\f\r /<>]*+)([^<>]*)/>")
 _CDATA: Final = b"<![CDATA["
 _CDATA_END: Final = b"]]>"
 

@@ -35,15 +35,21 @@ class DeadLetters:
         self._redis: Any = redis
         self._counter = f"{prefix}dead-letters"
         self.count = 0
+        #: Of these, how many the store was told of.
+        self._told = 0
 
     def bury(self, record: Record, reason: str) -> None:
-        """Publish a record that no one can work on."""
-        log.warning("dead letter from %s at %s: %s", record.partition, record.offset, reason)
+        """Publish a record that no one can work on. Where that fails it was not published, as far as is known."""
         self._transport.publish(topics.DEAD_LETTERS, record.key[:LONGEST_KEY], letter(record, reason))
+        log.warning("dead letter from %s at %s: %s", record.partition, record.offset, reason)
         self.count += 1
-        if self._redis is not None:
+
+    def tell(self) -> None:
+        """Count in the store what was published since: apart, so that nothing is published again while it is away."""
+        if self._redis is not None and self._told < self.count:
             with translated():
-                self._redis.incr(self._counter)
+                self._redis.incrby(self._counter, self.count - self._told)
+            self._told = self.count
 
 
 def letter(record: Record, reason: str) -> bytes:

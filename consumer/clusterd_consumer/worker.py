@@ -277,6 +277,7 @@ class Worker(Generic[Result]):
 
     def _bury(self, record: Record, reason: str) -> None:
         self._insist(lambda: self._dead.bury(record, reason))
+        self._insist(self._dead.tell)
 
 
 def _further(there: str | None, told: str) -> bool:

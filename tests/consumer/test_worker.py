@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
+import redis
 from clusterd_consumer.dead_letters import DeadLetters, counted, revive
 from clusterd_consumer.insisting import StopFlag
 from clusterd_consumer.worker import Batch, Worker
@@ -57,6 +59,36 @@ def test_a_page_that_cannot_be_applied_is_buried_alone(bench: Bench) -> None:
     (letter,) = bench.dead_letters()
     assert revive(letter)[1] == bad
     assert "this page cannot be applied" in revive(letter)[2]
+
+
+class AwayAtFirst:
+    """A client of a store that does not answer its first commands."""
+
+    def __init__(self, client: redis.Redis, times: int) -> None:
+        self._client = client
+        self._times = times
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        def command(*arguments: object) -> object:
+            if self._times:
+                self._times -= 1
+                raise redis.ConnectionError("the store is away")
+            answer: object = getattr(self._client, name)(*arguments)
+            return answer
+
+        return command
+
+
+def test_what_is_buried_while_the_store_is_away_is_published_and_counted_once(bench: Bench) -> None:
+    bench.publish(b"\xff\xfe", encode(page(1)))
+    transport = bench.transport()
+    away: Any = AwayAtFirst(bench.client, 3)
+    worker = Worker(
+        transport, bench.ledger, bench.note, DeadLetters(transport, away, bench.prefix), batch=10, poll_timeout=0.1
+    )
+    work_until(worker, lambda: len(bench.handed) == 1)
+    assert len(bench.dead_letters()) == 1
+    assert worker.dead_letters == counted(bench.client, bench.prefix) == 1
 
 
 def test_a_store_that_is_away_is_asked_until_it_is_back(bench: Bench) -> None:

@@ -1,7 +1,8 @@
 /* Replies of Redis received and passed, compiled: `redis_replies.py` and `redis_lines.py` do the same.
  *
  * ends(buffer, at, end, left) -> (at, left, refused). receive(line, buffer, at, end, left) -> (at, end, left, refused):
- * the same, receiving until nothing is left or the buffer is full. push(line, data) -> how much of it was sent.
+ * the same, receiving until nothing is left, the buffer is full, or a signal has come. push(line, data) -> how much of it
+ * was sent. `line` is the number of a socket (its file descriptor).
  * Cost: 5 ns a string, however long. A reply that comes in many pieces takes Python's lock once.
  */
 #include "core/replies.h"
@@ -73,7 +74,8 @@ static PyObject *ends(PyObject *self, PyObject *args) {
     return NULL;
 }
 
-/* Receive until all is there, or the buffer is full. Returns 0 with an error, where `good` is left, of the system. */
+/* Receive until all is there, the buffer is full, or a signal has come: it is handled once the caller is back in Python,
+ * which asks for the rest. Returns 0 where the bytes are no reply (`good` is 0 then) or the system says no (`errno`). */
 static int receive_all(int line, const Py_buffer *view, Passing *p, int *good) {
     const uint8_t *full = (const uint8_t *)view->buf + view->len;
     ssize_t size = 1;
@@ -81,7 +83,8 @@ static int receive_all(int line, const Py_buffer *view, Passing *p, int *good) {
         if (size > 0 && (!(*good = pass(p)) || p->left <= 0 || p->end == full)) return *good;
         size = recv(line, (uint8_t *)p->end, (size_t)(full - p->end), 0);
         if (size > 0) p->end += size;
-        else if (size == 0 || errno != EINTR) break;
+        else if (size < 0 && errno == EINTR) return 1;
+        else break;
     }
     if (size == 0) errno = ECONNRESET;
     return 0;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 import time
@@ -104,6 +105,31 @@ def test_replies_are_received_in_pieces_until_all_are_there() -> None:
         theirs.close()
         with pytest.raises(ConnectionResetError):
             CORE.receive(ours.fileno(), bytearray(99), 0, 0, 9)
+
+
+@pytest.mark.core
+def test_a_signal_is_handled_while_a_reply_is_waited_for() -> None:
+    assert CORE is not None
+    order: list[str] = []
+    ours, theirs = socket.socketpair()
+
+    def answer() -> None:
+        order.append("reply")
+        theirs.sendall(b"+OK\r\n")
+
+    before = signal.signal(signal.SIGALRM, lambda *_: order.append("signal"))
+    answering = threading.Timer(2.0, answer)
+    with ours, theirs:
+        try:
+            answering.start()
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            assert CORE.receive(ours.fileno(), bytearray(64), 0, 0, 1) == (0, 0, 1, False)
+            assert order == ["signal"]
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            answering.cancel()
+            answering.join()
 
 
 @pytest.mark.core

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import signal
 import sys
 import time
@@ -159,6 +160,19 @@ def test_beyond_the_spool_the_oldest_are_dropped_and_counted(server: Server, pre
     assert [value.strip() for value in arrived(server.url, prefix)] == values(2000 - lost, start=lost)
 
 
+def test_a_spool_that_is_deleted_under_the_crawl_stops_nothing(server: Server, prefix: str, tmp_path: Path) -> None:
+    with publisher(server.url, prefix, tmp_path) as out:
+        for value in values(50):
+            out.offer(b"key", value)
+        wait_until(lambda: out.counts.spooled == 50)
+        shutil.rmtree(tmp_path / "spool")
+        server.start()
+        wait_until(lambda: out.counts.dropped == 50)
+        out.offer(b"key", b"later")
+        wait_until(lambda: out.counts.published == 1)
+    assert arrived(server.url, prefix) == [b"later"]
+
+
 def test_without_a_spool_the_queue_still_serves(server: Server, prefix: str, tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("a file in the way")
     with publisher(server.url, prefix, tmp_path, capacity=100) as out:
@@ -259,6 +273,8 @@ def test_a_cluster_serves_as_the_log(redis_cluster_url: str, prefix: str) -> Non
     log.send([(b"k", b"v")] * 3)
     log.send([])
     log.close()
+    with connect(redis_cluster_url) as client:
+        assert client.xlen(f"{prefix}stream:sketches") == 3
 
 
 def test_a_kafka_that_is_not_there_is_unreachable_in_bounded_time() -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from clusterd_crawler.publish import spool as spool_module
 from clusterd_crawler.publish.spool import Entry, Spool
 
 BIG = 100 * 1024 * 1024
@@ -151,6 +152,42 @@ def test_damage_ends_its_segment_and_nothing_else(tmp_path: Path, damage: str) -
     second.append(numbered(2, start=10))
     assert drain(second) == numbered(9) + numbered(2, start=10)
     second.close()
+
+
+def test_a_segment_that_is_gone_ends_nothing_else_and_is_counted(tmp_path: Path) -> None:
+    first = Spool(tmp_path, BIG)
+    first.append(numbered(10))
+    first.close()
+    second = Spool(tmp_path, BIG)
+    second.append(numbered(2, start=10))
+    next(path for path in tmp_path.glob("*.spool") if path.name.endswith("-00000001.spool")).unlink()
+    reading = second.read(7)
+    assert (reading.entries, reading.lost) == (tuple(numbered(2, start=10)), 10)
+    second.sent(reading)
+    assert second.read(7).lost == len(second) == 0
+    second.close()
+
+
+def test_what_a_spool_leaves_is_found_also_where_another_opened_at_the_same_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = spool_module.fcntl.flock
+
+    def interrupted(file: int, how: int) -> None:
+        monkeypatch.setattr(spool_module.fcntl, "flock", lock)
+        Spool(tmp_path, BIG).close()  # between the making of the first one's lock file and its locking
+        lock(file, how)
+
+    monkeypatch.setattr(spool_module.fcntl, "flock", interrupted)
+    first = Spool(tmp_path, BIG)
+    first.append(numbered(5))
+    second = Spool(tmp_path, BIG)
+    assert drain(second) == []  # of one that lives
+    second.close()
+    first.close()
+    heir = Spool(tmp_path, BIG)
+    assert drain(heir) == numbered(5)
+    heir.close()
 
 
 FULL = """

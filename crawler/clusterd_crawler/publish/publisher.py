@@ -206,6 +206,8 @@ class Publisher:
     def _send_some(self, log: Log) -> None:
         """Send one batch: from the spool while it holds any, else from the queue."""
         reading = self._spool.read(BATCH) if self._spool is not None else Reading(())
+        if reading.lost:
+            self._count(dropped=reading.lost)
         entries = reading.entries or self._take(BATCH)
         sent = len(entries)
         try:

@@ -56,6 +56,8 @@ class Reading:
     entries: tuple[Entry, ...]
     segment: Segment | None = None
     end: int = 0
+    #: Records before these that could not be read, and were given up.
+    lost: int = 0
 
 
 class Spool:
@@ -74,7 +76,7 @@ class Spool:
         self._number = 0
         self.owner = uuid.uuid4().hex
         folder.mkdir(parents=True, exist_ok=True)
-        self._held = _take_lock(folder / f"{self.owner}.lock")
+        self._held: int | None = _hold_lock(folder / f"{self.owner}.lock")
         self._adopt()
 
     def __len__(self) -> int:
@@ -107,16 +109,18 @@ class Spool:
 
     def read(self, most: int) -> Reading:
         """Return the oldest entries that have not been sent, at most so many and of one segment."""
+        lost = 0
         with self._lock:
             while self._segments:
                 segment = self._segments[0]
                 entries, end = _read(segment, most)
                 if entries:
-                    return Reading(tuple(entries), segment, end)
+                    return Reading(tuple(entries), segment, end, lost)
                 if segment.sent_bytes < segment.size:
-                    logger.warning("Spool segment %s is damaged; the rest of it is given up", segment.path)
+                    logger.warning("Spool segment %s is damaged or gone; the rest of it is given up", segment.path)
+                    lost += segment.records - segment.sent_records
                 self._forget(segment)
-            return Reading(())
+            return Reading((), lost=lost)
 
     def sent(self, reading: Reading) -> None:
         """Note that what was read is in the log."""
@@ -222,6 +226,23 @@ class Spool:
             os.close(held)
 
 
+def _hold_lock(path: Path) -> int:
+    """Return an open, locked file of our own.
+
+    A spool that opens at the same moment may find the file before it is locked, take its owner for dead and delete it:
+    then another file is locked, or nobody would ever find what this spool leaves behind.
+    """
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            if os.path.samestat(os.fstat(file), path.stat()):
+                return file
+        except FileNotFoundError:
+            pass
+        os.close(file)
+
+
 def _take_lock(path: Path) -> int | None:
     """Return an open, locked file, or None where another process holds it."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -248,10 +269,14 @@ def _write_all(file: int, packed: bytes) -> int:
 
 
 def _read(segment: Segment, most: int) -> tuple[list[Entry], int]:
-    """Return whole records from where the segment has been sent to, and where they end."""
+    """Return whole records from where the segment has been sent to, and where they end; none of a file that is gone."""
     entries: list[Entry] = []
     end = segment.sent_bytes
-    with segment.path.open("rb") as file:
+    try:
+        file = segment.path.open("rb")
+    except FileNotFoundError:
+        return entries, end
+    with file:
         file.seek(end)
         while len(entries) < most:
             head = file.read(_HEAD.size)

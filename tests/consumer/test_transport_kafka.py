@@ -19,7 +19,7 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import UnsupportedCodecError
+from kafka.errors import TopicAuthorizationFailedError, UnsupportedCodecError
 
 from tests.conftest import needs_kafka
 from tests.services import kafka_broker
@@ -206,6 +206,33 @@ def test_what_the_client_leaves_open_is_collected_when_kafka_does_not_answer() -
     with pytest.raises(Unreachable, match=r"compressed in a way unknown here .*no lz4.*install"), member._translated():
         raise UnsupportedCodecError("no lz4")
     assert left() is None
+
+
+def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused:
+        is_done = True
+        exception = TopicAuthorizationFailedError("alerts")
+
+        def succeeded(self) -> bool:
+            return False
+
+    class Producer:
+        sent = 0
+
+        def send(self, topic: str, key: bytes | None, value: bytes) -> Refused:
+            self.sent += 1
+            return Refused()
+
+        def flush(self, timeout: float) -> None:
+            pass
+
+    member, producer = KafkaTransport(f"127.0.0.1:{free_port()}"), Producer()
+    monkeypatch.setattr(member, "_producing", lambda: producer)
+    member.publish(topics.ALERTS, b"k", b"v")
+    for attempt in (1, 2):
+        with pytest.raises(Unreachable, match="TopicAuthorizationFailed"):
+            member.flush(2)
+        assert producer.sent == 1 + 2 * attempt  # and waits for the next flush
 
 
 def test_a_consumer_that_was_killed_is_replaced(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:

@@ -120,15 +120,19 @@ class KafkaTransport:
             self._send(self._prefix + topic, key, value)
 
     def flush(self, timeout: float) -> None:
-        """Wait for Kafka's word on every message; send again what the client has given up."""
+        """Wait for Kafka's word on every message; send again, once, what the client has given up."""
         deadline = time.monotonic() + timeout
+        sent_again = False
         while self._unacknowledged:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Unreachable(f"Kafka has not taken {len(self._unacknowledged)} messages after {timeout:g} s")
             with self._translated():
                 self._producing().flush(timeout=left)
-                self._settle_acknowledged()
+                failure = self._settle_acknowledged()
+                if failure is not None and sent_again:
+                    raise failure  # Kafka refuses at once, and would at once again: whoever asks makes the pauses
+                sent_again = failure is not None
 
     def commit(self, position: Position) -> None:
         """Commit for lag tools, without waiting: the state has its own position."""
@@ -356,8 +360,11 @@ class KafkaTransport:
             raise
         self._unacknowledged.append((topic, key, value, future))
 
-    def _settle_acknowledged(self) -> None:
-        """Forget what Kafka has taken; send again what failed, unless Kafka will never take it."""
+    def _settle_acknowledged(self) -> Any:
+        """Forget what Kafka has taken; send again what failed, unless Kafka will never take it.
+
+        Returns why something was sent again, None where nothing was.
+        """
         again: Any = None
         for _ in range(len(self._unacknowledged)):
             topic, key, value, future = self._unacknowledged[0]
@@ -372,6 +379,7 @@ class KafkaTransport:
             self._unacknowledged.popleft()
         if again is not None:
             log.warning("sent again what the client gave up: %s", again)
+        return again
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -1,16 +1,23 @@
-"""The compiled core, where it was built: the same results as the Python code, several times faster."""
+"""The compiled core, where it was built: the same results as the Python code, several times faster.
+
+``CLUSTERD_PURE=1`` in the environment leaves it aside.
+"""
 
 from __future__ import annotations
 
+import os
 from html.entities import html5
 from types import ModuleType
 
 from clusterd_crawler import tokens
 from clusterd_crawler.html import chrome
+from clusterd_crawler.settings import PURE
 from clusterd_crawler.token_classes import class_table
 
 
 def _load() -> ModuleType | None:
+    if os.environ.get(PURE) == "1":
+        return None
     try:
         from clusterd_crawler import _core
     except ImportError:

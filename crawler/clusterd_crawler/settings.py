@@ -43,6 +43,9 @@ DAEMON_ONLY: Final = frozenset(
 )
 #: Beginning of the environment variables of our tests.
 TEST_PREFIX: Final = PREFIX + "TEST_"
+#: Environment variable that leaves the compiled cores aside where it is 1. It is looked at when they are loaded, and is
+#: no setting.
+PURE: Final = PREFIX + "PURE"
 
 #: Largest number of a setting: in milliseconds it still fits the 64 bits of stores and clocks. Infinity does not.
 MOST: Final[Mapping[type, int]] = {int: 10**15, float: 10**9}
@@ -182,7 +185,7 @@ def ours(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX)
+        if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX) and name != PURE
     }
 
 

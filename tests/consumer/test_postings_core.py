@@ -195,16 +195,28 @@ def test_similar_documents_share_a_key(scheme: Scheme) -> None:
     assert missed <= (0 if scheme.candidates == "prefix" else 5)
 
 
-def test_without_the_core_the_same_verdicts() -> None:
-    program = "from clusterd_consumer.postings.compiled import CORE; print(CORE)"
-    answer = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "CLUSTERD_PURE": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert answer.stdout.strip() == "None"
+JUDGED = """
+from clusterd_consumer.postings import compiled, posted, verdict
+from clusterd_consumer.postings.scheme import DEFAULT, mantissa
+from clusterd_crawler import compiled as crawler
+from clusterd_crawler.sketch import TEXT, sketch_text
+pages = [sketch_text(" ".join(f"w{n}" for n in range(first, first + 900)), TEXT) for first in (0, 300)]
+one, two = (posted.prepare(page, TEXT, DEFAULT)[0] for page in pages)
+print([core is None for core in (crawler.CORE, compiled.CORE, compiled.BUCKETS, compiled.REPLIES)])
+print(one.hex(), two.hex(), verdict.judge(one, two, mantissa(TEXT)))
+"""
+
+
+@pytest.mark.core
+def test_without_the_cores_the_same_verdicts() -> None:
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", JUDGED], env={**os.environ, **given}, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        for given in ({}, {"CLUSTERD_PURE": "1"})
+    ]
+    assert [one[0] for one in answers] == [str([False] * 4), str([True] * 4)]
+    assert answers[0][1] == answers[1][1]
 
 
 def unrelated(pages: int) -> np.typing.NDArray[np.uint32]:

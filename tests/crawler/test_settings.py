@@ -15,6 +15,10 @@ def test_none_is_as_if_it_were_not_there(name: str) -> None:
     assert Settings.from_crawl({f"CLUSTERD_{name}": None}, {}) == Settings()
 
 
+def test_to_leave_the_compiled_cores_aside_is_no_setting() -> None:
+    assert Settings.from_crawl({}, {"CLUSTERD_PURE": "1"}) == Settings()
+
+
 def test_none_leaves_it_to_the_environment() -> None:
     environment = {"CLUSTERD_SWEEP": "may", "CLUSTERD_DATA": "there"}
     read = Settings.from_crawl({"CLUSTERD_SWEEP": None, "CLUSTERD_DATA": "here"}, environment)

@@ -1,6 +1,6 @@
 """The compiled cores, where they were built: the Python code beside each gives the same bytes and verdicts.
 
-``CLUSTERD_PURE=1`` in the environment leaves it aside.
+``CLUSTERD_PURE=1`` in the environment leaves them aside.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import sys
 from importlib import import_module
 from types import ModuleType
 
+from clusterd_crawler.settings import PURE
+
 
 def load(name: str) -> ModuleType | None:
     """Return a compiled core by the name of its module, None where there is none."""
-    if os.environ.get("CLUSTERD_PURE") == "1" or sys.byteorder != "little":
+    if os.environ.get(PURE) == "1" or sys.byteorder != "little":
         return None
     try:
         return import_module(name)

@@ -238,6 +238,13 @@ def test_before_there_are_rules_traps_are_noticed_and_pages_kept_for_the_rules()
     assert [trap.family for trap in decisions.traps()] == ["h.com/a/a/a/a"]
 
 
+def test_before_there_are_rules_no_more_contents_are_remembered_than_pages_may_be() -> None:
+    decisions = Decisions(KnownPages(explore=0), 10)
+    for number in range(1000):
+        decisions.fetched(f"http://h{number % 100}.com/{number}", number, content=number + 1)
+    assert sum(map(len, decisions._contents.values())) <= 10
+
+
 def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     known = KnownPages(explore=0, limit=10)
     known.load(rule_set(DROP_SID))

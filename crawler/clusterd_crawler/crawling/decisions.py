@@ -45,6 +45,7 @@ class Decisions:
     """`load` and `learn_of` in any thread but the loop's; the rest in the loop's."""
 
     def __init__(self, known: KnownPages, limit: int) -> None:
+        """Decide by ``known``; remember at most ``limit`` pages that it has not been told of."""
         self._known = known
         self._lock = threading.Lock()
         self._noted: deque[_Noted] = deque(maxlen=limit)
@@ -53,8 +54,9 @@ class Decisions:
         mode = known.traps.mode
         self._decides = mode in {"sample", "cut"}
         self._watches = mode != "off"
-        #: Domain → contents of its pages, as long as nothing is decided.
+        #: Domain → contents of its pages, as long as nothing is decided; at most ``limit`` of all domains.
         self._contents: dict[str, set[int]] = {}
+        self._contents_left = self._limit = limit
 
     @property
     def decides(self) -> bool:
@@ -111,8 +113,15 @@ class Decisions:
         except WrongInput:
             return
         contents = self._contents.setdefault(registrable(host_of(url)), set())
-        self._known.traps.fetched(url, new=content not in contents)
+        new = content not in contents
+        self._known.traps.fetched(url, new=new)
+        if not new:
+            return
         contents.add(content)
+        self._contents_left -= 1
+        if not self._contents_left:  # begun anew: a trap is noticed later by as many pages as it takes
+            self._contents.clear()
+            self._contents_left = self._limit
 
     def _note_failure(self, url: str, at: int) -> None:
         self._failed[url] = max(at, self._failed.pop(url, at))

@@ -5,6 +5,7 @@ Real crawls with a store and a daemon of their own.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,27 @@ def test_what_was_not_decided_about_stays_for_the_next_time(tmp_path: Path) -> N
     again.keep(Kept(spider, tmp_path / "spool", disk_bytes=10**6))
     (one,), _ = Paused(spider, str(tmp_path / "job"))._read()
     assert (one.request.url, one.filtered) == ("http://a.test/", True)
+
+
+def test_a_crawl_that_ends_before_its_daemon_answers_is_let_go(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    kept.add(KeptOut("r1", scrapy.Request("http://a.test/", callback=spider.parse_page), filtered=True))
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    written = (tmp_path / "job" / FILE).read_bytes()
+
+    async def never(_: Any) -> None:
+        raise AssertionError("nobody is connected")
+
+    async def scene() -> None:
+        paused = Paused(spider, str(tmp_path / "job"))
+        resuming = asyncio.create_task(paused.resume(lambda: False, never, never))
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(paused.keep, Kept(spider, tmp_path / "spool", disk_bytes=10**6))
+        await asyncio.wait_for(resuming, 10)
+
+    asyncio.run(scene())
+    assert (tmp_path / "job" / FILE).read_bytes() == written
 
 
 def test_without_a_jobdir_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

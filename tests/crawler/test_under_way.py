@@ -40,6 +40,18 @@ def test_nobody_waits_for_a_request_that_was_replaced(
     assert done.stats["elapsed_time_seconds"] < 15
 
 
+def test_a_request_that_is_sent_again_under_another_key_leaves_the_first_one() -> None:
+    downloading: set[Request] = set()
+    under_way = UnderWay(8, downloading.__contains__)
+    request = Request("http://h.com/?sid=1")
+    downloading.add(request)
+    assert under_way.begin("http://h.com/?sid=1", request)
+    assert under_way.begin("http://h.com/", request)
+    downloading.clear()
+    under_way.end(request)
+    assert under_way.begin("http://h.com/?sid=1", Request("http://h.com/?sid=2"))
+
+
 def test_requests_that_were_replaced_are_not_kept() -> None:
     downloading: set[Request] = set()
     under_way = UnderWay(8, downloading.__contains__)

@@ -53,7 +53,7 @@ class Paused:
         decide: Callable[[list[KeptOut]], Awaitable[None]],
     ) -> None:
         """Have it decided anew about what was kept out, once the daemon's messages can be read."""
-        while not connected():
+        while not (connected() or self._ended):
             await sleep(LOOK_SECONDS)
         self.busy = True
         try:

@@ -56,7 +56,12 @@ class Rewriting:
 
     def has_come(self, url: str) -> str | None:
         """Return the rule by which a request was rewritten to this very URL, and brought its page; else None."""
-        return self._came.get(hash_of(canonical(url))) if self._came else None
+        if not self._came:
+            return None
+        try:
+            return self._came.get(hash_of(canonical(url)))
+        except WrongInput:
+            return None
 
     def original(self, request: Request) -> Request | None:
         """Return the request as it was linked, where it was rewritten and brought no page."""

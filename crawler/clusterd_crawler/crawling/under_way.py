@@ -57,6 +57,7 @@ class UnderWay:
         first = self._by_key.get(key)
         if first is not None and self._is_there(first):
             return first.request.url == request.url
+        self.end(request)  # sent again under another key: a rule has come or gone meanwhile
         self._by_key[key] = self._by_request[request] = _Fetch(key, request)
         if len(self._by_request) > self._noted:
             self._forget_gone()

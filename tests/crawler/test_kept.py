@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import scrapy
@@ -81,3 +83,27 @@ def test_another_rule_may_take_over(tmp_path: Path) -> None:
     kept.add(under(entry, "r2"))
     assert kept.take({"r1"}) == []
     assert [found.request for found in kept.take({"r2"})] == [entry.request]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.crawler.test_kept import Kept, Spider, fill
+spider = Spider()
+fill(Kept(spider, Path(sys.argv[1]), disk_bytes=10**6, memory=2), spider, 20)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_a_killed_crawl_leaves_is_deleted_by_the_next_and_nothing_of_one_that_lives(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    spider = Spider()
+    both = [Kept(spider, tmp_path, disk_bytes=10**6, memory=2) for _ in range(2)]
+    for kept in both:
+        fill(kept, spider, 20)
+        assert not left.exists()
+    assert [len(kept.read({"r0", "r1", "r2"})) + len(kept.take({"r0", "r1", "r2"})) for kept in both] == [20, 20]
+    for kept in both:
+        kept.close()
+    assert list(tmp_path.iterdir()) == []

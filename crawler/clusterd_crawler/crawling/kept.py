@@ -3,11 +3,13 @@
 The latest `MEMORY` requests stay as they are; older ones are written to one file a rule, each as a pickled
 ``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. A request whose
 callback is no method of the spider cannot be written and is forgotten, and counted (``clusterd/forgotten``). The files
-go with the crawl; where it may be resumed, `paused` keeps what was in them.
+go with the crawl; where it may be resumed, `paused` keeps what was in them. They lie in a folder that the crawl holds
+locked: one that a killed crawl has left is deleted by the next crawl that makes its own.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import pickle
@@ -27,6 +29,8 @@ from scrapy.utils.request import request_from_dict
 
 logger = logging.getLogger(__name__)
 
+#: What the folders begin with.
+PREFIX: Final = "kept-"
 #: Requests in memory (about 1 kB each).
 MEMORY: Final = 20_000
 _LENGTH: Final = struct.Struct("<IB")
@@ -48,6 +52,7 @@ class Kept:
         self._spider = spider
         self._folder = folder
         self._own: Path | None = None
+        self._lock = -1
         self._disk_bytes = disk_bytes
         self._memory = memory
         self._held: deque[KeptOut] = deque()
@@ -115,11 +120,14 @@ class Kept:
         """Delete the files."""
         if self._own is not None:
             shutil.rmtree(self._own, ignore_errors=True)
+            os.close(self._lock)
+            self._own = None
 
     def _path(self, rule: str) -> Path:
         if self._own is None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._own = Path(tempfile.mkdtemp(prefix="kept-", dir=self._folder))
+            _delete_left(self._folder)
+            self._own, self._lock = _own_folder(self._folder)
         return self._own / f"{rule.replace('/', '_')}.requests"
 
     def _written(self, rule: str, path: Path) -> Iterator[KeptOut]:
@@ -129,6 +137,31 @@ class Kept:
                     self.forgotten += 1
                 else:
                     yield one
+
+
+def _own_folder(folder: Path) -> tuple[Path, int]:
+    """Make a folder; return it, and what holds it locked as long as this process lives."""
+    while True:
+        own = Path(tempfile.mkdtemp(prefix=PREFIX, dir=folder))
+        with suppress(FileNotFoundError):
+            lock = os.open(own, os.O_RDONLY)
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            if own.exists():
+                return own, lock
+            os.close(lock)  # before it was locked another crawl took it for one that was left
+
+
+def _delete_left(folder: Path) -> None:
+    """Delete the folders of crawls that are gone."""
+    for left in folder.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            lock = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def pack(kept: KeptOut, spider: Spider) -> bytes | None:

@@ -422,8 +422,9 @@ static int load(PyObject *stored, int bits, Decoded *out) {
     int good = codes && decode(bytes, size, bits, codes, n + 1, out);
     PyMem_Free(bytes);
     if (good) return 1;
+    if (codes) PyErr_SetString(PyExc_ValueError, "not a stored sketch");
+    else PyErr_NoMemory();
     PyMem_Free(codes);
-    PyErr_SetString(PyExc_ValueError, "not a stored sketch");
     return 0;
 }
 

@@ -145,6 +145,21 @@ assert not compiled.CORE.at_hand(b"cut off: \\xe6\\xbc") and not compiled.CORE.a
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+@pytest.mark.core
+def test_what_is_no_table_is_told() -> None:
+    script = """
+from clusterd_crawler import compiled
+compiled.CORE.set_fold(lambda first: b"too short")
+try:
+    compiled.CORE.sketch("caf\u00e9", False, False, 10, 0, 400, 1600)
+except ValueError as error:
+    assert "fold_block" in str(error)
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
 def test_code_points_are_folded_alone_only_where_their_neighbours_do_not_matter() -> None:
     texts = "".join(chr(code) for code in range(0xA0, 0x30000) if compiled_entry(code))
     # Python folds the whole string; the core folds it point by point.

@@ -25,18 +25,26 @@ typedef struct {
 static folded_t *blocks[TABLED / BLOCK];
 static PyObject *fold_block; /* tokens.fold_block: int → bytes of BLOCK entries */
 
+/* Keep the block that Python answered with, unless another thread, which asked meanwhile, has. */
+static void keep_block(uint32_t number, PyObject *answer) {
+    if (blocks[number]) return;
+    if (!PyBytes_Check(answer) || PyBytes_GET_SIZE(answer) != BLOCK * (Py_ssize_t)sizeof(folded_t)) {
+        PyErr_SetString(PyExc_ValueError, "fold_block answers with 8 bytes for each of 256 code points");
+        return;
+    }
+    folded_t *block = malloc(BLOCK * sizeof *block);
+    if (block) memcpy(block, PyBytes_AS_STRING(answer), BLOCK * sizeof *block);
+    else PyErr_NoMemory();
+    __atomic_store_n(&blocks[number], block, __ATOMIC_RELEASE);
+}
+
 /* Ask Python for a block; `thread` is the state saved when the lock was released. NULL, with an error set, on failure. */
 static folded_t *ask_block(uint32_t number, PyThreadState **thread) {
     take_back(*thread);
-    folded_t *block = blocks[number];
-    PyObject *answer = block ? NULL : PyObject_CallFunction(fold_block, "I", (unsigned)(number * BLOCK));
-    if (answer && PyBytes_Check(answer) && PyBytes_GET_SIZE(answer) == BLOCK * sizeof(folded_t)) {
-        block = malloc(BLOCK * sizeof *block);
-        if (block) memcpy(block, PyBytes_AS_STRING(answer), BLOCK * sizeof *block);
-        else PyErr_NoMemory();
-        __atomic_store_n(&blocks[number], block, __ATOMIC_RELEASE);
-    }
+    PyObject *answer = blocks[number] ? NULL : PyObject_CallFunction(fold_block, "I", (unsigned)(number * BLOCK));
+    if (answer) keep_block(number, answer);
     Py_XDECREF(answer);
+    folded_t *block = blocks[number];
     *thread = let_go_again(*thread);
     return block;
 }

@@ -4,7 +4,7 @@
  *     bytes are UTF-8. whole, main: (values: bytes, shingles, tokens, text identity); main is None where it equals whole.
  *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
- * at_hand(text: bytes) -> bool             whether no table is to be made for what UTF-8 text folds to (core/fold.h)
+ * at_hand(text: bytes) -> bool             whether every table that UTF-8 text is folded by has been made (core/fold.h)
  * pack(values: bytes) -> bytes              the values of a sketch as they travel (message.py)
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
  * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
@@ -277,7 +277,7 @@ static PyMethodDef methods[] = {
     {"set_markup", set_markup, METH_VARARGS, "Take the tables of the walk."},
     {"walk", walk, METH_VARARGS, "Walk markup: its marked text, flags, and what it declares."},
     {"sketch", sketch, METH_VARARGS, "Sketch a text."},
-    {"at_hand", at_hand, METH_O, "Whether no table is to be made for a text."},
+    {"at_hand", at_hand, METH_O, "Whether every table that a text is folded by has been made."},
     {"pack", pack, METH_O, "Pack the values of a sketch for the wire."},
     {"set_fold", set_fold, METH_O, "Take the function that folds a block of code points."},
     {NULL, NULL, 0, NULL},

@@ -82,7 +82,7 @@ class NameTable:
         self._rules: dict[str, list[_NameRule]] = {}
         for rule in rules:
             self._rules.setdefault(rule.host, []).append(_NameRule(rule))
-        #: (rule number, hash of target) → URL of the page that bears the name.
+        #: (id of a rule, hash of a name) → URL of the known page that bears the name.
         self._bearers: dict[tuple[str, int], str] = {}
 
     def note(self, url: str, names: Iterable[Name]) -> None:

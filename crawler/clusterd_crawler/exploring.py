@@ -24,7 +24,7 @@ SPELLING: Final = frozenset({"sort", "decode"})
 NOT_KNOWN: Final = 3
 #: … but at most so many times that share.
 YOUNG_TIMES: Final = 5
-#: One value of a parameter is mostly its default, and another one a way to write that.
+#: Fewest values of a parameter that speak for any: one is mostly its default, a second another way to write that.
 SEVERAL: Final = 3
 SEED: Final = 0x5EED
 
@@ -70,9 +70,9 @@ def _is_spelling(rule: Rule) -> bool:
 
 
 def _goes_from_any_page(rule: Rule) -> bool:
-    """Whether a rule drops parameters alone, at `SEVERAL` values, from any path or with any value of another one.
+    """Whether a rule drops parameters, seen with `SEVERAL` values or more, on any path or beside any other parameter.
 
-    A path component, or the rest of a value, that may be any text is one too.
+    A rule of one text, whatever that is, is such a rule, too (`_takes_any_text`).
     """
     if _takes_any_text(rule):
         return True

@@ -106,7 +106,7 @@ def _handles(rule: Rule) -> Iterable[Handle]:
 
 
 def _any_of(rule: Rule) -> Iterable[Handle]:
-    """Yield handles one of which a URL must have for the rule to change it, or nothing."""
+    """Return handles of which a URL must have at least one for the rule to change it; none where there are no such."""
     paths = [
         c.values for c in rule.context if c.test == "in" and c.key.start > 2 and not (c.key.deep or c.key.deep_end)
     ]
@@ -147,7 +147,7 @@ class HostRules:
         self._places = [(place - 3 if place > 0 else place, places[place]) for place in sorted(places)]
         #: Whether no rule can apply.
         self.empty = not compiled
-        #: Finds nothing in a URL that has no query key without which none of the rules applies; None where some do.
+        #: Is found in every URL that a rule may change: each needs one of these query keys. None where some need none.
         self.needed = _needed(compiled)
 
     def candidates(self, url: Url) -> list[CompiledRule]:
@@ -173,6 +173,7 @@ class HostRules:
 
 
 def _needed(rules: Iterable[CompiledRule]) -> re.Pattern[str] | None:
+    """Return `HostRules.needed`."""
     names: set[str] = set()
     for rule in rules:
         own = [handle[1] for handle in rule.handles or rule.any_of if handle[0] in {"q", "v"}]

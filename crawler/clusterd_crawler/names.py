@@ -14,8 +14,6 @@ from functools import lru_cache
 from typing import Final, cast
 from urllib.parse import urljoin
 
-import mmh3
-
 from clusterd_crawler import urls
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html import markup
@@ -28,13 +26,13 @@ MAX_ANCHORS: Final = MAX_ANCHORS_KEPT
 
 def name_hash(url: str) -> int:
     """Return the hash of what a URL names: equal for URLs with one canonical form."""
-    return _hash(urls.canonical(url))
+    return urls.hash_of(urls.canonical(url))
 
 
 @lru_cache(maxsize=4096)  # pages of one site number their sections alike
 def anchor_hash(digits: str) -> int:
     """Return the hash of an anchor's digits, or of the value of a parameter that may point to it."""
-    return _hash(digits)
+    return urls.hash_of(digits)
 
 
 def declared_names(page_url: str, declared: Sequence[Declared]) -> tuple[Name, ...]:
@@ -63,7 +61,3 @@ def _joined(base: str, value: bytes) -> str | None:
     except ValueError:
         return None
     return joined if joined.startswith(("http://", "https://")) else None
-
-
-def _hash(text: str) -> int:
-    return int(mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0])

@@ -108,7 +108,7 @@ class KnownPages:
         self._crawl = crawl
         self._keys = Keys()
         self._all_keys = Keys(conditional=True)
-        #: Id of a rule that asks what the known page shows → what.
+        #: Id of a rule that asks what the known page shows → the identity of the main text that it asks for.
         self._shows: dict[str, int] = {}
         #: Ids of the rules that were judged by something else than equal texts.
         self._loose: set[str] = set()

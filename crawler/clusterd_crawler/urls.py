@@ -36,7 +36,7 @@ _CANONICAL: Final = re.compile(
     r"https?://[a-z0-9][a-z0-9\-_]*+(?:\.[a-z0-9\-_]++)*+\.?(?::(?!80/|443/)(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}))?"
     r"/[A-Za-z0-9\-._~!$&'()*+,;=:@/]*+(?:\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*+)?"
 )
-#: Its first two characters cannot open a label that IDNA would change.
+#: Scheme, authority, path and query of an absolute URL; what follows ``#`` is left.
 _SPLIT: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*)://([^/?#\\]*)([^?#]*)(\?[^#]*)?")
 _STRIP: Final = "".join(map(chr, range(0x21)))
 _DROPPED: Final = re.compile(r"[\t\n\r]")

@@ -2,8 +2,8 @@
 
 A list that grew beyond its bound is **common** from then on: it keeps the latest ``bound`` documents and proposes to a
 document only ``latest`` of those before it, so that a giant cluster still grows while no page costs more for it: the
-last ones, and one ``bound`` back, so that neighbours may depart. Who makes it common is proposed it whole.
-It is forgotten as soon as it is empty.
+last ones, and one ``bound`` back, so that neighbours may depart. The document that makes it common is proposed the
+whole list. A list is forgotten as soon as it is empty.
 """
 
 from __future__ import annotations

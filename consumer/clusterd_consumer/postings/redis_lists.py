@@ -85,7 +85,10 @@ class Plan(NamedTuple):
 
 
 class Upkeep(NamedTuple):
-    """What the tables need: a function, or the reading of ``sources``, to be split from so many buckets on."""
+    """What a table needs: a function, or the reading of the buckets ``sources``, which are then to be split.
+
+    ``buckets``: how many the table had when that was decided; where it has others by then, nothing is split.
+    """
 
     request: Request
     buckets: int = 0

@@ -33,8 +33,8 @@ from clusterd_consumer.transport.contract import Position, Record
 
 log = logging.getLogger(__name__)
 
-#: Entries kept of the topics that nobody acknowledges.
-#: Of known pages blocks of a second's pages of one host, or of a thousand: at most some 100 MB.
+#: Entries kept of the topics that nobody acknowledges. (An entry of `topics.KNOWN` is a block of one host's pages, of a
+#: second or a thousand: some 100 MB in all.)
 KEPT: Final = {
     topics.ALERTS: 100_000,
     topics.RULES: 10_000,
@@ -243,8 +243,8 @@ class RedisStreamTransport:
         """Return the entries that the group has not been given.
 
         What Redis says may be too much, for good, once it has read its append-only file back: there XCLAIM stands for
-        XREADGROUP, and does not count what the group reads. Where all has been delivered, a member puts that right;
-        whom another member hands out entries meanwhile gets them twice.
+        XREADGROUP, and does not count what the group reads. Where all has been delivered, a member puts that right.
+        (Entries that another member is given at that very moment may be delivered twice.)
         """
         unread, last = group.get("lag"), group["last-delivered-id"]
         if unread is None:  # Redis cannot tell after a seek or a trim in the middle

@@ -3,8 +3,8 @@
  * To let go and to ask again costs a switch of threads, some 20 µs where the crawl's loop is busy, several times a page;
  * while a small page is worked on the loop waits less than a millisecond.
  */
-#ifndef LOCK_H
-#define LOCK_H
+#ifndef CLUSTERD_LOCK_H
+#define CLUSTERD_LOCK_H
 
 #include <Python.h>
 

@@ -43,7 +43,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sort values that are out of order by a few places only; others, which somebody has sought out, as any numbers. */
+/* Sort values that are out of order by a few places only. Others, which do not come about by chance, go to `qsort`, so
+ * that the time is bounded. */
 static void sort_nearly_sorted(uint64_t *values, size_t count) {
     size_t moves = 0;
     for (size_t i = 1; i < count; i++) {

@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 from clusterd_crawler.html import chrome
 
-#: Ids and names that end in a digit of one page, and how many of their endings are kept, each once: pages number their
-#: anchors alike.
+#: Most ids and names of one page whose trailing digits are looked at, and most different ones of these that are kept.
 MAX_ANCHORS: Final = 256
 MAX_ANCHORS_KEPT: Final = 64
 #: Longest declared value that is kept, in bytes.

@@ -1,4 +1,4 @@
-"""Kafka as the feed: a consumer of no group on all partitions of two topics.
+"""Kafka as the feed: a consumer of no group on all partitions of its topics.
 
 Rules are read from the beginning (the topic is compacted by host) and kept as compressed bytes, about 300 a host;
 verdicts are read from the end; known pages, where they are asked for, from a time on. New partitions are seen at the
@@ -33,7 +33,7 @@ def version_of(rules: bytes) -> int:
 
 
 class KafkaFeed:
-    """One consumer that follows two topics."""
+    """One consumer that follows the topics."""
 
     def __init__(self, setting: str, prefix: str, known_since: int | None = None) -> None:
         library = client_library()

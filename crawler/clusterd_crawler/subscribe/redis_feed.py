@@ -23,7 +23,7 @@ Entries = Sequence[tuple[bytes, dict[bytes, bytes]]]
 
 
 class RedisFeed:
-    """One client that follows two streams."""
+    """One client that follows the streams."""
 
     def __init__(self, url: str, prefix: str, known_since: int | None = None) -> None:
         self._url = url

@@ -16,7 +16,7 @@ from typing import Final
 from clusterd_crawler import topics
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.errors import ClusterdError, MessageError, Unreachable
-from clusterd_crawler.fetches import Fetch, key
+from clusterd_crawler.fetches import Fetch, host_and_crawl, key
 from clusterd_crawler.message import Verdict, decode_verdict
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.contract import Feed, News
@@ -156,7 +156,7 @@ class Subscriber:
     def _take_pages(self, named: bytes, block: bytes) -> None:
         if self._others is None:
             return
-        host = named.decode("utf-8", "replace").partition(" ")[0]
+        host, _ = host_and_crawl(named)
         try:
             with self._others_lock:
                 pages = self._others.arrived(named, block, host in self._met, time.time_ns() // 1_000_000)

@@ -32,13 +32,14 @@ static const uint8_t *behind(const uint8_t *at, const uint8_t *end, int64_t *wit
 /* Replies on their way: what was received, how far it was passed, how many are still to come. */
 typedef struct { const uint8_t *at, *end; int64_t left; int refused; } Passing;
 
-/* Pass what is there. Returns 0 where it is no reply. */
+/* Pass what is there. Returns 0 where it is no reply (nor is what says that more follows than can be counted). */
 static int pass(Passing *p) {
     int good = 1;
     while (p->left > 0 && p->at < p->end) {
         int64_t within;
         const uint8_t *next = behind(p->at, p->end, &within, &good);
         if (!next) break;
+        if (within - 1 > INT64_MAX - p->left) return 0;
         p->refused |= *p->at == '-';
         p->left += within - 1;
         p->at = next;

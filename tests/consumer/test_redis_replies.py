@@ -146,6 +146,15 @@ def test_what_is_no_reply_and_what_is_no_part_of_the_buffer_is_refused() -> None
 
 
 @pytest.mark.core
+def test_more_than_can_be_counted_is_refused() -> None:
+    assert CORE is not None
+    endless = b"*9223372036854775807\r\n"
+    assert CORE.ends(endless, 0, len(endless), 1) == (len(endless), 2**63 - 1, False)
+    with pytest.raises(ValueError, match="reply"):
+        CORE.ends(2 * endless, 0, 2 * len(endless), 2)
+
+
+@pytest.mark.core
 def test_what_the_system_does_not_take_is_left() -> None:
     assert CORE is not None
     ours, theirs = socket.socketpair()

@@ -34,7 +34,9 @@ static inline Bulk *bulks_of(const Py_buffer *reply, size_t *count) {
         if (at && size >= 0 && size <= end - at - 2) {
             bulks[i] = (Bulk){at, (size_t)size};
             at += size + 2;
-        } else if (!at || size != -1) {
+        } else if (at && size == -1) {
+            bulks[i] = (Bulk){(const uint8_t *)"", 0};
+        } else {
             PyMem_Free(bulks);
             bulks = NULL;
         }

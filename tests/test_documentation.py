@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -16,7 +17,13 @@ from clusterd.cli.commands import COMMANDS, clusterd, run
 from clusterd.config import Config
 from clusterd.health import Report
 from clusterd.metrics import HELD, ReportCollector
+from clusterd_crawler import signals
 from clusterd_crawler.settings import PREFIX
+from clusterd_crawler.skipped import SkippedDuplicate
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.signalmanager import SignalManager
+from twisted.python.failure import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -137,6 +144,25 @@ def test_every_stat_of_a_crawl_is_described() -> None:
     table = (ROOT / "README.md").read_text("utf-8").partition("| stat |")[2].partition("\n\n")[0]
     described = {name for row in table.splitlines() for name in re.findall(r"`([a-z_]+)`", row.split("|")[1])}
     assert counted == described
+
+
+def test_the_spider_of_the_readme_hears_of_duplicates_and_skips(caplog: pytest.LogCaptureFixture) -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    made: dict[str, Any] = {}
+    exec(text.partition("A spider that listens:\n")[2].partition("```python\n")[2].partition("```")[0], made)
+    crawler = Crawler(made["MySpider"])
+    crawler.signals = SignalManager(crawler)
+    spider = made["MySpider"].from_crawler(crawler)
+    failure = Failure(SkippedDuplicate("r1", "key", "http://h.example/1"))
+    failure.request = Request("http://h.example/1?sid=2")
+    with caplog.at_level("INFO"):
+        told = {"response_url": "http://h.example/2", "cluster": "near-1", "match": "http://h.example/3"}
+        crawler.signals.send_catch_log(signals.near_duplicate, **told, resemblance=0.95, spider=spider)
+        spider.failed(failure)
+    assert caplog.messages == [
+        "http://h.example/2 is 95 % like http://h.example/3",
+        "http://h.example/1?sid=2 would show what http://h.example/1 did",
+    ]
 
 
 #: What differs from run to run: times, paces, sizes.

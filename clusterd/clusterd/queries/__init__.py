@@ -1,5 +1,6 @@
 """The questions that the store answers, from Python as from the command line.
 
+    from clusterd.config import Config
     from clusterd.queries import document, similar
     from clusterd.services import open_services
     from clusterd_crawler.sketch import TEXT

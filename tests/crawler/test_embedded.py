@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -67,6 +69,15 @@ def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None
     assert "The daemon has ended with -9" in done.log
     assert done.stat("near_duplicates") == 1
     assert is_free(tmp_path / ".clusterd" / "redis.server.lock")
+
+
+def test_the_pipe_to_a_daemon_that_has_ended_is_closed(tmp_path: Path) -> None:
+    daemon = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:")
+    process = daemon._process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
+    process.wait()
+    daemon.stop()
+    assert process.stdin is not None
+    assert process.stdin.closed
 
 
 def command(process: Path) -> bytes:

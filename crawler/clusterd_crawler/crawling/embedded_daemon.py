@@ -117,17 +117,17 @@ class EmbeddedDaemon:
         """Ask the daemon to stop, and wait until its data is on disk. One that is not ours is left alone."""
         with self._starting:
             self._stopping = True
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None:
             return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            logger.error("The daemon does not stop and is killed; its store is safe")
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                logger.error("The daemon does not stop and is killed; its store is safe")
+                self._process.kill()
+                self._process.wait()
+        _close_pipe(self._process)
 
     @property
     def _log(self) -> Path:
@@ -156,6 +156,7 @@ class EmbeddedDaemon:
         """Replace the daemon where it dies before it is asked to stop."""
         while self._process is not None:
             status = self._process.wait()
+            _close_pipe(self._process)
             if self._stopping or self._is_lost():
                 return
             if status == WRONG_SETTING:
@@ -224,6 +225,12 @@ def _unread(client: Any, stream: str, group: dict[str, Any]) -> int:
     if group.get("lag") is not None:
         return int(group["lag"])
     return len(client.xrange(stream, min=b"(" + group["last-delivered-id"], count=1))
+
+
+def _close_pipe(process: subprocess.Popen[bytes]) -> None:
+    """Free the pipe to a daemon that has ended. May be repeated."""
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def _wait(true: Callable[[], bool], seconds: float, unless: Callable[[], bool]) -> bool:

@@ -29,7 +29,9 @@ from clusterd.clusters.redis.ranking import ranking
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
 FUNCTIONS: Final = ("enter", "bury", "pages")
-LIBRARY: Final = Library.of_files("stream", LUA, ("stream",), FUNCTIONS, BUCKETS, {"bury": FREES, "pages": READS})
+LIBRARY: Final = Library.of_files(
+    "stream", LUA, ("order", "stream"), FUNCTIONS, BUCKETS, {"bury": FREES, "pages": READS}
+)
 ENTER: Final = Script(LIBRARY, "enter")
 BURY: Final = Script(LIBRARY, "bury")
 PAGES: Final = Script(LIBRARY, "pages")

@@ -44,7 +44,7 @@ end
 
 local function enter(page, at, identity, profile)
   local p = get(PAGES, page)
-  if at < p[AT] then return pack('<I4B', p[TEXT], 0) end
+  if precedes(at, p[AT]) then return pack('<I4B', p[TEXT], 0) end
   local text, made
   if identity ~= '\0\0\0\0\0\0\0\0' then
     text = text_of(identity, profile)

@@ -38,7 +38,7 @@ define('forget', function(ARGV)
     local key, kept = BASE .. ':o:' .. u, {}
     local bytes = call('GETRANGE', key, offset, offset + looks * OLD_SIZE - 1)
     for place = 1, #bytes, OLD_SIZE do
-      if sub(bytes, place + 4, place + 9) < ARGV[1] then
+      if precedes(sub(bytes, place + 4, place + 9), ARGV[1]) then
         release(u4(bytes, place))
         gone = gone + 1
       else
@@ -65,7 +65,7 @@ define('forget', function(ARGV)
     if rest then break end
     done, offset, rest = done + 1, 0, 0
   end
-  if gone > 0 and (call('HGET', BASE .. ':m', 'forgotten') or '') < ARGV[1] then
+  if gone > 0 and precedes(call('HGET', BASE .. ':m', 'forgotten') or rep('\0', #ARGV[1]), ARGV[1]) then
     call('HSET', BASE .. ':m', 'forgotten', ARGV[1])
   end
   count(VERSIONS, -gone)

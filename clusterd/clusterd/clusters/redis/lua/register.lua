@@ -11,8 +11,8 @@
 --         cluster's server answers (anew.lua; no version was looked at then); else how many ghosts wait to be dismissed;
 --         for each version 16 bytes: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal
 --         in text, 32 equal in sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy, 256 its
---         content was made by this very call); and for each that is current and not alone a string: its places (forest.lua); if changed, those
---         that it left; the URL of a page that is equal to it
+--         content was made by this very call); and for each that is current and not alone a string: its places
+--         (forest.lua); if changed, those that it left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
 -- content. 4. Let the URL leave what it showed and enter what it shows. A content that nothing shows any more waits to be
@@ -141,19 +141,6 @@ local function supersede(u, record)
   call('SETBIT', BASE .. ':x', whole(u), '1')
 end
 
--- The node of a superseded version that is known already, nil where it is not.
-local function known_old(u, v)
-  local bytes = call('GET', BASE .. ':o:' .. whole(u)) or ''
-  local at = find(bytes, v.at, 1, true)
-  while at do
-    if at % OLD_SIZE == 5 then
-      local node = u4(bytes, at - 4)
-      if order(v.at, node) == v.order then return node end
-    end
-    at = find(bytes, v.at, at + 1, true)
-  end
-end
-
 local function answer(i, u, node, flags, now, before, twin)
   local at = 4 * i
   heads[at - 3], heads[at - 2], heads[at - 1], heads[at] = u, node, get(NODES, node)[REP], flags
@@ -167,17 +154,33 @@ local function again(i, u, node, current)
   post_if_pending(i, content, 8)
 end
 
-local function keep_late(i, u, v)
-  local known = known_old(u, v)
-  if known then return again(i, u, known, false) end
-  local content = find_content(v.sketch, v.profile, true)
-  local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
-  if v.made == 0 then refer(node) end
-  supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
-  answer(i, u, node, 1 + v.made, '', '', '')
-  -- One that lives may be on its way to be posted by somebody who dies: stored alone it would pass for posted.
-  content = get(NODES, node)[REP]
-  post_if_pending(i, content, has(get(NODES, content), DEPARTED) and 64 or 8)
+local keep_late
+do
+  -- The node of a superseded version that is known already, nil where it is not.
+  local function known_old(u, v)
+    local bytes = call('GET', BASE .. ':o:' .. whole(u)) or ''
+    local at = find(bytes, v.at, 1, true)
+    while at do
+      if at % OLD_SIZE == 5 then
+        local node = u4(bytes, at - 4)
+        if order(v.at, node) == v.order then return node end
+      end
+      at = find(bytes, v.at, at + 1, true)
+    end
+  end
+
+  function keep_late(i, u, v)
+    local known = known_old(u, v)
+    if known then return again(i, u, known, false) end
+    local content = find_content(v.sketch, v.profile, true)
+    local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
+    if v.made == 0 then refer(node) end
+    supersede(u, pack(OLD, node, v.at, v.content, v.bag, v.crawl, v.sweep, v.status))
+    answer(i, u, node, 1 + v.made, '', '', '')
+    -- One that lives may be on its way to be posted by somebody who dies: stored alone it would pass for posted.
+    content = get(NODES, node)[REP]
+    post_if_pending(i, content, has(get(NODES, content), DEPARTED) and 64 or 8)
+  end
 end
 
 -- What is equal to a page that moves from one node (0: a new page) to another: flag, and the id of a page.
@@ -226,7 +229,7 @@ local function known_url(i, u)
   local page, v = get(PAGES, u), parse(i)
   local current = order(page[AT], page[NODE])
   if v.order == current then return again(i, u, page[NODE], true) end
-  if v.order < current then return keep_late(i, u, v) end
+  if precedes(v.order, current) then return keep_late(i, u, v) end
   make_current(i, u, v)
 end
 

@@ -213,10 +213,13 @@ class Webhook:
 
     def post(self, lines: bytes) -> None:
         """Queue alerts; where the address is too slow they are lost, and counted."""
-        try:
-            self._waiting.put_nowait(lines)
-        except queue.Full:
-            self.lost += lines.count(b"\n")
+        queued, given = 0, lines.splitlines(keepends=True)
+        with suppress(queue.Full):
+            for line in given:
+                self._waiting.put_nowait(line)
+                queued += 1
+        if queued < len(given):
+            self.lost += len(given) - queued
             log.error("%s is too slow: %d alerts lost so far", self._address, self.lost)
 
     def close(self) -> None:

@@ -223,3 +223,20 @@ def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
             webhook.close()
             assert time.monotonic() - started < 5
     assert "what waits for it is lost" in caplog.text
+
+
+def test_what_waits_for_an_address_that_hangs_is_bounded_by_alerts_not_by_batches(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clusterd.alerts.WEBHOOK_QUEUE", 3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        webhook.post(b"{}\n")
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(10_000)  # and no answer
+            webhook.post(b"{}\n" * 10)
+            assert webhook.lost == 7
+            monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
+            webhook.close()
+    assert "is too slow: 7 alerts lost so far" in caplog.text

@@ -21,7 +21,8 @@ class Waits:
     total: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Note one."""
+        """Note one. A clock behind that of the crawl's machine may say less than none: the total must not fall."""
+        seconds = max(0.0, seconds)
         self.counts[bisect_left(SECONDS, seconds)] += 1
         self.total += seconds
 

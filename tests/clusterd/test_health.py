@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 from clusterd.alerts import now_ms
+from clusterd.cli.commands import run
 from clusterd.health import STALLED_AFTER
 from clusterd.metrics import serve_metrics
 from clusterd.services import Services, open_services, publish_sketches
+from clusterd.tallies import Waits
 from clusterd_consumer.redis_scripts import Calls
 
 from clusterd import health
@@ -84,6 +86,35 @@ def test_a_worker_that_stands_still_is_told(services: Services, prefix: str, red
     assert report.told() == "waiting"
 
 
+@pytest.mark.parametrize(
+    ("states", "returned", "says"),
+    [
+        (("running", "starting"), 0, ""),
+        (("running", "stopping"), 0, ""),
+        (("stopping",), 1, "the daemon stops"),
+        (("running", "waiting"), 1, "of 2 daemons 1 is not well; number-1 waits: Kafka is away"),
+        (("stalled", "waiting", "running"), 1, "of 3 daemons 2 are not well; number-0 has finished no step"),
+    ],
+)
+def test_check_is_content_where_all_daemons_are_well(
+    services: Services,
+    redis_url: str,
+    prefix: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    states: tuple[health.State, ...],
+    returned: int,
+    says: str,
+) -> None:
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    for number, state in enumerate(states):
+        beat(services, prefix, health.Report(id=f"number-{number}", state=state, last_error="Kafka is away"))
+    assert run(["run", "--check", "--redis", redis_url]) == returned
+    said = capsys.readouterr().err
+    assert says in said
+    assert len(said.splitlines()) == bool(says)
+
+
 def test_a_store_that_cannot_be_reached_is_said_in_one_line() -> None:
     command = [*CLUSTERD, "run", "--check", "--redis", f"redis://127.0.0.1:{free_port()}/0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
@@ -118,6 +149,14 @@ def test_metrics_are_served_on_loopback(group: Daemons) -> None:
         assert {"clusterd_missed_total 0.0", "clusterd_stalled 0.0", "clusterd_waiting 0.0"} <= {
             *metrics().splitlines()
         }
+
+
+def test_an_answer_before_its_page_was_fetched_by_another_clock_takes_no_time() -> None:
+    waits = Waits()
+    for seconds in (0.3, -5.0):
+        waits.add(seconds)
+    assert waits.total == 0.3  # a sum that falls is a counter that began anew
+    assert dict(waits.buckets())["0.025"] == 1
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def _settings_table() -> str:
 
 
 @click.command("run", epilog=_settings_table())
-@click.option("--check", is_flag=True, help="Print how the daemon on this machine is; exit 1 where it is not well.")
+@click.option("--check", is_flag=True, help="Print how the daemons on this machine are; exit 1 where one is not well.")
 @click.option("--anywhere", is_flag=True, help="With --check: the daemons on other machines count too.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one has ended.")
 @click.option("--group", metavar="NAME", help="Consumer group (default clusterd).")
@@ -52,8 +53,8 @@ def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: boo
 
 
 def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
-    """Print the reports of the daemons; 0 where one is well."""
-    from clusterd.health import HEALTHY, daemons
+    """Print the reports of the daemons; 0 where there are some and, but for those that are stopping, all are well."""
+    from clusterd.health import daemons
     from clusterd.services import open_services
 
     reports = []
@@ -63,16 +64,31 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
     here = [report for report in reports if anywhere or report["host"] == socket.gethostname()]
     for report in here:
         invocation.emit(report)
-    if any(report["state"] in HEALTHY for report in here):
-        return 0
-    elsewhere = f"; {len(reports)} on other machines (--anywhere)" if len(reports) > len(here) else ""
-    where = shown(config.redis) or config.data_folder()
+    trouble = _trouble([report for report in here if report["state"] != "stopping"])
     if not here:
-        invocation.hint(f"no daemon works on {where} here{elsewhere}")
-    elif here[0]["state"] == "stalled":
-        invocation.hint(
-            "the daemon has finished no step for minutes and waits for nothing: its log may say why; restart it"
-        )
+        elsewhere = f"; {len(reports)} on other machines (--anywhere)" if reports else ""
+        trouble = f"no daemon works on {shown(config.redis) or config.data_folder()} here{elsewhere}"
+    if trouble:
+        invocation.hint(trouble)
+    return 1 if trouble else 0
+
+
+def _trouble(reports: Sequence[Mapping[str, Any]]) -> str:
+    """Return what is wrong with the first daemon that is not well, and of how many it is one; "" where all are well."""
+    from clusterd.health import HEALTHY
+
+    if not reports:
+        return "the daemon stops"
+    unwell = [report for report in reports if report["state"] not in HEALTHY]
+    if not unwell:
+        return ""
+    first = unwell[0]
+    if first["state"] == "stalled":
+        why = "has finished no step for minutes and waits for nothing: its log may say why; restart it"
     else:
-        invocation.hint(f"the daemon waits: {here[0]['last_error']}")
-    return 1
+        why = f"waits: {first['last_error']}"
+    if len(reports) == 1:
+        return f"the daemon {why}"
+    return (
+        f"of {len(reports)} daemons {len(unwell)} {'is' if len(unwell) == 1 else 'are'} not well; {first['id']} {why}"
+    )

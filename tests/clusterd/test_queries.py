@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import zstandard
-from clusterd.queries import plot
+from clusterd.queries import plot, timeline
 from clusterd.queries.documents import is_html
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
@@ -127,6 +127,21 @@ class TestSweeps:
     )
     def test_order(self, first: dict[str, int], ordered: list[str]) -> None:
         assert in_order(first) == ordered
+
+    @pytest.mark.parametrize(
+        ("milliseconds", "said"),
+        [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (1_769_860_800_000, "2026-01-31"),
+            (1_769_860_800_000_000, "9999-12-31"),
+            (253_402_300_799_999, "9999-12-31"),
+            (2**63, "9999-12-31"),
+            (-(2**63), "0001-01-01"),
+        ],
+    )
+    def test_every_time_has_a_day(self, milliseconds: int, said: str) -> None:
+        assert timeline.day(milliseconds) == said
 
 
 class TestNearest:

@@ -25,6 +25,9 @@ _NUMBER: Final = re.compile(r"\d+")
 _YEAR_LAST: Final = re.compile(r"\D*\d{1,2}\D+(?:\d{1,2}\D+)?(?:19|20)\d\d\D*")
 #: An HTTP status from here on brings no page.
 FAILED: Final = 400
+#: The first and the last second that have a date (years 1 and 9999): a fetch time given in microseconds has none.
+FIRST: Final = -62_135_596_800
+LAST: Final = 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ def sweep_of(version: Version) -> str:
 
 
 def day(milliseconds: int) -> str:
-    """Return the day (UTC) of a time."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).date().isoformat()
+    """Return the day (UTC) of a time; of one beyond the years that are written, the first or last of them."""
+    return datetime.fromtimestamp(min(max(milliseconds // 1000, FIRST), LAST), UTC).date().isoformat()
 
 
 def in_order(first: dict[str, int]) -> list[str]:

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import os
+import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
@@ -289,6 +290,14 @@ class TestSketching:
     @pytest.mark.parametrize("label", ["2.0", "spring", "2021-06", "", "20210601", "2021-13-01"])
     def test_other_labels_name_no_day(self, label: str) -> None:
         assert day_of(label) is None
+
+    def test_pages_dated_in_the_future_keep_their_dates_and_are_counted(self) -> None:
+        soon = int((time.time() + 3600) * 1000)
+        dates = [None, 1_700_000_000_000, soon, 4_102_444_800_000]
+        run = Sketching(TEXT)
+        made = run.sketches(RawPage("http://a/", text="x", fetched_at=at) for at in dates)
+        assert [sketch.fetched_at for sketch in made][1:] == dates[1:]
+        assert run.ahead == 1
 
     def test_of_a_page_that_is_too_long_the_beginning_is_sketched_markup_or_text(self) -> None:
         """A text of 120 MB was sketched whole, in 2.4 GB of memory."""

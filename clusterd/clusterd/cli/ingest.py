@@ -72,6 +72,10 @@ def ingest(
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
     if not run.pages:
         invocation.hint(f"no page is in {' '.join(paths)}")
+    if run.ahead:
+        invocation.hint(
+            f"{run.ahead} pages are dated in the future; what is fetched of their URLs before that date counts as older"
+        )
     if left:
         invocation.hint(
             f"the daemon has {left} messages still to do and makes no headway; clusterd run --check asks it"

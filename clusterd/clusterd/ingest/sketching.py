@@ -25,6 +25,7 @@ from clusterd.queries.timeline import FAILED
 
 #: Slots in which the last time given to a URL is remembered, by hash: two URLs in one slot only move a millisecond on.
 SLOTS: Final = 1 << 20
+DAY_MS: Final = 86_400_000
 
 
 class Clock:
@@ -86,6 +87,8 @@ class Sketching:
     pages: int = 0
     sketched: int = 0
     rejected: int = 0
+    #: Pages dated more than a day ahead of this machine's clock: no fetch before that date supersedes them.
+    ahead: int = 0
     _clock: Clock = field(default_factory=Clock)
 
     def sketches(self, items: Iterable[RawPage | Broken]) -> Iterator[Sketch]:
@@ -124,6 +127,7 @@ class Sketching:
             raise WrongInput(f"{page.url} was answered with status {page.status}: no page")
         sweep = page.sweep or self.sweep
         at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)
+        self.ahead += at > time.time() * 1000 + DAY_MS
         body = None if page.body is None else page.body[: self.max_page_bytes]
         text = None if page.text is None else beginning(page.text, self.max_page_bytes)
         return Task(page.url, self.profile, at, body, text, page.content_type, page.status, self.crawl, sweep)

@@ -90,11 +90,11 @@ static void put_turned(uint8_t *at, uint64_t value, int bytes) {
 
 /* Identity of the sketch and of the text of a stream; a page without a shingle is equal to nothing but its URL. */
 static int put_identities(uint8_t *at, PyObject *stream, unsigned profile, uint64_t of_url) {
-    uint64_t shingles, tokens, text, identity = of_url;
+    uint64_t shingles, text, identity = of_url;
     PyObject *values = NULL;
-    long long kept_shingles = bounded(stream, SHINGLES, MOST), kept_tokens = bounded(stream, TOKENS, MOST);
-    if (kept_shingles < 0 || kept_tokens < 0 || !whole(stream, SHINGLES, &shingles) || !whole(stream, TEXT, &text)) return 0;
-    tokens = (uint64_t)kept_tokens;
+    long long kept_shingles, kept_tokens;
+    if ((kept_shingles = bounded(stream, SHINGLES, MOST)) < 0 || (kept_tokens = bounded(stream, TOKENS, MOST)) < 0) return 0;
+    if (!whole(stream, SHINGLES, &shingles) || !whole(stream, TEXT, &text)) return 0;
     if (shingles) {
         char *bytes;
         Py_ssize_t size;
@@ -110,7 +110,7 @@ static int put_identities(uint8_t *at, PyObject *stream, unsigned profile, uint6
     if (shingles) put_turned(at + 8, text, 8);
     else put(at + 8, of_url, 8);
     put(at + 16, (uint64_t)kept_shingles, 3);
-    put(at + 19, tokens, 3);
+    put(at + 19, (uint64_t)kept_tokens, 3);
     at[22] = (uint8_t)profile;
     return 1;
 }
@@ -118,9 +118,9 @@ static int put_identities(uint8_t *at, PyObject *stream, unsigned profile, uint6
 /* A version as VERSION in registered.py. */
 static int put_version(uint8_t *at, PyObject *sketch, const char *url, size_t size, const char *labels) {
     uint64_t content, bag, hash = murmur((const uint8_t *)url, size, 0);
-    long long fetched = bounded(sketch, FETCHED_AT, LATEST), status = bounded(sketch, STATUS, 0xFFFF);
-    long long profile = bounded(sketch, PROFILE, 0xFF);
-    if (fetched < 0 || status < 0 || profile < 0 || !whole(sketch, CONTENT, &content) || !whole(sketch, BAG, &bag)) return 0;
+    long long fetched, status, profile;
+    if ((fetched = bounded(sketch, FETCHED_AT, LATEST)) < 0 || (status = bounded(sketch, STATUS, 0xFFFF)) < 0) return 0;
+    if ((profile = bounded(sketch, PROFILE, 0xFF)) < 0 || !whole(sketch, CONTENT, &content) || !whole(sketch, BAG, &bag)) return 0;
     PyObject *stream = PyObject_GetAttr(sketch, names[MAIN]);
     if (!stream) return 0;
     put(at, hash, 4);
@@ -160,7 +160,7 @@ typedef struct {
 
 /* The labels of a sketch, asked for where they are not those of the one before; NULL after an error. */
 static const char *labels_of(Batch *batch, PyObject *sketch) {
-    PyObject *crawl = PyObject_GetAttr(sketch, crawl_name), *sweep = PyObject_GetAttr(sketch, sweep_name);
+    PyObject *crawl = PyObject_GetAttr(sketch, crawl_name), *sweep = crawl ? PyObject_GetAttr(sketch, sweep_name) : NULL;
     if (crawl && sweep && (crawl != batch->crawl || sweep != batch->sweep)) {
         Py_XSETREF(batch->crawl, Py_NewRef(crawl));
         Py_XSETREF(batch->sweep, Py_NewRef(sweep));
@@ -170,7 +170,7 @@ static const char *labels_of(Batch *batch, PyObject *sketch) {
             Py_CLEAR(batch->labels);
         }
     }
-    int good = crawl && sweep && batch->labels;
+    int good = sweep && batch->labels;
     Py_XDECREF(crawl);
     Py_XDECREF(sweep);
     return good ? PyBytes_AS_STRING(batch->labels) : NULL;

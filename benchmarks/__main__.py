@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 OUT = Path(".bench/results.json")
-#: Those that ``make bench`` runs; the others (growth, hostile, soak) take longer and are named on the command line.
+#: Those that ``make bench`` runs; the others (growth, hostile, …) take longer and are named on the command line.
 DEFAULT = (
     "sketching",
     "accuracy_pages",

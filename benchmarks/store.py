@@ -36,7 +36,7 @@ IN_FLIGHT = 4
 SINGLES_IN_FLIGHT = 4
 #: The other way in which candidates are found.
 SUPERS = Scheme(candidates="super")
-#: Seconds between two looks of the settler (the daemon's: .2 while something waits), and its steps at a time.
+#: Seconds between two looks of the settler (the daemon's: .1, .001 while something settles), and its steps at a time.
 SETTLE_PAUSE = 0.05
 SETTLE_STEPS = 50
 RUNS = 3

@@ -168,7 +168,7 @@ class Services:
         return self.publisher.backlog()
 
     def taken(self) -> int | None:
-        """Return how many messages the store ever took where it keeps the log, as far as it remembers; else None."""
+        """Return how many messages were ever appended to the log, where the store keeps it; None where Kafka does."""
         if self.config.uses_kafka():
             return None
         from clusterd_consumer.transport.redis_streams import RedisStreamTransport

@@ -1,6 +1,6 @@
 """The sketches of a collection, in a file: 3 KB each would fill the memory long before the numbers that stand for them.
 
-Memory: 40 bytes a sketch. Cost of one that is read: some microseconds, its bytes being in the system's cache.
+Memory: 32 bytes a sketch. Cost of one that is read: some microseconds, its bytes being in the system's cache.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Entries are 64-bit keys with a 32-bit count. They gather until a run is full, which is sorted and written to disk; at
 the end all runs are merged in one pass: of each run a block lies in memory, and what is not above the smallest last key
-of these blocks can be sorted and given out. O(n log n) time; memory is one run while
-dividing, one block of each run while merging.
+of these blocks can be sorted and given out.
+
+Cost: O(n log n) time; memory of one run while dividing, of one block of each run while merging.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ ranked by a weighted resemblance over the sketches,
 
 read up to the lower end of the two sketches, as `clusterd_consumer.resemblance` does. An index stores values cut to
 `mantissa` bits an octave, so that different values agree by chance: what is expected of it is taken off the counts and
-off what two pages share. That makes short pages match
-well under the default 10-word profile too, because a short page's sketch leaves nothing out: of the 581 pages of a
-collection of 30–90 words that moved, the best match is right for 98 % (by 4-word shingles: the same), so that no other
-profile need be chosen for them.
+off what two pages share. That makes short pages match well under the default 10-word profile too, because a short
+page's sketch leaves nothing out: of the 581 pages of a collection of 30–90 words that moved, the best match is right
+for 98 % (by 4-word shingles: the same), so that no other profile need be chosen for them.
 
 Between pages whose texts say the same, the address decides: a page tends to keep its name when it moves. An equal last
 part of the path is worth `SAME_NAME`, and `SAME_PLACE` more where one folder of the path was renamed and no more

@@ -116,10 +116,10 @@ class RedisIndex:
         A large one goes part by part: while one is linked, the next is posted and verified, the one after registered.
         Each in order: of parts that are posted at once the later might not see the one before in a common list.
         """
-        back = self._pending.look()
+        state = self._pending.look()
         if len(sketches) <= PART:
             known = self._register(sketches)
-            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, back)
+            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, state)
             self._help()
             return outcomes
         parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
@@ -130,9 +130,9 @@ class RedisIndex:
                     going[-3].result()
                 known = self._register(part)
                 posted = posting.submit(self._post, part, known)
-                going.append(linking.submit(self._finish, part, known, posted.result, {}, back))
+                going.append(linking.submit(self._finish, part, known, posted.result, {}, state))
         outcomes = [outcome for part in going for outcome in part.result()]
-        self._link([], {}, position or {}, back)
+        self._link([], {}, position or {}, state)
         self._help()
         return outcomes
 
@@ -142,12 +142,12 @@ class RedisIndex:
         registered: Sequence[Registered],
         posted: Callable[[], Mapping[int, dict[int, Verdict]]],
         position: Mapping[str, str],
-        back: int,
+        state: int,
     ) -> list[Outcome]:
-        """Link what was posted and verified, and say what came of it."""
+        """Link what was posted and verified; say what came of it. ``state``: the store's when the batch was begun."""
         verdicts = posted()
         self._show_whole(sketches, registered)
-        self._link(registered, verdicts, position, back)
+        self._link(registered, verdicts, position, state)
         return outcomes_of(self._policies, sketches, registered)
 
     def _help(self) -> None:
@@ -192,7 +192,7 @@ class RedisIndex:
         registered: Sequence[Registered],
         verdicts: Mapping[int, dict[int, Verdict]],
         position: Mapping[str, str],
-        back: int,
+        state: int,
     ) -> None:
         """Link what was verified, write the position; note what that says of each page."""
         contents = [registered[place].content for place in verdicts]
@@ -200,11 +200,11 @@ class RedisIndex:
         linked = {place: matches for place, matches in found if matches}
         offsets = [word for pair in position.items() for word in pair]
         if not linked:
-            self._pending.done(contents, back)
+            self._pending.done(contents, state)
             if offsets:
-                self._pending.tell(offsets, back)
+                self._pending.tell(offsets, state)
             return
-        posted = packed_numbers([back, *contents])
+        posted = packed_numbers([state, *contents])
         while True:
             graded = self._graded()
             arguments: list[Any] = [len(graded), len(position), *offsets, posted]

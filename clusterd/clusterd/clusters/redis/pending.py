@@ -27,8 +27,8 @@ class Pending:
         self._lock = threading.Lock()
         self._done: list[int] = []
         self._process = ""
-        #: The state of the store when this index last looked.
-        self._back = 0
+        #: The state of the store (BASE:back) when this index last looked.
+        self._state = 0
         self.look()
         self.position()
         self._went_back = False
@@ -40,7 +40,7 @@ class Pending:
             self._home.run(STATE, int(process[:8], 16))
             self.position()
             self._process = process
-        return self._back
+        return self._state
 
     def look_anew(self) -> None:
         """Look again at a store that is not the one it was: set back, or emptied."""
@@ -50,22 +50,22 @@ class Pending:
 
     def position(self) -> dict[str, str]:
         """Look how far the log was read, and in what state the store is."""
-        found, back = self._home.ask([self._home.request("HGETALL", "q"), self._home.request("GET", "back")])
+        found, state = self._home.ask([self._home.request("HGETALL", "q"), self._home.request("GET", "back")])
         with self._lock:
-            if int(back or 0) != self._back:
-                self._back, self._done, self._went_back = int(back or 0), [], True
+            if int(state or 0) != self._state:
+                self._state, self._done, self._went_back = int(state or 0), [], True
         return {partition.decode(): offset.decode() for partition, offset in pairs(found).items()}
 
     def went_back(self) -> bool:
-        """Whether it had, when this was last asked."""
+        """Whether the store went back since this was last asked."""
         with self._lock:
             went, self._went_back = self._went_back, False
         return went
 
-    def done(self, contents: Sequence[int], back: int) -> None:
+    def done(self, contents: Sequence[int], state: int) -> None:
         """Take contents that were posted in a state of the store."""
         with self._lock:
-            if back == self._back:
+            if state == self._state:
                 self._done += contents
 
     @contextmanager
@@ -73,17 +73,17 @@ class Pending:
         """Give what is to be told ("" for nothing): again, where that fails."""
         self.look()
         with self._lock:
-            done, self._done, back = self._done, [], self._back
+            done, self._done, state = self._done, [], self._state
         try:
-            yield packed_numbers([back, *done]) if done else b""
+            yield packed_numbers([state, *done]) if done else b""
         except BaseException:
-            self.done(done, back)
+            self.done(done, state)
             raise
 
-    def tell(self, position: Sequence[str] = (), back: int = 0) -> None:
+    def tell(self, position: Sequence[str] = (), state: int = 0) -> None:
         """Tell what there is to be told, and how far the log was read in a state of the store."""
         with self.telling() as posted:
-            told = posted or packed_numbers([self._back])
-            words = position if told.startswith(packed_numbers([back])) else ()
+            told = posted or packed_numbers([self._state])
+            words = position if told.startswith(packed_numbers([state])) else ()
             if posted or words:
                 self._home.run(TELL, told, *words)

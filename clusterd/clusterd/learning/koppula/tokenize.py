@@ -28,7 +28,7 @@ View = Literal["both", "start", "end"]
 
 #: The value of a query key that has no "=": distinct from the empty value, and impossible in a URL.
 BARE = "\0"
-#: A component or parameter beyond these is a trap's work; it is kept in one piece, so that work per URL is bounded.
+#: A URL with more is a trap's. Work per URL is bounded: components beyond are kept in one piece, parameters left out.
 MAX_COMPONENTS, MAX_PARAMETERS = 40, 60
 
 

@@ -1,9 +1,9 @@
 """The contract of the rule book: evidence, rules with their history, skips. In memory and on Redis.
 
 Everything is kept per host and one host's pages reach nothing of another's, but for mirrors within one registrable
-domain (`groups`). Every write may be repeated after a crash
-(at-least-once delivery): pages seen again replace what was known of their URL, skips are counted once, and a rule set
-is saved by compare-and-set on its revision, so that of two that change it at once the second looks again.
+domain (`groups`). Every write may be repeated after a crash (at-least-once delivery): pages seen again replace what was
+known of their URL, skips are counted once, and a rule set is saved by compare-and-set on its revision, so that of two
+that change it at once the second looks again.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Outcome:
     good: Flags
     group: Rows
     content: Rows
-    #: Distinct contents that agree; contents too many, over all groups; agreeing pages beside each group's first.
+    #: Units that agree; contents beyond each group's own, over all groups; agreeing pages beyond each group's first.
     agreed: int
     differed: int
     pages: int

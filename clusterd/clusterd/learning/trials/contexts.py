@@ -74,7 +74,7 @@ NARROWINGS: Final = 3
 OWN_VALUE: Final = 2
 #: Parameters of a joint deletion, or more, of which those are taken by themselves that have a record of their own.
 POOLED: Final = 3
-#: Fewest pages of an outcome with this little are not looked at further.
+#: Fewest agreements, with those that the kind of edit brings along: an edit with fewer is not looked at further.
 FEWEST: Final = 5
 
 

@@ -120,7 +120,7 @@ local function finish()
   write_counters()
 end
 
--- A root; what will be counted with it and point at it by the end of the call may be told at once.
+-- Make a root of this name. Its size and its pointers are counted up by the caller, where they are not given here.
 local function new_element(name, size, pointers)
   local id = counters[FREE]
   if id ~= 0 then

@@ -185,7 +185,7 @@ local function url_of(id)
   return sub(bytes, HEADER + 1 + from, HEADER + to)
 end
 
--- The same where nothing else is asked of the block: most of what is read has to be hashed by Lua.
+-- The same where nothing else is asked of the block: only the URL's own bytes pass Lua, which hashes what it is given.
 local function one_url(id)
   local url = new_urls[id]
   if url then return url end

@@ -3,6 +3,9 @@
 A page that does not say when it was fetched was fetched on the day that its sweep's label names, if it names one, else
 now. Of two rows of one URL the later one is the page's later version: no time is given twice to a URL in one run.
 (Under a label that names a day the first row gets the day itself, so that to bring a file in again changes nothing.)
+
+A date in the future is kept, and counted: any other would change the order of versions, and make one more of them each
+time that the file is brought in again.
 """
 
 from __future__ import annotations

@@ -239,3 +239,11 @@ def test_a_family_of_one_page_outlives_a_crawl_that_fetches_one_of_it() -> None:
     learner.observe(page(f"/login?return=p{2000 + n}", 5000 + n, "2") for n in range(20))
     learner.learn(3)
     assert not merges(learner, "/login?return=p8000", "/login?return=p9000")
+
+
+def test_a_page_that_shows_an_older_content_again_does_not_keep_its_host_from_being_learned() -> None:
+    # Given a second crawl whose first page shows what another page showed, and no longer the content met last.
+    learner = shown(Learner(HOST), [*first_crawl(), page("/last", 60, "first")])
+    learner.observe([page("/last", 3, "second")])
+    learner.learn(2)
+    assert merges(learner, "/view?t=3", "/view?t=3&sid=new")

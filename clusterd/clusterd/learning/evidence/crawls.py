@@ -71,8 +71,9 @@ class Crawls:
         seen = np.array(self._seen, np.int64)
         if not self._became:
             return contents, seen
-        became = np.full(int(contents.max(initial=0)) + 1, UNKNOWN, np.int64)
         known = np.fromiter(self._became.keys(), np.int64, len(self._became))
+        # (The content with the highest number may be one that no row shows any more.)
+        became = np.full(max(int(contents.max(initial=0)), int(known.max())) + 1, UNKNOWN, np.int64)
         became[known] = np.fromiter(self._became.values(), np.int64, len(self._became))
         # What has been seen by none, as its like had come to differ, follows none of them.
         now = np.where((seen & self._latest != 0) | (seen == 0), UNKNOWN, became[contents])

@@ -184,8 +184,6 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
         yield ("slash", ()) if middle_long == [""] else ("part", (start + 3, middle_long[0]))
         if end == 0 and middle_long != [""]:
             yield "last", (middle_long[0],)
-        if start + 3 > 3 and middle_long != [""]:
-            yield "any-part", (start + 3, len(long))
     elif len(middle_long) == 1 and len(middle_short) == 1:
         a, b = sorted((middle_long[0], middle_short[0]))
         if end == 0 and a == "":

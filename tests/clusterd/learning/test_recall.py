@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.recall import STRIKE_AGREEMENTS, STRIKES, Recall
+from clusterd.learning.rulebook.recall import Recall
+from clusterd.learning.watch import AGREEMENTS, STRIKES
 
 from tests.clusterd.made_up_rules import SidLearner
 
@@ -31,7 +32,7 @@ def test_a_rule_fails_at_its_third_strike_and_once(recall: Recall) -> None:
 
 
 def test_a_rule_stands_where_a_hundred_times_as_many_agree(recall: Recall) -> None:
-    agreed = STRIKES * STRIKE_AGREEMENTS
+    agreed = STRIKES * AGREEMENTS
     for rule, agreeing in (("stands", agreed), ("fails", agreed - 1)):
         recall.show(watched(rule, number, 1) for number in range(2, agreeing + 2))
         recall.show(watched(rule, agreed + number, 1000 + number) for number in range(2, STRIKES + 2))

@@ -18,12 +18,10 @@ from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import HostRules
+from clusterd.learning.watch import AGREEMENTS, STRIKES
 
 #: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
 PAGES_LIMIT: Final = 250_000
-#: Contradicting pages that retire a rule, unless so many times more agreed (a skip precision of .99 is what we aim at).
-STRIKES: Final = 3
-STRIKE_AGREEMENTS: Final = 100
 #: Pages that a learner counts for at least: an empty one has its weight too.
 LEAST_PAGES: Final = 50
 
@@ -96,7 +94,7 @@ class Recall:
         found = {
             rule: f"{differed} of {agreed + differed} watched pages differed"
             for rule, (agreed, differed) in self.trials.items()
-            if rule not in self.failed and differed >= STRIKES and agreed < STRIKE_AGREEMENTS * differed
+            if rule not in self.failed and differed >= STRIKES and agreed < AGREEMENTS * differed
         }
         self.failed |= set(found)
         return found

@@ -33,9 +33,8 @@ from benchmarks.baselines.contract import Baseline, Figures, measure, normalize
 from benchmarks.baselines.dust import Dust
 from benchmarks.baselines.hypotheses import Hypotheses
 from benchmarks.baselines.rewrite import Rewrite
+from benchmarks.url_rules_replay import CRAWLS, SEEDS
 
-CRAWLS = Path(__file__).resolve().parent.parent.parent / "shared" / "crawls"
-SEEDS = (0, 1, 2)
 OURS = "clusterd"
 PEERS: dict[str, Callable[[Sequence[Sequence[str]]], Baseline]] = {
     "rewrite rules (fan-out 30)": Rewrite,

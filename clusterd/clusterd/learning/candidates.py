@@ -24,7 +24,14 @@ from clusterd.learning.edits.path_pairs import path_pairs
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.path_titles import path_titles
 from clusterd.learning.edits.references import references
-from clusterd.learning.edits.spellings import decoded, form_spaces, spaces_in_path, spaces_of_components, wiki_spaces
+from clusterd.learning.edits.spellings import (
+    cases,
+    decoded,
+    form_spaces,
+    spaces_in_path,
+    spaces_of_components,
+    wiki_spaces,
+)
 from clusterd.learning.evidence.columns import VALUELESS, Rows, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.pooled import pools
@@ -237,12 +244,25 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found += [(order, 0) for order in item_orders_in_paths(snapshot, clusters)]
     values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
     found += [(order, PRIORS["items"]) for order in item_orders(snapshot, values)]  # type: ignore[arg-type]
+    found += [(spelling, 0) for spelling in cases(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, 0) for spelling in wiki_spaces(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]
     found += [(decoded(key), PRIORS["Decode"]) for key in _escaped(snapshot)]
     found += [(cut, 0) for cut in cuts(snapshot, values)]  # type: ignore[arg-type]
     pooled = _pools(snapshot, counted)
-    return pooled, [offer for offer in found if offer not in pooled][: CANDIDATES - len(pooled)]
+    return pooled, fairly([offer for offer in found if offer not in pooled], CANDIDATES - len(pooled))
+
+
+def fairly(offers: list[Candidate], room: int) -> list[Candidate]:
+    """Return so many offers in their order: where there are more, each kind of edit in turn has its best."""
+    if len(offers) <= room:
+        return offers
+    kinds: Counter[type] = Counter()
+    ranks: list[tuple[int, int]] = []
+    for place, (edit, _) in enumerate(offers):
+        ranks.append((kinds[type(edit)], place))
+        kinds[type(edit)] += 1
+    return [offers[place] for place in sorted(place for _, place in sorted(ranks)[:room])]
 
 
 def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[Candidate]:

@@ -129,3 +129,11 @@ def test_titles_before_numbers_of_which_some_matter_stay(share: int) -> None:
     pages = [*threads(300), *((f"t/reviews-{n}", 1000 + n) for n in range(0, 300, share))]
 
     assert not same(learned(pages), "t/new-900", "t/newer-900")
+
+
+def test_a_hundred_parameters_elsewhere_do_not_keep_titles_from_being_judged() -> None:
+    pages = threads(150)
+    for folder in range(100):
+        pages += [(f"x{folder}?{tag}id={n}", 1000 + 10 * folder + n) for n in range(6) for tag in ("", f"a{folder}=1&")]
+
+    assert same(learned(pages), "t/new-900", "t/newer-900")

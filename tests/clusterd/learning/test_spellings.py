@@ -1,4 +1,4 @@
-"""Spaces as ``+``, ``%20`` and ``_``: which are one is learned for each parameter and component, or not at all."""
+"""Spaces as ``+``, ``%20`` and ``_``, and capitals: which are one is learned for each parameter and component."""
 
 from __future__ import annotations
 
@@ -100,3 +100,23 @@ def test_what_spaces_are_written_as() -> None:
     assert spelled("a+b", "a_b") == "_"
     assert spelled("a+b", "a%20b") == "%20"
     assert spelled("a_b", "a_b") == spelled("a-b", "a_b") == spelled("a+b", "a+c") == ""
+
+
+def test_capitals_of_a_parameter_are_one_where_they_do_not_matter() -> None:
+    crawl = [(f"list?name={text}{n}", n) for n in range(120) for text in ("Red-", "red-", "RED-")]
+    crawl += [(f"short?name={text}{n}", 1000 + 10 * n + at) for n in range(60) for at, text in enumerate(("Ab", "ab"))]
+
+    rules = learned(crawl)
+
+    assert key(rules, "list?name=Blue") == key(rules, "list?name=blue") == key(rules, "list?name=bLuE")
+    assert key(rules, "short?name=Ab") != key(rules, "short?name=ab")
+    assert key(rules, "list?other=Ab") != key(rules, "list?other=ab")
+
+
+def test_capitals_that_matter_now_and_then_stay() -> None:
+    crawl = [(f"list?name={text}{n}", n) for n in range(150) for text in ("Red", "red")]
+    crawl += [
+        (f"list?name={text}{n}", 1000 + 10 * n + at) for n in range(150, 160) for at, text in enumerate(("Red", "red"))
+    ]
+
+    assert key(learned(crawl), "list?name=Ab") != key(learned(crawl), "list?name=ab")

@@ -1,10 +1,11 @@
-"""Ways to write one value: ``%2C`` for ``,``, and a space as ``+``, ``%20`` or ``_``, in parameters and in the path.
+"""Ways to write one value: ``%2C`` for ``,``, ``A`` for ``a``, a space as ``+``, ``%20`` or ``_``, also in the path.
 
 RFC 3986 calls none of these equivalent (so `urls.canonical` leaves them), and each is content somewhere: ``+`` is a
 plus in most paths, ``snake_case`` is not ``snake case`` for every search. So each is an edit with trials of its own:
 
 - Of a parameter that has ``+`` in some values and ``%20`` in others: spaces are written ``%20``, as HTML forms
   (application/x-www-form-urlencoded) mean both.
+- Of a parameter, where pages of one content have the same value but for capitals: written small.
 - Of a parameter, where pages of one content have ``_`` in the one value and a space in the other: written ``_``.
 - Of a component of the path, where pages of one content differ in it so: for ``%20`` and for ``+`` apart, each in
   components that have it. ``_`` is written where it was seen to be the same, and ``%20`` where only ``+`` was.
@@ -53,7 +54,8 @@ class Respell(Rewrite):
 
     def written(self, text: str) -> str:
         """Return the value in its other spelling."""
-        return text if text == VALUELESS or (text.isascii() and text.isalnum()) else written(self.edit, text)
+        plain = text.isascii() and text.isalnum() and self.edit.op != "lower"
+        return text if plain or text == VALUELESS else written(self.edit, text)
 
 
 def decoded(key: ColumnKey) -> Respell:
@@ -86,6 +88,18 @@ def wiki_spaces(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, i
     for key, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
         if count >= PROPOSED:
             yield spaces(key, UNDERSCORE)
+
+
+def cases(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Respell]:
+    """Yield the edits that write a value small, of (parameter, value, value, contents that show a page with either)."""
+    counted: Counter[ColumnKey] = Counter()
+    for key, first, second, count in pairs:
+        text = snapshot.columns[key].column.text
+        if text(first).lower() == text(second).lower():
+            counted[key] += count
+    for key, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+        if count >= PROPOSED:
+            yield Respell((key,), Edit(Key(*key), "lower"))
 
 
 def spelled(first: str, second: str) -> str:

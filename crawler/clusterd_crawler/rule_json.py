@@ -183,8 +183,8 @@ def _edit(value: Any, where: str) -> Edit:
     source = value.get("source")
     if op == "copy" and source is None:
         raise RuleError(f"{where}: copy needs a source")
-    if op == "items" and not value.get("value"):
-        raise RuleError(f"{where}: items are separated by a value, which is missing")
+    if op in {"items", "without"} and not value.get("value"):
+        raise RuleError(f"{where}: {op} needs a value: {'what separates items' if op == 'items' else 'what goes'}")
     if op == "spaces" and value.get("value") not in _SPACES:
         raise RuleError(f"{where}: spaces are written {' or '.join(_SPACES)}, not {value.get('value')!r}")
     return Edit(

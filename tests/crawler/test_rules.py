@@ -72,7 +72,7 @@ def test_json_there_and_back() -> None:
         ),
         (
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "items"}]}]},
-            "separated by a value",
+            "needs a value: what separates items",
         ),
         (
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "k(-,-)", "op": "family"}]}]},
@@ -192,6 +192,7 @@ def test_text_is_one_line_for_people() -> None:
             "http://example.com/?route=a/b%26c",
         ),
         ([], [Edit(SID, "items", ",")], "http://example.com/?sid=b,c,a&t=2,1", "http://example.com/?sid=a,b,c&t=2,1"),
+        ([], [Edit(Key(end=1), "without", "_print")], "http://example.com/a_print.html", "http://example.com/a.html"),
         ([], [Edit(Key(end=1), "items", "+")], "http://example.com/b+a/d+c", "http://example.com/b+a/c+d"),
         ([], [Edit(SID, "spaces", "%20")], "http://example.com/?sid=a+b_%2B", "http://example.com/?sid=a%20b_%2B"),
         (
@@ -319,7 +320,9 @@ CONDITIONS = st.builds(
 EDITS = st.builds(
     Edit,
     KEYS,
-    st.sampled_from(["delete", "set", "copy", "lower", "upper", "encode", "decode", "spaces", "items", "sort", "keep"]),
+    st.sampled_from(
+        ["delete", "set", "copy", "lower", "upper", "encode", "decode", "spaces", "items", "without", "sort", "keep"]
+    ),
     value=VALUES,
     source=st.one_of(st.none(), KEYS),
 )

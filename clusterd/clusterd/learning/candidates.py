@@ -15,7 +15,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.aliases import aliases
-from clusterd.learning.edits.deep import cuts, ending_of, without_ending
+from clusterd.learning.edits.deep import cuts, ending_of, infix_of, without_ending, without_infix
 from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edits
 from clusterd.learning.edits.item_orders import item_orders, item_orders_in_paths
@@ -199,8 +199,11 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
             yield "swap", (3, a, b)
         for text, space in spaces_of_components(a, b):
             yield "spaces", (start + 3, text, space)
-        if end == 0 and (ending := ending_of(*sorted((a, b), key=len, reverse=True))):
+        longer, shorter = sorted((a, b), key=len, reverse=True)
+        if end == 0 and (ending := ending_of(longer, shorter)):
             yield "ending", (ending,)
+        elif end == 0 and (infix := infix_of(longer, shorter)):
+            yield "infix", infix
 
 
 #: A candidate edit, with the clean trials that its kind brings along.
@@ -332,6 +335,8 @@ def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
         return [_part(int(str(what[0])), str(what[1]))]
     if kind == "ending":
         return [without_ending(str(what[0]))]
+    if kind == "infix":
+        return [without_infix(str(what[0]), str(what[1]))]
     if kind == "spaces":
         return [spaces_in_path(int(str(what[0])), str(what[1]), str(what[2]))]
     if kind == "swap":

@@ -1,4 +1,4 @@
-"""Parts of values that do not matter: titles behind identifiers, and endings; what forbids either."""
+"""Parts of values that do not matter: titles behind identifiers, endings, what stands before them; what forbids it."""
 
 from __future__ import annotations
 
@@ -72,3 +72,32 @@ def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
     explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
 
     assert explored[0] > 2 * explored[1]
+
+
+@pytest.mark.parametrize("word", ["_print", "-amp", ".mobile"])
+def test_a_word_before_the_ending_goes(word: str) -> None:
+    rules = learned([(f"a{n}{more}.html", n) for n in range(80) for more in ("", word)])
+
+    assert key(rules, f"new{word}.html") == key(rules, "new.html")
+    assert key(rules, "new_other.html") != key(rules, "new.html")
+    assert key(rules, f"new{word}.pdf") != key(rules, "new.pdf")
+    assert key(rules, f"new{word}s.html") != key(rules, "new.html")
+
+
+def test_the_number_of_the_first_page_goes_and_no_other() -> None:
+    rules = learned(
+        [(f"list-{n}{page}.html", 10 * n + bool(page == "-2")) for n in range(80) for page in ("", "-1", "-2")]
+    )
+
+    assert key(rules, "list-900-1.html") == key(rules, "list-900.html")
+    assert key(rules, "list-900-2.html") != key(rules, "list-900.html")
+    assert key(rules, "list-900-11.html") != key(rules, "list-900.html")
+
+
+@pytest.mark.parametrize("share", [25, 10])
+def test_a_word_before_the_ending_that_matters_now_and_then_stays(share: int) -> None:
+    pages = [
+        (f"a{n}{more}.html", n + 1000 * (more != "" and n % share == 0)) for n in range(300) for more in ("", "_en")
+    ]
+
+    assert key(learned(pages), "new_en.html") != key(learned(pages), "new.html")

@@ -126,6 +126,7 @@ UNSAID = {
     "a reference": make([], [Edit(Key.parse("k(3,-)"), "copy", source=Key("id"))]),
     "a conversion": make([], [Edit(Key("name"), "lower")]),
     "how spaces are written": make([], [Edit(Key("name"), "spaces", "_")]),
+    "a text that goes from a component": make([], [Edit(Key(end=1), "without", "_print")]),
     "the order of items": make([], [Edit(Key("name"), "items", ",")]),
     "the order of parameters": make([], [Edit(Key(), "sort")]),
     "a part of a component": make([on("k(3,-)", "like", "x-*")], [Edit(Key(start=3, deep=3), "delete")]),

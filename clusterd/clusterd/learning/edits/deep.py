@@ -1,8 +1,9 @@
-"""Parts of a value that do not matter: the title in ``id=5:title``, the ``.html`` of a last component.
+"""Parts of a value that do not matter: the title in ``id=5:title``, the ``.html`` or ``_print`` of ``a_print.html``.
 
 Koppula et al. 2010, sections 3.1.2 and 3.3: deep tokens, and a value that is copied from one of them. Of a parameter
 what follows the identifier may go, with the delimiter before it; of the last component a stated ending. Both are said
-by a ``like`` pattern and by copying its first token over the whole.
+by a ``like`` pattern and by copying its first token over the whole. What stands before an ending that stays, a word or
+the number of the first page, is taken out.
 
 Cost: of a cut as of any edit of a parameter's values; of an ending as of any edit of paths.
 """
@@ -28,6 +29,8 @@ CUTS: Final = 4
 IDENTIFIER: Final = re.compile(r"([0-9]+)([-:_,.;~])")
 #: Longest ending that is looked at.
 LONGEST: Final = 16
+#: What may stand before an ending: a delimiter and a word or number; the ending.
+INFIX: Final = re.compile(r"([-_.,~][A-Za-z0-9]{1,12})(\.[A-Za-z]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +110,27 @@ def without_ending(ending: str) -> Ending:
         return [*parts[:-1], text] if text and text != parts[-1] else None
 
     return Ending((Edit(last, "copy", source=Key(end=1, deep=1)),), change, (Condition(last, "like", (f"*{ending}",)),))
+
+
+def infix_of(long: str, short: str) -> tuple[str, str] | None:
+    """Return what a component has before the ending that both have, and that ending; None where it is another thing.
+
+    >>> infix_of("a_print.html", "a.html"), infix_of("list-2-1.html", "list-2.html"), infix_of("ab.html", "a.html")
+    (('_print', '.html'), ('-1', '.html'), None)
+    """
+    stem, dot, ending = short.rpartition(".")
+    found = INFIX.fullmatch(long[len(stem) :]) if stem and dot and long.startswith(stem) else None
+    return (found[1], found[2]) if found and found[2] == dot + ending else None
+
+
+def without_infix(infix: str, ending: str) -> Ending:
+    """Return the edit by which a text before an ending of the last component goes."""
+    last, both = Key(end=1), infix + ending
+
+    def change(parts: list[str]) -> list[str] | None:
+        text = parts[-1]
+        while text.endswith(both):
+            text = text.removesuffix(both) + ending
+        return [*parts[:-1], text] if text != parts[-1] else None
+
+    return Ending((Edit(last, "without", infix),), change, (Condition(last, "like", (f"*{both}",)),))

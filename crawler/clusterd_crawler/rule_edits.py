@@ -43,6 +43,8 @@ def compile_edit(edit: Edit, rule: Rule, tokens: Mapping[Key, Tokens]) -> EditFu
         return _keep(frozenset(edit.names))
     if edit.op == "sort":
         return _sort
+    if edit.op == "rename":
+        return _rename(edit.key, edit.value)
     if edit.op == "delete":
         return _delete(edit.key) if not (edit.key.deep or edit.key.deep_end) else _write(edit.key, _empty, tokens)
     if edit.key.start in {1, 2}:
@@ -71,6 +73,18 @@ def _sort(url: Url) -> Applied:
         return None
     url.query = ordered
     return Edited.CHANGED
+
+
+def _rename(key: Key, name: str) -> EditFunction:
+    def rename(url: Url) -> Applied:
+        names = [known for known, _ in url.query]
+        if name in names or names.count(key.name) != 1:
+            return None
+        index = names.index(key.name)
+        url.query[index] = (name, url.query[index][1])
+        return Edited.CHANGED
+
+    return rename
 
 
 def _delete(key: Key) -> EditFunction:

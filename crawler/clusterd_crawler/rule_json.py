@@ -30,6 +30,8 @@ _WORD: Final = re.compile(r"[^\s/?#@*\\\x00-\x1f\ud800-\udfff]+")
 #: Values that a test takes, where it is not any number of them.
 _VALUES: Final = {"is": 1, "like": 1, "depth": 1, "numbered": 2}
 _NUMBERS: Final = {1: "one value", 2: "two values"}
+#: What a query key may be called.
+_NAME: Final = re.compile(r"[^&=;#\s]+")
 #: What the edit ``spaces`` may write.
 _SPACES: Final = ("_", "%20")
 _RULE_FIELDS: Final = frozenset(get_type_hints(Rule)) | {"text"}
@@ -185,6 +187,8 @@ def _edit(value: Any, where: str) -> Edit:
         raise RuleError(f"{where}: copy needs a source")
     if op in {"items", "without"} and not value.get("value"):
         raise RuleError(f"{where}: {op} needs a value: {'what separates items' if op == 'items' else 'what goes'}")
+    if op == "rename" and not (str(value.get("key")).startswith("?") and _NAME.fullmatch(str(value.get("value", "")))):
+        raise RuleError(f"{where}: rename is for a query key, and its value is the name of one")
     if op == "spaces" and value.get("value") not in _SPACES:
         raise RuleError(f"{where}: spaces are written {' or '.join(_SPACES)}, not {value.get('value')!r}")
     return Edit(

@@ -111,9 +111,9 @@ class Edit:
     ``copy``: takes the value of ``source``; ``lower``, ``upper``, ``encode``, ``decode``, ``underscore`` (decoded, with
     spaces written ``_``), ``spaces`` (with ``+`` and ``%20`` written ``value``, which is ``_`` or ``%20``, and nothing
     decoded), ``items`` (with what ``value`` separates in order), ``without`` (less the last ``value`` in it): the value
-    of ``source`` (of the key itself where None) converted; ``keep``: of the query, only the keys named in ``names``
-    stay; ``sort``: the order of query keys does not matter; ``family``: every URL of the context shows what others have
-    shown, mostly one page.
+    of ``source`` (of the key itself where None) converted; ``rename``: the query key is called ``value``, unless there
+    is such a key; ``keep``: of the query, only the keys named in ``names`` stay; ``sort``: the order of query keys does
+    not matter; ``family``: every URL of the context shows what others have shown, mostly one page.
     """
 
     key: Key
@@ -129,6 +129,7 @@ class Edit:
         "spaces",
         "items",
         "without",
+        "rename",
         "keep",
         "sort",
         "family",
@@ -148,6 +149,8 @@ class Edit:
             return f"set {self.key} to {self.value!r}"
         if self.op == "items":
             return f"sort what {self.value!r} separates in {self.key}"
+        if self.op == "rename":
+            return f"call {self.key} {self.value!r}"
         if self.op == "without":
             return f"take {self.value!r} out of {self.key}"
         said = f"write spaces as {self.value!r} in" if self.op == "spaces" else self.op

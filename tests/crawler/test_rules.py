@@ -75,6 +75,10 @@ def test_json_there_and_back() -> None:
             "needs a value: what separates items",
         ),
         (
+            {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "k(3,-)", "op": "rename", "value": "a"}]}]},
+            "rename is for a query key",
+        ),
+        (
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "k(-,-)", "op": "family"}]}]},
             "needs a context",
         ),
@@ -192,6 +196,9 @@ def test_text_is_one_line_for_people() -> None:
             "http://example.com/?route=a/b%26c",
         ),
         ([], [Edit(SID, "items", ",")], "http://example.com/?sid=b,c,a&t=2,1", "http://example.com/?sid=a,b,c&t=2,1"),
+        ([], [Edit(SID, "rename", "s")], "http://example.com/?a=1&sid=2&b=3", "http://example.com/?a=1&s=2&b=3"),
+        ([], [Edit(SID, "rename", "s")], "http://example.com/?s=1&sid=2", "http://example.com/?s=1&sid=2"),
+        ([], [Edit(SID, "rename", "s")], "http://example.com/?sid=1&sid=2", "http://example.com/?sid=1&sid=2"),
         ([], [Edit(Key(end=1), "without", "_print")], "http://example.com/a_print.html", "http://example.com/a.html"),
         ([], [Edit(Key(end=1), "items", "+")], "http://example.com/b+a/d+c", "http://example.com/b+a/c+d"),
         ([], [Edit(SID, "spaces", "%20")], "http://example.com/?sid=a+b_%2B", "http://example.com/?sid=a%20b_%2B"),
@@ -321,7 +328,21 @@ EDITS = st.builds(
     Edit,
     KEYS,
     st.sampled_from(
-        ["delete", "set", "copy", "lower", "upper", "encode", "decode", "spaces", "items", "without", "sort", "keep"]
+        [
+            "delete",
+            "set",
+            "copy",
+            "lower",
+            "upper",
+            "encode",
+            "decode",
+            "spaces",
+            "items",
+            "without",
+            "rename",
+            "sort",
+            "keep",
+        ]
     ),
     value=VALUES,
     source=st.one_of(st.none(), KEYS),

@@ -32,6 +32,7 @@ from clusterd.learning.edits.spellings import (
     spaces_of_components,
     wiki_spaces,
 )
+from clusterd.learning.edits.synonyms import synonyms
 from clusterd.learning.evidence.columns import VALUELESS, Rows, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.pooled import pools
@@ -241,6 +242,7 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found += [(alias, 0) for alias in aliases(snapshot, clusters)]
     found += [(reference, 0) for reference in references(snapshot, clusters)]
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
+    found += [(synonym, 0) for synonym in synonyms(snapshot, clusters)]
     found += [(title, 0) for title in path_titles(snapshot, clusters)]
     found += [(pair, 0) for pair in path_pairs(snapshot, clusters)]
     found += [(field, 0) for field in path_fields(snapshot, clusters)]

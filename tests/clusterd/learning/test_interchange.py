@@ -127,6 +127,7 @@ UNSAID = {
     "a conversion": make([], [Edit(Key("name"), "lower")]),
     "how spaces are written": make([], [Edit(Key("name"), "spaces", "_")]),
     "a text that goes from a component": make([], [Edit(Key(end=1), "without", "_print")]),
+    "another name": make([], [Edit(Key("sid"), "rename", "s")]),
     "the order of items": make([], [Edit(Key("name"), "items", ",")]),
     "the order of parameters": make([], [Edit(Key(), "sort")]),
     "a part of a component": make([on("k(3,-)", "like", "x-*")], [Edit(Key(start=3, deep=3), "delete")]),

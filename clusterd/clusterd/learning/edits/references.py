@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -90,12 +91,8 @@ class Reference:
         source, target = snapshot.columns[self.source], snapshot.columns[self.target]
         parts = self._parts(source)
         chosen = source.alive & rows[source.rows]
-        numbers = [target.column.number(parts[value] or "") for value in source.values[chosen].tolist()]
-        at = np.searchsorted(target.rows, source.rows[chosen])
-        target.rows = np.insert(target.rows, at, source.rows[chosen])
-        target.values = np.insert(target.values, at, np.array(numbers, np.int64))
-        target.hashes = np.insert(target.hashes, at, self._hashes(source)[source.values[chosen]])
-        target.alive = np.insert(target.alive, at, True)
+        texts = [parts[value] or "" for value in source.values[chosen].tolist()]
+        target.insert(source.rows[chosen], texts, self._hashes(source)[source.values[chosen]])
         renumber(snapshot, rows, self._referring)
         for key, _ in self.dropped:
             column = snapshot.columns[key]
@@ -129,14 +126,15 @@ class Reference:
 def references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Reference]:
     """Return the references that are worth judging, those of most contents first."""
     counts: Counter[Reference] = Counter()
-    plans = _Plans(snapshot)
+    plans = Plans(snapshot)
     for rows in clusters:
-        for found in dict.fromkeys(_of_content(snapshot, rows, plans)):
-            counts[found] += 1
+        between = (_between(snapshot, *pages) for pages in compared(snapshot, rows, plans))
+        counts.update(dict.fromkeys(chain.from_iterable(between), 1))
     return [found for found, count in counts.most_common(REFERENCES) if count >= PROPOSED]
 
 
-def _of_content(snapshot: Snapshot, rows: Rows, plans: _Plans) -> Iterator[Reference]:
+def compared(snapshot: Snapshot, rows: Rows, plans: Plans) -> Iterator[tuple[int, int, Plan]]:
+    """Yield pages of one content and one path of which the second has one parameter that the first has not."""
     shape = snapshot.shape[rows]
     if (shape == shape[0]).all():
         return  # None has a parameter more than another.
@@ -151,55 +149,56 @@ def _of_content(snapshot: Snapshot, rows: Rows, plans: _Plans) -> Iterator[Refer
             for other in {0, at - 1} - {at, -1}:
                 for fixed, referring in ((pages[other], page), (page, pages[other])):
                     plan = plans.of(fixed[1], referring[1])
-                    if plan is not None:
-                        yield from _between(snapshot, fixed[0], referring[0], plan)
+                    if plan is not None and plan.agree(snapshot, fixed[0], referring[0]):
+                        yield fixed[0], referring[0], plan
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """What a page of one shape has to be compared in with one of another: a parameter more, some less, the rest."""
 
     target: ColumnKey
     less: tuple[ColumnKey, ...]
     shared: tuple[ColumnKey, ...]
 
+    def agree(self, snapshot: Snapshot, first: int, second: int) -> bool:
+        """Whether two pages agree in the rest."""
+        values = map(snapshot.values, self.shared)
+        return all(column[first] == column[second] for column in values)
 
-class _Plans:
+
+class Plans:
     """The plans of a host's pairs of shapes: they are few, and so is what they say worked out once."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._shapes = snapshot.evidence.shapes.items
-        self._known: dict[tuple[int, int], _Plan | None] = {}
+        self._known: dict[tuple[int, int], Plan | None] = {}
 
-    def of(self, fixed: int, referring: int) -> _Plan | None:
+    def of(self, fixed: int, referring: int) -> Plan | None:
         """Return the plan for two shapes, by number; None where no reference makes the one the other."""
         both = fixed, referring
         if both not in self._known:
             self._known[both] = self._made(self._shapes[fixed], self._shapes[referring])
         return self._known[both]
 
-    def _made(self, fixed: Shape, referring: Shape) -> _Plan | None:
+    def _made(self, fixed: Shape, referring: Shape) -> Plan | None:
         more = [key for key in referring if key not in fixed]
         less = tuple([key for key in fixed if key not in referring])
         if len(more) != 1 or len(less) > 2:
             return None
         shared = tuple([key for key in fixed if key in referring])
         named = all(key[0] and not key[0].startswith(";") and key[1] == 1 for key in (*shared, *less, more[0]))
-        return _Plan(more[0], less, shared) if named else None
+        return Plan(more[0], less, shared) if named else None
 
 
-def _between(snapshot: Snapshot, fixed: int, referring: int, plan: _Plan) -> Iterator[Reference]:
+def _between(snapshot: Snapshot, fixed: int, referring: int, plan: Plan) -> Iterator[Reference]:
     """Yield what makes the first page the second: one parameter more, which refers, and some fixed ones less."""
-    for key in plan.shared:
-        values = snapshot.values(key)
-        if values[fixed] != values[referring]:
-            return
-    value = _text(snapshot, plan.target, referring)
-    dropped = tuple([(key, _text(snapshot, key, fixed)) for key in plan.less])
+    value = text_of(snapshot, plan.target, referring)
+    dropped = tuple([(key, text_of(snapshot, key, fixed)) for key in plan.less])
     if not value or value == VALUELESS or VALUELESS in {text for _, text in dropped}:
         return
     for source in plan.shared:
-        text = _text(snapshot, source, fixed)
+        text = text_of(snapshot, source, fixed)
         if value not in text:
             continue
         if text == value:
@@ -211,5 +210,6 @@ def _between(snapshot: Snapshot, fixed: int, referring: int, plan: _Plan) -> Ite
                     yield Reference(plan.target, source, found[0], part, dropped)
 
 
-def _text(snapshot: Snapshot, key: ColumnKey, row: int) -> str:
+def text_of(snapshot: Snapshot, key: ColumnKey, row: int) -> str:
+    """Return the value of a parameter in a row."""
     return snapshot.columns[key].column.text(int(snapshot.values(key)[row]))

@@ -315,3 +315,12 @@ class LiveColumn:
         twin = copy(self)
         twin.values, twin.hashes, twin.alive = self.values.copy(), self.hashes.copy(), self.alive.copy()
         return twin
+
+    def insert(self, rows: Rows, texts: Iterable[str], hashes: Hashes) -> None:
+        """Give rows that had no entry the values of these texts, with their hashes."""
+        at = np.searchsorted(self.rows, rows)
+        numbers = [self.column.number(text) for text in texts]
+        self.rows = np.insert(self.rows, at, rows)
+        self.values = np.insert(self.values, at, np.array(numbers, np.int64))
+        self.hashes = np.insert(self.hashes, at, hashes)
+        self.alive = np.insert(self.alive, at, True)

@@ -72,6 +72,11 @@ class Shapes:
         found: Hashes = self._summed(table, kept) + _key_hash(then) * PLACES[kept.sum(axis=1)]
         return found
 
+    def hashes_renamed(self, old: ColumnKey, new: ColumnKey) -> Hashes:
+        """Return, by number, the hashes of the shapes when one key is called as another."""
+        table, kept = self._left(())
+        return self._summed(np.where(table == self._keys[old], self._keys[new], table), kept)
+
     def of_names(self, names: Collection[str]) -> Flags:
         """Say, by number, which shapes have no keys but of these names."""
         fits = np.array([True, *(name in names for name, _ in self._keys)], np.bool_)

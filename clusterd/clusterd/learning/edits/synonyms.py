@@ -1,0 +1,97 @@
+"""Two names of one parameter: ``?ID=5`` is ``?id=5``, ``?page_id=5`` is ``?p=5``.
+
+Koppula et al. 2010, algorithm 3, with a key reference (definition 2) to a whole value: of two pages of one content one
+has a parameter where the other has one of another name and the same value, and nothing else differs. The name that
+comes first in the order of characters stands for both.
+
+Cost: proposing is linear in the pages compared; judging is a pass over the rows that have the other name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.edits.edit import chosen_of, renumber, reshape
+from clusterd.learning.edits.references import Plans, compared, text_of
+from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
+from clusterd.learning.evidence.shapes import ColumnKey, Shape
+
+#: Fewest contents that propose an edit, and most edits judged at a time.
+PROPOSED: Final = 4
+EDITS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """Call a parameter by its other name, where nothing has that."""
+
+    gone: ColumnKey
+    kept: ColumnKey
+
+    @property
+    def own(self) -> tuple[ColumnKey, ...]:
+        """The parameter that is called by another name."""
+        return (self.gone,)
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """That the other name is not there."""
+        return (Condition(Key(*self.gone), "any"), Condition(Key(*self.kept), "absent"))
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The new name."""
+        return (Edit(Key(*self.gone), "rename", self.kept[0]),)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows with the one name and not the other."""
+        found: Flags = snapshot.values(self.gone) > 0
+        found[snapshot.columns[self.kept].rows] = False
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Exchange the hashes of the values, and the shapes'."""
+        after = snapshot.key.copy()
+        column = snapshot.columns[self.gone]
+        chosen = chosen_of(column, rows)
+        after[column.rows[chosen]] += self._hashes(column)[column.values[chosen]] - column.hashes[chosen]
+        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes_renamed(self.gone, self.kept))
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Let the given rows have the value under the other name."""
+        snapshot.key = self.keys(snapshot, rows)
+        renumber(snapshot, rows, self._renamed)
+        column = snapshot.columns[self.gone]
+        chosen = chosen_of(column, rows)
+        texts = [column.column.texts[value] for value in column.values[chosen].tolist()]
+        snapshot.columns[self.kept].insert(column.rows[chosen], texts, self._hashes(column)[column.values[chosen]])
+        column.alive &= ~chosen
+        snapshot.changed((self.kept, self.gone))
+
+    def _renamed(self, shape: Shape) -> Shape:
+        return tuple([self.kept if key == self.gone else key for key in shape])
+
+    def _hashes(self, column: LiveColumn) -> Hashes:
+        """Return the hash of each value of the column under the other name."""
+        return np.array([value_hash(self.kept, text) for text in column.column.texts], np.uint64)
+
+
+def synonyms(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Synonym]:
+    """Return the edits that are worth judging, those of most contents first."""
+    counts: Counter[Synonym] = Counter()
+    plans = Plans(snapshot)
+    for rows in clusters:
+        found = set()
+        for one, other, plan in compared(snapshot, rows, plans):
+            if len(plan.less) == 1 and text_of(snapshot, plan.less[0], one) == text_of(snapshot, plan.target, other):
+                kept, gone = sorted((plan.target, plan.less[0]))
+                found.add(Synonym(gone, kept))
+        counts.update(found)
+    return [edit for edit, count in counts.most_common(EDITS) if count >= PROPOSED]

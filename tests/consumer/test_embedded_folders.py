@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import redis
 from clusterd_consumer import embedded as module
-from clusterd_consumer.embedded import Embedded, embedded, server_binary
+from clusterd_consumer.embedded import Embedded, embedded, server_binaries
 from clusterd_crawler.redis_client import connect, embedded_url
 
 from tests.services.locks import is_free
@@ -50,9 +50,8 @@ def test_a_store_whose_disk_is_full_is_watched_on(tmp_path: Path, monkeypatch: p
 
 def test_who_is_stopped_while_the_store_reads_its_data_takes_it_along(tmp_path: Path) -> None:
     slow = tmp_path / "redis-server"  # as one that reads for minutes
-    slow.write_text(
-        f'#!/bin/sh\n[ "$1" = --version ] && exec {server_binary()} --version\ntouch {tmp_path}/begun\nexec sleep 60\n'
-    )
+    version = f"{server_binaries()[0]} --version"
+    slow.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec {version}\ntouch {tmp_path}/begun\nexec sleep 60\n')
     slow.chmod(0o755)
     folder = tmp_path / "store"
     program = (

@@ -106,4 +106,7 @@ def test_what_a_killed_crawl_leaves_is_deleted_by_the_next_and_nothing_of_one_th
     assert [len(kept.read({"r0", "r1", "r2"})) + len(kept.take({"r0", "r1", "r2"})) for kept in both] == [20, 20]
     for kept in both:
         kept.close()
+        kept.spill([kept_out(spider, 1)])  # by a thread that was late
+        kept.close()
+        assert kept.forgotten == 1
     assert list(tmp_path.iterdir()) == []

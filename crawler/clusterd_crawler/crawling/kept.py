@@ -52,6 +52,7 @@ class Kept:
         self._spider = spider
         self._folder = folder
         self._own: Path | None = None
+        #: What holds the folder locked; -1: nothing.
         self._lock = -1
         self._disk_bytes = disk_bytes
         self._memory = memory
@@ -117,11 +118,11 @@ class Kept:
             yield from self._written(rule, self._path(rule))
 
     def close(self) -> None:
-        """Delete the files."""
-        if self._own is not None:
+        """Delete the files. What is spilled after that is forgotten. May be repeated."""
+        if self._own is not None and self._lock >= 0:
             shutil.rmtree(self._own, ignore_errors=True)
             os.close(self._lock)
-            self._own = None
+            self._lock = -1
 
     def _path(self, rule: str) -> Path:
         if self._own is None:

@@ -27,7 +27,7 @@ from clusterd_crawler.redis_address import shown
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
 
-from clusterd.clusters.contract import Index
+from clusterd.clusters.contract import DEFAULT_POLICIES, Index
 from clusterd.config import Config
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ class Services:
 
         _ = self.redis  # says what is wrong with the address
         config = self.config
-        index = open_index(
-            self.redis_url, config.redis_prefix, config.policies, scheme=config.scheme(), whole=config.whole
-        )
+        # Whoever says nothing of policies, as a question mostly does, adds none to a store that others have begun.
+        policies = None if config.policies == DEFAULT_POLICIES else config.policies
+        index = open_index(self.redis_url, config.redis_prefix, policies, scheme=config.scheme(), whole=config.whole)
         self._stack.callback(index.close)
         return index
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clusterd.clusters.contract import CONTAINED, DEFAULT_POLICIES, IDENTICAL, NEAR, Policy
 from clusterd.config import Config
+from clusterd.services import open_services
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.settings import daemons_own
@@ -142,3 +144,19 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_settings_of_the_tests_are_nobodys_business() -> None:
     assert Config.load(environment={"CLUSTERD_TEST_REDIS": "x"}).redis == ""
+
+
+def test_who_names_no_policies_takes_those_of_the_store(redis_url: str, prefix: str) -> None:
+    def policies(**more: Any) -> list[str]:
+        with open_services(Config(redis=redis_url, redis_prefix=prefix, **more)) as services:
+            return [policy.name for policy in services.index.policies()]
+
+    two = tuple(policy for policy in DEFAULT_POLICIES if policy.name in {"identical", "near"})
+    loose = Policy("loose", resemblance=0.2)
+    assert policies(policies=two) == policies() == ["identical", "near"]
+    assert policies(policies=(loose,)) == policies() == ["identical", "near", "loose"]
+
+
+def test_a_new_store_gets_the_default_policies(redis_url: str, prefix: str) -> None:
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        assert services.index.policies() == list(DEFAULT_POLICIES)

@@ -13,17 +13,18 @@ from clusterd.clusters.memory.index import MemoryIndex
 def open_index(
     redis_url: str | None,
     prefix: str = "clusterd:",
-    policies: Sequence[Policy] = DEFAULT_POLICIES,
+    policies: Sequence[Policy] | None = None,
     scheme: Scheme | None = None,
     whole: bool = False,
 ) -> Index:
     """Open the index at ``redis_url``; None or "" keeps it in memory, where each opening is a new one.
 
+    ``policies``: added where the store lacks them; None: a store keeps those that it has, a new one gets the default.
     ``scheme``: a store keeps to the one that it was begun with; None takes that, the default one for a new store.
     ``whole``: whole pages can be asked for beside main texts; a store on Redis keeps them if it did from its beginning.
     """
     if not redis_url:
-        return MemoryIndex(policies, scheme or DEFAULT, whole)
+        return MemoryIndex(DEFAULT_POLICIES if policies is None else policies, scheme or DEFAULT, whole)
     from clusterd.clusters.redis.index import RedisIndex  # a user without Redis needs no client
 
     return RedisIndex(redis_url, prefix, policies, scheme, whole=whole)

@@ -73,13 +73,16 @@ PART: Final = 64
 
 
 class RedisIndex:
-    """The index on Redis."""
+    """The index on Redis.
+
+    ``policies``: added where the store lacks them; None: a store keeps those that it has, a new one gets the default.
+    """
 
     def __init__(
         self,
         redis_url: str,
         prefix: str = "clusterd:",
-        policies: Sequence[Policy] = DEFAULT_POLICIES,
+        policies: Sequence[Policy] | None = None,
         scheme: Scheme | None = None,
         calls: Callable[[Client], Calls] = Calls,
         patience: float = PATIENCE,
@@ -94,6 +97,8 @@ class RedisIndex:
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies: list[Policy] = []
         self._reload()
+        if policies is None:
+            policies = self._policies or DEFAULT_POLICIES
         for policy in policies:
             if policy not in self._policies:
                 self.add_policy(policy)

@@ -30,8 +30,6 @@ KEPT: Final = 1 << 20
 #: Seconds after which a line at rest is looked at before it is used: a server that restarts or forgets idle clients has
 #: closed it.
 REST: Final = 1.0
-
-
 #: In what `INFO server` answers.
 RUN_ID: Final = re.compile(rb"run_id:([0-9a-f]{8,})")
 

@@ -26,7 +26,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.charsets import said_by_header, said_by_markup
 from clusterd_crawler.html.declared import Declared
-from clusterd_crawler.html.recoding import check_utf8, recoded, repaired
+from clusterd_crawler.html.recoding import check_utf8, encoded, recoded, repaired
 from clusterd_crawler.html.well_nested import well_nested
 from clusterd_crawler.html.xhtml import as_html
 
@@ -102,10 +102,6 @@ def decode(body: bytes, content_type: str | None) -> str:
     return utf8(body, content_type).decode("utf-8", "surrogatepass")
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
 def _decode_wrong(body: bytes, charset: str | None) -> bytes:
     """Return in UTF-8 a body that is not what it says, or that says nothing and is no UTF-8."""
     if charset is None:
@@ -124,7 +120,7 @@ def marked_text(
 
     Raises `NeedsParser` where ``parse`` is false and the walk of the markup as it stands is not enough.
     """
-    data = html if isinstance(html, bytes) else _encoded(html)
+    data = html if isinstance(html, bytes) else encoded(html)
     if content_type and _XML_TYPES.match(content_type.strip()):
         data = as_html(data)
     marked, flags, declared = _walk(data, nested=False)

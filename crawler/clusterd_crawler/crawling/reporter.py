@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 
 #: Bytes of a URL beyond which neither pages nor skips are reported; servers need not take more (RFC 9110: 8,000).
 URL_BYTES: Final = 8192
-
-
 #: Bytes of a page up to which it is sketched at once: .7 ms. To work on it in another thread native code would keep the
 #: interpreter's lock all the same (``core/lock.h``).
 AT_ONCE: Final = 128 * 1024

@@ -24,8 +24,6 @@ MAX_CROSSED: Final = 8
 MAX_ATTRIBUTES: Final = 1000
 #: Options of a page: of one ``select``, lexbor looks through them all at each of them.
 MAX_OPTIONS: Final = 10_000
-
-
 #: Containers in which a cell shuts off what is open outside it.
 _BARRIER: Final = chrome.TABLE | chrome.MARKER
 

@@ -17,7 +17,7 @@ PIECE: Final = 128 * 1024
 def recoded(body: bytes, charset: str) -> bytes:
     """Return a body in UTF-8; raises as `bytes.decode` does where it is not of that charset."""
     if len(body) <= PIECE or _starts_with_order(charset):
-        return _encoded(body.decode(charset))
+        return encoded(body.decode(charset))
     return b"".join(_pieces(body, charset, "strict"))
 
 
@@ -34,7 +34,7 @@ def check_utf8(body: bytes) -> None:
 def repaired(body: bytes, charset: str) -> bytes:
     """Return a body in UTF-8 with what is not of the charset replaced, as w3lib's ``to_unicode`` does."""
     if len(body) <= PIECE or "18030" in charset or _starts_with_order(charset):  # w3lib replaces otherwise in GB18030
-        return _encoded(to_unicode(body, charset))
+        return encoded(to_unicode(body, charset))
     return b"".join(_pieces(body, charset, "replace"))
 
 
@@ -47,8 +47,9 @@ def _pieces(body: bytes, charset: str, errors: str) -> Iterator[bytes]:
     b" ".decode(charset, "ignore")  # raises LookupError where that is no charset of text
     decoder = codecs.getincrementaldecoder(charset)(errors)
     for at in range(0, len(body), PIECE):
-        yield _encoded(decoder.decode(body[at : at + PIECE], at + PIECE >= len(body)))
+        yield encoded(decoder.decode(body[at : at + PIECE], at + PIECE >= len(body)))
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
+    """Return a text in UTF-8; halves of surrogate pairs stay what they are."""
     return text.encode("utf-8", "surrogatepass")

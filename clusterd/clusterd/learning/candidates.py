@@ -53,7 +53,7 @@ CANDIDATES: Final = 80
 ADDED: Final = 16
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
-PRIORS: Final = {"Sort": 17, "Decode": 14, "form": 14, "items": 10, "index": 5, "slash": 5}
+PRIORS: Final = {"Sort": 17, "Decode": 14, "form": 14, "index": 5, "slash": 5}
 
 Difference = tuple[str, tuple[object, ...]]
 
@@ -250,7 +250,7 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found += [(field, 0) for field in path_fields(snapshot, clusters)]
     found += [(order, 0) for order in item_orders_in_paths(snapshot, clusters)]
     values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
-    found += [(order, PRIORS["items"]) for order in item_orders(snapshot, values)]  # type: ignore[arg-type]
+    found += [(order, 0) for order in item_orders(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, 0) for spelling in cases(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, 0) for spelling in wiki_spaces(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]

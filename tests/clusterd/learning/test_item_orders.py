@@ -9,7 +9,7 @@ from clusterd_crawler.rules import RuleSet
 
 from tests.clusterd.learning.one_host import key, learned
 
-COLOURS = ("blue", "green", "grey", "pink", "red", "white")
+COLOURS = ("blue", "gold", "green", "grey", "lime", "pink", "red", "rose", "teal", "white")
 
 
 def same(rules: RuleSet, first: str, second: str) -> bool:
@@ -46,6 +46,19 @@ def test_an_order_that_matters_stays(form: str) -> None:
     rules = learned(lists(form, ",", ordered=True))
 
     assert not same(rules, form.format("red,blue"), form.format("blue,red"))
+
+
+@pytest.mark.parametrize("form", ["distance/{}", "distance?route={}", "list?sort={}"])
+def test_few_that_agree_say_nothing_of_what_may_be_no_list(form: str) -> None:
+    separator = "," if "sort" in form else "-"
+    towns = [f"{first}{last}" for first in "abcdefgh" for last in "aeiou"]
+    routes = [(first, second) for first, second in zip(towns, [*towns[7:], *towns[:7]], strict=True)]
+    routes += [(first, second) for first, second in zip(towns, [*towns[3:], *towns[:3]], strict=True)]
+    found = [
+        (form.format(separator.join(route)), 2 * at) for at, pair in enumerate(routes) for route in (pair, pair[::-1])
+    ]
+
+    assert not same(learned(found), form.format(f"x{separator}y"), form.format(f"y{separator}x"))
 
 
 def test_the_order_of_one_parameter_says_nothing_of_another() -> None:

@@ -2,7 +2,9 @@
 
 Faceted search links each value of a filter with those that are chosen already, in the order in which they were: k
 values make k! URLs. Two values of one content that hold the same items, separated by one sign, in another order
-propose that these are put in order: of that parameter, or of that component in paths of that depth.
+propose that these are put in order: of that parameter, or of that component in paths of that depth. What looks like a
+list may be none (``paris-london``, ``10-50``, ``price,name``), and mostly shows the same all the same: this needs the
+trials that any text needs (`spellings.is_guess`).
 
 Cost: linear in the pairs of values, and in the pages of a content, of which at most `COMPARED` are compared.
 """

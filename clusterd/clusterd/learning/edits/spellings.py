@@ -11,6 +11,7 @@ plus in most paths, ``snake_case`` is not ``snake case`` for every search. So ea
   components that have it. ``_`` is written where it was seen to be the same, and ``%20`` where only ``+`` was.
 
 No standard says the last two, and titles take ever new values: they need the trials that any text needs (`is_guess`).
+So does the order of what a value lists (`item_orders`).
 
 Cost: of a parameter a pass over its distinct values, at most `VALUES`; of the path as of any edit of paths.
 """
@@ -144,7 +145,7 @@ def spaces_in_path(start: int, text: str, space: str) -> SpacesInPath:
 
 
 def is_guess(edit: object) -> bool:
-    """Whether an edit takes for one what no standard calls so: ``_`` and a space, or any two spaces in a path."""
+    """Whether an edit takes for one what no standard calls so: ``_`` and a space, two spaces in a path, two orders."""
     if isinstance(edit, Respell):
-        return (edit.edit.op, edit.edit.value) == ("spaces", UNDERSCORE)
-    return isinstance(edit, SpacesInPath)
+        return edit.edit.op == "items" or (edit.edit.op, edit.edit.value) == ("spaces", UNDERSCORE)
+    return isinstance(edit, PathEdit) and (isinstance(edit, SpacesInPath) or edit.edit[0].op == "items")

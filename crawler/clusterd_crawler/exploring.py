@@ -88,10 +88,19 @@ def _goes_from_any_page(rule: Rule) -> bool:
 
 
 def _takes_any_text(rule: Rule) -> bool:
-    """Whether a rule is of one text, whatever that is: a session in the path, a title beside the number that counts."""
+    """Whether a rule is of one text, whatever that is: a session in the path, a title beside the number that counts.
+
+    A name and its value are one where the value is any of several; so is the order of items.
+    """
+    few = {known.key for known in rule.context if known.test in {"is", "in", "within"} and len(known.values) < SEVERAL}
+    if len(rule.transformation) == 2:
+        pair = all(edit.op == "delete" and (edit.key.start >= 3 or edit.key.end) for edit in rule.transformation)
+        return pair and not all(edit.key in few for edit in rule.transformation)
     if len(rule.transformation) != 1:
         return False
     (edit,) = rule.transformation
+    if edit.op == "items":
+        return edit.key not in few
     source = edit.source or edit.key
     cut = edit.op == "copy" and source.deep > 0 and replace(source, deep=0) == edit.key  # one deep token stays
     if edit.key.name:

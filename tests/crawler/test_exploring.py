@@ -87,6 +87,8 @@ def test_what_goes_from_any_page_is_explored_the_less_the_more_of_it_has_been(sh
 
 FOLDER, TITLE = Key(start=3), Key(name="t")
 DEPTH = Condition(Key(), "depth", ("2",))
+NAMED = (Condition(FOLDER, "is", ("page",)), Condition(Key(start=4), "any"))
+PAIR = (Edit(Key(start=4), "delete"), Edit(FOLDER, "delete"))
 
 
 @pytest.mark.parametrize(
@@ -100,9 +102,18 @@ DEPTH = Condition(Key(), "depth", ("2",))
         ((DEPTH,), (Edit(FOLDER, "delete"), Edit(Key(start=4), "lower")), 0.03),
         ((Condition(TITLE, "like", ("*-*",)),), (Edit(TITLE, "copy", source=replace(TITLE, deep=1)),), 0.15),
         ((Condition(TITLE, "any"),), (Edit(TITLE, "lower"),), 0.03),
+        (NAMED, PAIR, 0.15),
+        ((*NAMED, Condition(Key(start=4), "in", ("a", "b", "c"))), PAIR, 0.15),
+        ((*NAMED, Condition(Key(start=4), "is", ("1",))), PAIR, 0.03),
+        ((Condition(TITLE, "any"),), (Edit(TITLE, "items", ","),), 0.15),
+        ((Condition(TITLE, "in", ("a,b", "b,a")),), (Edit(TITLE, "items", ","),), 0.03),
+        ((DEPTH,), (Edit(FOLDER, "items", "+"),), 0.15),
         ((Condition(TITLE, "any"),), (), 0.03),
     ],
-    ids=("folder", "any folder", "a folder", "few folders", "any depth", "two", "title", "case", "name"),
+    ids=(
+        *("folder", "any folder", "a folder", "few folders", "any depth", "two", "title", "case", "pair"),
+        *("pair of several values", "pair of one value", "items", "few items", "items in a path", "name"),
+    ),
 )
 def test_of_what_may_be_any_text_more_is_explored(
     context: tuple[Condition, ...], edits: tuple[Edit, ...], share: float

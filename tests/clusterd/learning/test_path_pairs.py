@@ -67,6 +67,14 @@ def test_one_that_matters_now_and_then_stays(share: int) -> None:
     assert not same(learned(found), "item/900/view/full", "item/900")
 
 
+def test_any_value_needs_more_pages_than_one_value() -> None:
+    values = learned([(f"item/{n}{rest}", n) for n in range(80) for rest in ("", f"/sid/x{n}")])
+    value = learned([(f"item/{n}{rest}", n) for n in range(80) for rest in ("", "/sid/x")])
+
+    assert not same(values, "item/900/sid/new", "item/900")
+    assert same(value, "item/900/sid/x", "item/900")
+
+
 def test_few_pages_say_nothing() -> None:
     assert not same(learned(pages(40, [("", 1), ("/view/full", 1)])), "item/900/view/full", "item/900")
 

@@ -44,6 +44,11 @@ LAST: Final = -2
 class PathPair(PathEdit):
     """A name and its value in the path that go."""
 
+    @property
+    def value(self) -> Key:
+        """The component that is the value."""
+        return self.needs[1].key
+
 
 def path_pairs(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathPair]:
     """Return the edits that are worth judging, those of most contents first."""

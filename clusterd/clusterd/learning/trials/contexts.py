@@ -19,7 +19,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits import spellings
-from clusterd.learning.edits.components import ANY_BOUND, AnyComponent
+from clusterd.learning.edits.components import ANY_BOUND, VALUES, AnyComponent
 from clusterd.learning.edits.deep import Cut, Ending
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
 from clusterd.learning.edits.fixed_values import DropFixed
@@ -177,8 +177,11 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     """
     if isinstance(trials.edit, AnyComponent | Cut) or spellings.is_guess(trials.edit):
         return ANY_BOUND
+    if isinstance(trials.edit, PathPair):  # Of many values it is a component of any value.
+        values = [trials.records(known)[0] for known in found if known.key == trials.edit.value]
+        return ANY_BOUND if any(np.count_nonzero(good[1:]) >= VALUES for good in values) else OPEN_BOUND
     own = [trials.records(known) for known in found if known.column in trials.edit.own]
-    if isinstance(trials.edit, PathReference | PathPair | Ending) or any(is_open(good, bad) for good, bad in own):
+    if isinstance(trials.edit, PathReference | Ending) or any(is_open(good, bad) for good, bad in own):
         return OPEN_BOUND
     rest = [known for known in found if known.column not in trials.edit.own]
     if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.

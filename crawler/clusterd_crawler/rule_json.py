@@ -170,6 +170,10 @@ def _condition(value: Any, where: str) -> Condition:
     test = _choice(value.get("test"), f"{where}: test", _TESTS)
     values = tuple(_list(value.get("values", []), f"{where}: values", _string))
     wanted = _VALUES.get(test, len(values))
+    if test == "numbered" and len(values) == wanted + 1:
+        wanted += 1
+        if not (values[2].isascii() and values[2].isdecimal() and len(values[2]) < 3):
+            raise RuleError(f"{where}: numbered: {values[2]!r} is not a number of digits")
     if len(values) != wanted:
         raise RuleError(f"{where}: test {test!r} takes exactly {_NUMBERS[wanted]}, not {len(values)}")
     if test == "numbered" and not values[0]:

@@ -1,7 +1,7 @@
 """A rule's conditions as functions of a `Url`: compiled once, run for every URL. No regular expressions.
 
-A ``like`` pattern is literals and ``*``; it is matched from both ends, each literal between at its first place from
-the left, so that the time is linear and nothing backtracks. The deep tokens of a component (Koppula et al. 2010,
+A ``like`` pattern is literals, ``*`` and ``#``; it is matched from both ends, each literal between at its first place
+from the left, so that the time is linear and nothing backtracks. The deep tokens of a component (Koppula et al. 2010,
 section 3.1.2) are then the runs of its literals and the texts of its stars, counted from 1. ``numbered`` is read from
 the end, and cuts a value into four.
 """
@@ -22,6 +22,9 @@ Tokens = Callable[[str], list[tuple[int, int]] | None]
 
 #: A run of one kind (definition 3, a capital with the small letters after it taken as one run) or one delimiter.
 RUN: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|.", re.DOTALL)
+
+#: Stands in a pattern for a decimal number (no component or value has it: it begins the fragment).
+NUMBER: Final = "#"
 
 
 def no_tokens(value: str) -> None:
@@ -162,11 +165,26 @@ def _check_is(key: Key, value: str, read: Reader) -> Check:
 
 
 def stars(pattern: str, value: str) -> list[tuple[int, int]] | None:
-    """Return where each ``*`` of a pattern lies in a value that matches, else None.
+    """Return where each ``*`` of a pattern, and each ``#``, lies in a value that matches, else None.
 
     >>> stars("friends-*", "friends-lttU7d6kIuGq"), stars("a*c", "ab")
     ([(8, 20)], None)
+    >>> stars("p#-*", "p12-a"), stars("p#-*", "pa-12"), stars("p#-#", "p12-*")
+    ([(1, 3), (4, 5)], None, [(1, 3), (4, 5)])
     """
+    if NUMBER not in pattern:
+        return _stars(pattern, value)
+    found = _stars(pattern.replace(NUMBER, "*"), value)
+    marks = [mark for mark in pattern if mark in {NUMBER, "*"}]
+    texts = [(mark, value[start:end]) for mark, (start, end) in zip(marks, found or (), strict=bool(found))]
+    return found if all(mark == "*" or text == "*" or _is_number(text) for mark, text in texts) else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _stars(pattern: str, value: str) -> list[tuple[int, int]] | None:
     first, *rest = pattern.split("*")
     if not rest:
         return [] if first == value else None
@@ -187,24 +205,25 @@ def stars(pattern: str, value: str) -> list[tuple[int, int]] | None:
 def deep_tokens(condition: Condition) -> Tokens:
     """Return the function that finds the deep tokens which a condition defines: ``like`` or ``numbered``."""
     if condition.test == "numbered":
-        delimiter, ending = condition.values
-        return lambda value: number_spans(delimiter, ending, value)
+        delimiter, ending, *digits = condition.values
+        fewest = int(digits[0]) if digits else 1
+        return lambda value: number_spans(delimiter, ending, value, fewest)
     pattern = condition.values[0]
     return lambda value: deep_spans(pattern, value)
 
 
-def number_spans(delimiter: str, ending: str, value: str) -> list[tuple[int, int]] | None:
-    """Return where lie what stands before the delimiter, it, the decimal number behind it, and the ending.
+def number_spans(delimiter: str, ending: str, value: str, fewest: int = 1) -> list[tuple[int, int]] | None:
+    """Return where lie what stands before the delimiter, it, the number (of so many digits) behind it, and the ending.
 
-    >>> number_spans("-", ".html", "a-1-23.html"), number_spans("-", "", "a-b")
-    ([(0, 3), (3, 4), (4, 6), (6, 11)], None)
+    >>> number_spans("-", ".html", "a-1-23.html"), number_spans("-", "", "a-b"), number_spans("-", "", "a-23", 3)
+    ([(0, 3), (3, 4), (4, 6), (6, 11)], None, None)
     """
     if not value.endswith(ending):
         return None
     ends = len(value) - len(ending)
     begins = len(value[:ends].rstrip("0123456789"))
     before = begins - len(delimiter)
-    if begins == ends or before < 0 or not value.startswith(delimiter, before):
+    if ends - begins < max(1, fewest) or before < 0 or not value.startswith(delimiter, before):
         return None
     return [(0, before), (before, begins), (begins, ends), (ends, len(value))]
 

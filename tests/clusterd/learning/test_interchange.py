@@ -132,6 +132,8 @@ UNSAID = {
     "the order of parameters": make([], [Edit(Key(), "sort")]),
     "a part of a component": make([on("k(3,-)", "like", "x-*")], [Edit(Key(start=3, deep=3), "delete")]),
     "a number at the end of a component": make([on("k(-,1)", "numbered", "-", ".html")], drop("?sid")),
+    "a number in a component": make([on("k(3,-)", "like", "#-*")], drop("?sid")),
+    "a number in a value": make([on("?id", "like", "#:*")], drop("?sid")),
     "other parameters": make([on("", "only", "sid", "id")], drop("?sid")),
     "a path that never is": make([on("k(-,-)", "is", "a/b"), on("k(3,-)", "is", "b")], drop("?sid")),
     "two conditions on a component": make([on("k(3,-)", "like", "a*"), on("k(3,-)", "in", "ab", "b")], drop("?sid")),

@@ -60,5 +60,21 @@ def test_dates_are_no_such_numbers() -> None:
     assert not same(learned(found), "d/4-1-1", "d/4-1-2")
 
 
+def test_words_are_no_numbers() -> None:
+    rules = learned(threads(120, "{}_{}_{}"))
+
+    assert same(rules, "900_1_7", "900_1_8")
+    assert not same(rules, "blue_suede_shoes", "blue_suede_boots")
+    assert not same(rules, "900_1_a", "900_1_b")
+
+
+def test_two_numbers_of_a_component_may_both_go() -> None:
+    found = [(f"t{n}from{n % 7 + back}by{n % 5 + by}", n) for n in range(150) for back in (0, 1) for by in (0, 1)]
+    rules = learned(found)
+
+    assert same(rules, "t900from1by2", "t900from3by4")
+    assert not same(rules, "t900from1by2", "t901from1by2")
+
+
 def test_few_pages_say_nothing() -> None:
     assert not same(learned(threads(40)), "thread-900-1-7.html", "thread-900-1-8.html")

@@ -64,6 +64,14 @@ def test_words_among_the_identifiers_forbid_it() -> None:
     assert not same(learned([*titles(150), ("p/our-shop", 1000)]), "p/900-new", "p/900-newer")
 
 
+def test_words_that_come_after_the_identifiers_are_left_whole() -> None:
+    rules = learned([(path.removeprefix("p/"), content) for path, content in titles(150)])
+
+    assert same(rules, "900-new", "900-newer")
+    assert not same(rules, "our-shop", "our-team")
+    assert not same(rules, "p2-new", "p2-newer")
+
+
 def test_a_month_behind_a_year_matters() -> None:
     pages = [(f"d/{year}-{month}", 100 * year + month) for year in range(60) for month in range(1, 13)]
     pages += [(f"d/{year}", 100 * year + 1) for year in range(60)]
@@ -109,6 +117,19 @@ def test_the_number_alone_is_the_same() -> None:
     rules = learned([(f"t/{title}{n}/", n) for n in range(150) for title in ("", f"a{n % 7}.")])
 
     assert same(rules, "t/new.900/", "t/900/")
+
+
+def test_numbers_shorter_than_those_that_were_tried_say_which_page_it_is() -> None:
+    found = [(f"a{title}-{number}", number) for number in range(10_000, 10_150) for title in "xyz"]
+    few = [(f"a{title}-{number}", number) for number in range(100, 105) for title in "xyz"]
+    rules, seldom, often = learned(found), learned([*few, *found]), learned([*found, *few, *threads(150, before="-")])
+
+    assert same(rules, "new-title-12345", "newer-12345")
+    assert same(rules, "new-title-123456", "newer-123456")
+    assert not same(rules, "red-shoes-2", "blue-shoes-2")
+    assert not same(rules, "red-shoes-2000", "blue-shoes-2000")
+    assert not same(seldom, "red-shoes-200", "blue-shoes-200")
+    assert same(often, "t/red-900", "t/blue-900")
 
 
 def test_words_without_a_number_forbid_no_title_before_one() -> None:

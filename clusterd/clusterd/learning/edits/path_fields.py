@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from clusterd_crawler.rule_tests import NUMBER as ANY_NUMBER
 from clusterd_crawler.rule_tests import deep_spans, stars
 from clusterd_crawler.rules import Condition, Edit, Key
 
@@ -64,8 +65,9 @@ def _among(paths: list[list[str]]) -> Iterator[Field]:
             if len(other) != len(path) or len(differing) != 1:
                 continue
             at = differing[0]
-            form = NUMBER.sub("*", path[at])
-            if "*" in path[at] or NUMBER.sub("*", other[at]) != form or not NUMBERS[0] <= form.count("*") <= NUMBERS[1]:
+            form = NUMBER.sub(ANY_NUMBER, path[at])
+            several = NUMBERS[0] <= form.count(ANY_NUMBER) <= NUMBERS[1]
+            if "*" in path[at] or NUMBER.sub(ANY_NUMBER, other[at]) != form or not several:
                 continue
             numbers = zip(NUMBER.findall(other[at]), NUMBER.findall(path[at]), strict=True)
             places = [number for number, (a, b) in enumerate(numbers) if a != b]
@@ -91,9 +93,9 @@ def _edit(field: Field) -> AnyField:
 def _token(form: str, number: int) -> int:
     """Return which deep token of a component of this form a number is.
 
-    >>> _token("thread-*-*.html", 1)
+    >>> _token("thread-#-#.html", 1)
     5
     """
-    value = form.replace("*", "0")
+    value = form.replace(ANY_NUMBER, "0")
     star = (stars(form, value) or [])[number]
     return (deep_spans(form, value) or []).index(star) + 1

@@ -2,9 +2,9 @@
 
 Koppula et al. 2010, sections 3.1.2 and 3.3: of a component's deep tokens one alone matters. Pages of one content and
 one query whose paths differ in what stands beside a number, or in whether anything does, propose that it goes from
-paths of that depth. A title before the number goes where a number is the end. Of one behind it the rule would leave
-``my`` of ``/blog/my-trip``: where a component there begins with a word, it is proposed for those prefixes alone behind
-which none does.
+paths of that depth. A title before the number goes where a number is the end, of as many digits as were tried: after
+``/any-title-10234`` the ``2`` of ``/red-shoes-2`` may well be a page of these. Of a place where components begin with a
+number and others with a word, one behind it is proposed for those prefixes alone behind which none does.
 
 Cost: linear in the pages of a content, of which at most `COMPARED` are compared, and in the paths of the host where
 anything is proposed.
@@ -15,10 +15,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
+from clusterd_crawler.rule_tests import NUMBER as ANY_NUMBER
 from clusterd_crawler.rule_tests import deep_tokens
 from clusterd_crawler.rules import Condition, Edit, Key
 
@@ -31,6 +32,8 @@ PROPOSED: Final = 20
 EDITS: Final = 4
 #: Most pages of one content that are compared.
 COMPARED: Final = 100
+#: Contents that have to be seen beside numbers of so few digits (as values, so that any may be expected: `OPEN`).
+DIGITS: Final = 15
 #: What delimits a title from the number behind it (a letter may say what the number is: ``title-t12``), and the ending.
 NUMBERED: Final = re.compile(r"([-:_,.;~][a-z]?)([0-9]+)((?:\.[A-Za-z]{1,5})?)$")
 
@@ -56,8 +59,12 @@ class Place(NamedTuple):
     def form(self) -> Condition:
         """The form of components with such a title."""
         if self.behind:
-            return Condition(self.key, "like", (f"*{self.delimiter}*",))
+            return Condition(self.key, "like", (f"{ANY_NUMBER}{self.delimiter}*",))
         return Condition(self.key, "numbered", (self.delimiter, self.ending))
+
+    def meant(self, digits: int) -> Condition:
+        """The form, where a title stands before the number, with numbers of so many digits or more."""
+        return self.form if self.behind else replace(self.form, values=(self.delimiter, self.ending, str(digits)))
 
     @property
     def number(self) -> int:
@@ -76,9 +83,12 @@ class PathTitle(AnyComponent):
 def path_titles(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathTitle]:
     """Return the edits that are worth judging, those of most contents first."""
     counts: Counter[tuple[Place, Prefix]] = Counter()
+    digits: dict[Place, Counter[int]] = defaultdict(Counter)
     for rows in clusters:
-        differing = chain.from_iterable(map(_among, snapshot.paths_by_query(rows[:COMPARED])))
-        counts.update(dict.fromkeys(differing, 1))
+        differing = set(chain.from_iterable(map(_among, snapshot.paths_by_query(rows[:COMPARED]))))
+        counts.update({(place, prefix) for place, prefix, _ in differing})
+        for place, long in {(place, long) for place, _, long in differing}:
+            digits[place][long] += 1
     anywhere: Counter[Place] = Counter()
     for (place, _), count in counts.items():
         anywhere[place] += count
@@ -93,11 +103,25 @@ def path_titles(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathTitle]
     ]
     # Titles that say the number, too: it is the first.
     found.sort(key=lambda one: (-one[0], not one[1].behind, one[1:]))
-    return [_edit(place, prefix) for _, place, prefix in found[:EDITS]]
+    return [_edit(place, prefix, _fewest(digits[place])) for _, place, prefix in found[:EDITS]]
 
 
-def _among(paths: list[list[str]]) -> set[tuple[Place, Prefix]]:
-    """Return where paths differ in nothing but what stands beside a number, or in whether anything does."""
+def _fewest(digits: Counter[int]) -> int:
+    """Return of how few digits numbers were tried.
+
+    >>> _fewest(Counter({1: 2, 3: 30, 4: 200})), _fewest(Counter({1: 9, 2: 60}))
+    (3, 2)
+    """
+    seen = 0
+    for long in sorted(digits):
+        seen += digits[long]
+        if seen >= DIGITS:
+            break
+    return long
+
+
+def _among(paths: list[list[str]]) -> set[tuple[Place, Prefix, int]]:
+    """Return where paths differ in nothing but what stands beside a number of so many digits, or in whether it does."""
     titled: dict[tuple[Place, str, Prefix], set[str]] = defaultdict(set)
     bare: set[tuple[int, str, Prefix]] = set()
     for parts in paths:
@@ -107,7 +131,7 @@ def _among(paths: list[list[str]]) -> set[tuple[Place, Prefix]]:
             if text.isdecimal():
                 bare.add((at, text, _others(parts, at)))
     return {
-        (place, others[: place.at])
+        (place, others[: place.at], len(number))
         for (place, number, others), texts in titled.items()
         if len(texts) + ((place.at, number, others) in bare) > 1
     }
@@ -139,8 +163,9 @@ def _spoken(snapshot: Snapshot, places: set[Place]) -> dict[Place, set[Prefix]]:
     return found
 
 
-def _edit(place: Place, prefix: Prefix) -> PathTitle:
-    at, tokens = place.at, deep_tokens(place.form)
+def _edit(place: Place, prefix: Prefix, digits: int) -> PathTitle:
+    form = place.meant(digits)
+    at, tokens = place.at, deep_tokens(form)
 
     def change(parts: list[str]) -> list[str] | None:
         if len(parts) != place.depth or tuple(parts[: len(prefix)]) != prefix:
@@ -148,7 +173,7 @@ def _edit(place: Place, prefix: Prefix) -> PathTitle:
         spans = tokens(parts[at])
         return [*parts[:at], parts[at][slice(*spans[place.number - 1])], *parts[at + 1 :]] if spans else None
 
-    needs = [Condition(Key(), "depth", (str(place.depth),)), place.form]
+    needs = [Condition(Key(), "depth", (str(place.depth),)), form]
     needs += [Condition(Key(start=3 + part), "is", (text,)) for part, text in enumerate(prefix)]
     edit = Edit(place.key, "copy", source=Key(start=3 + at, deep=place.number))
     return PathTitle((edit,), change, tuple(needs))

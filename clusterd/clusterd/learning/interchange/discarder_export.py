@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
+from clusterd_crawler.rule_tests import NUMBER
 from clusterd_crawler.rules import Condition, Edit, Rule
 
 from clusterd.learning.interchange.discarder_paths import INCLUDES_LIMIT, Context, Inexpressible, paths, take_path
@@ -107,6 +108,8 @@ def _sorted(rule: Rule, conditions: Iterable[Condition]) -> Context:
         key = condition.key
         if key.deep or key.deep_end:
             raise Inexpressible(f"a condition on a part of a component: {condition}")
+        if condition.test == "like" and NUMBER in condition.values[0]:
+            raise Inexpressible(f"a number in a pattern: {condition}")
         if key.name:
             _put_query(context, condition)
         elif key.start in {1, 2}:

@@ -22,6 +22,7 @@ TAGS = drops(3000, "sid", "ref")
 SORT = rule(9000, Edit(Key(), "sort"))
 INDEX = rule(5000, Edit(Key(end=1), "set", ""))
 MATRIX = drops(5000, ";v")
+ITEMS = rule(30, Edit(Key("colour", 1), "items", ","))
 KEPT = rule(20, Edit(Key(), "keep", names=("a", "sid")))
 
 
@@ -37,13 +38,16 @@ KEPT = rule(20, Edit(Key(), "keep", names=("a", "sid")))
         ("list/?a=1&b=2", "list/?b=2&sid=1&a=1", TAGS),
         ("list/?a=1&sid=2", "list/index.html?a=1&sid=2", INDEX),
         ("list/?a=1&sid=2", "list;v=1/?a=1&sid=2", MATRIX),
+        ("list/?colour=a,b&sid=1", "list/?colour=b,a&sid=2", ITEMS),
+        # Both list their items in one order.
+        ("list/?colour=b,a&sid=1", "list/?colour=b,a&sid=2", TAGS),
         # What was linked is its own key: the known page's rule decided.
         ("list/?a=1&limit=20", "list/?a=1", LIMIT),
     ],
 )
 def test_the_rule_that_answers(known: str, linked: str, answers: Rule) -> None:
     pages = KnownPages(explore=0.0)
-    pages.load(RuleSet(HOST, 1, (LIMIT, TAGS, SORT, INDEX, MATRIX)))
+    pages.load(RuleSet(HOST, 1, (LIMIT, TAGS, SORT, INDEX, MATRIX, ITEMS)))
     pages.fetched(f"http://{HOST}/{known}", 1, content=5)
     skip = pages.decide(f"http://{HOST}/{linked}", 2)
     assert skip is not None

@@ -44,7 +44,10 @@ def test_json_there_and_back() -> None:
         carrier=(Condition(Key(), "only"),),
     )
     shown = replace(full, id="s1", shows=7)
-    rules = RuleSet(HOST, 7, (full, named, shown), (("old", "reason"),), ("http://example.com/x",))
+    titled = [Condition(Key(end=1), "numbered", ("-", ".html", *digits)) for digits in ((), ("3",))]
+    listed = Condition(Key(start=4), "like", ("#_#,*",))
+    newer = [rule([condition, listed], [Edit(Key(start=4), "items", "%2C")]) for condition in titled]
+    rules = RuleSet(HOST, 7, (full, named, shown, *newer), (("old", "reason"),), ("http://example.com/x",))
     again = RuleSet.from_json(rules.to_json())
     assert again == rules
     assert again.rules[0].evidence == full.evidence
@@ -144,6 +147,11 @@ def test_an_id_depends_on_what_a_rule_says_not_on_what_is_known_about_it() -> No
 
 def test_text_is_one_line_for_people() -> None:
     assert DROP_SID.text == "example.com: ?sid any → delete ?sid"
+    titled, number = Condition(Key(end=1), "numbered", ("-", "", "3")), Key(end=1, deep=3)
+    copied = rule([titled], [Edit(Key(end=1), "copy", source=number), Edit(SID, "items", ",")])
+    assert copied.text == (
+        "example.com: k(-,1) numbered '-', '', '3' → copy k(-,1) from k(-.3,1), sort what ',' separates in ?sid"
+    )
 
 
 @pytest.mark.parametrize(

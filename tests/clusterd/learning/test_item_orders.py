@@ -61,6 +61,18 @@ def test_few_that_agree_say_nothing_of_what_may_be_no_list(form: str) -> None:
     assert not same(learned(found), form.format(f"x{separator}y"), form.format(f"y{separator}x"))
 
 
+@pytest.mark.parametrize("form", ["list/{}?sort={}", "list/{}/{}"])
+def test_the_luckiest_of_many_lists_is_no_rule(form: str) -> None:
+    found = []
+    for number in range(2400):
+        first, second = sorted((COLOURS[number % 6], COLOURS[number % 6 + 1 + number // 6 % 3]))
+        differs = number % 6 and number // 18 % 16 == 0
+        for at, items in enumerate((f"{first},{second}", f"{second},{first}")):
+            found.append((form.format(f"a{number}", items), 2 * number + (at if differs else 0)))
+
+    assert not [rule.text for rule in learned(found).rules if rule.transformation[0].op == "items"]
+
+
 def test_the_order_of_one_parameter_says_nothing_of_another() -> None:
     others = lists("compare?left={}", ",", ordered=True)
     found = lists("shop?colour={}", ",") + [(url, 1000 + content) for url, content in others]

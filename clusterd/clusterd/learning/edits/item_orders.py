@@ -19,7 +19,7 @@ from typing import Final
 from clusterd_crawler.rule_edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.edit import CandidateEdit, PathEdit
 from clusterd.learning.edits.spellings import Respell
 from clusterd.learning.evidence.columns import Rows, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
@@ -84,6 +84,15 @@ def _among(paths: list[list[str]]) -> set[Place]:
         for other in texts[1:]
         for separator in _separators(texts[0], other)
     }
+
+
+def is_list(edit: CandidateEdit, key: Key) -> bool:
+    """Whether an edit puts in order what a key says: of twenty lists the luckiest is no context, nor are its items."""
+    made = edit.transformation[0]
+    if made.op != "items" or made.key.name or key.name:
+        return made.op == "items" and made.key == key
+    at, depth = made.key.start - 3, int(edit.needs[0].values[0])
+    return key == Key() or at == (key.start - 3 if key.start else depth - key.end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.edits import spellings
+from clusterd.learning.edits import item_orders, spellings
 from clusterd.learning.edits.components import ANY_BOUND, VALUES, AnyComponent
 from clusterd.learning.edits.deep import Cut, Ending
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
@@ -138,6 +138,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
     # A parameter that only has to be there can still be narrowed and closed to the values seen.
     needed = {condition.key for condition in edit.needs if condition.test != "any"}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
+    found = [known for known in found if not item_orders.is_list(edit, known.key)]
     conditions: list[Condition] = []
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):

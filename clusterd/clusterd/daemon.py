@@ -146,12 +146,12 @@ def serve(config: Config, redis_url: str, number: int = 0) -> bool:
     """Run one worker process, which is the so manyth: startup, main loop, shutdown. False as of `run`."""
     report, asked = Report(), StopFlag()
     with _on_signal(asked, END_SECONDS), Services(config, redis_url) as services, services.again() as beating:
-        if not _insist_on_store(services, asked):
-            return True
         if config.metrics_port:
             from clusterd.metrics import serve_metrics
 
             serve_metrics(config.metrics_host, config.metrics_port + number, report)
+        if not _insist_on_store(services, report, asked):
+            return True
         heart = Heart(beating.redis, config.redis_prefix, report)
         heart.start()
         try:
@@ -183,15 +183,17 @@ def _count(report: Report, worker: Worker[Outcome]) -> None:
     report.stepped = now_ms()
 
 
-def _insist_on_store(services: Services, asked: StopFlag) -> bool:
+def _insist_on_store(services: Services, report: Report, asked: StopFlag) -> bool:
     """Wait for the store: a daemon that starts before its Redis goes on when that is there. False: stopped before."""
     while not asked.is_set():
         try:
             _ = services.index
         except Unreachable as error:
             log.warning("%s; trying again", error)
+            report.state, report.last_error, report.stepped = "waiting", str(error), now_ms()
             asked.wait(RESTART_PAUSE)
         else:
+            report.state = "starting"
             return True
     return False
 
@@ -209,7 +211,7 @@ def supervise(config: Config, services: Services) -> None:
         return process
 
     with _on_signal(asked, END_SECONDS):
-        if not _insist_on_store(services, asked):  # a store that refuses us does so here, not in each of them for ever
+        if not _insist_on_store(services, Report(), asked):  # a store that refuses us does so here, not in each of them for ever
             return
     with _on_signal(asked):
         processes = [start(number) for number in range(config.workers)]

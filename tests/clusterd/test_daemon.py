@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import pytest
 import redis
 from clusterd.services import open_services, process_pending, publish_sketches
 from clusterd_crawler import topics
@@ -113,11 +115,19 @@ def test_a_wrong_setting_is_refused_before_anything_starts(tmp_path: Path) -> No
 def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, prefix: str) -> None:
     port = free_port()
     url = f"redis://127.0.0.1:{port}/0"
-    with daemons({"redis": url, "redis_prefix": prefix}, tmp_path / "logs") as group:
+    probes = free_port()
+    settings = {"redis": url, "redis_prefix": prefix, "metrics_port": str(probes)}
+    with daemons(settings, tmp_path / "logs") as group:
         process = group.start()
         until(lambda: "trying again" in group.said())
+        with urllib.request.urlopen(f"http://127.0.0.1:{probes}/live", timeout=5) as answer:
+            assert json.load(answer)["state"] == "waiting"
+        with pytest.raises(urllib.error.HTTPError, match="503"):
+            urllib.request.urlopen(f"http://127.0.0.1:{probes}/ready", timeout=5)
         with redis_server(tmp_path / "late", port=port), redis.Redis.from_url(url) as client:
             until(lambda: bool(health.daemons(client, prefix)), say=group.said())
+            with urllib.request.urlopen(f"http://127.0.0.1:{probes}/ready", timeout=5) as answer:
+                assert answer.status == 200
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
 

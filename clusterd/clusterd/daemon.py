@@ -211,7 +211,8 @@ def supervise(config: Config, services: Services) -> None:
         return process
 
     with _on_signal(asked, END_SECONDS):
-        if not _insist_on_store(services, Report(), asked):  # a store that refuses us does so here, not in each of them for ever
+        # A store that refuses us does so here, not in each of them for ever.
+        if not _insist_on_store(services, Report(), asked):
             return
     with _on_signal(asked):
         processes = [start(number) for number in range(config.workers)]

@@ -341,7 +341,7 @@ def test_topics_that_are_deleted_under_their_reader_are_made_anew(
     drain(member, 1)
     admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
     admin.delete_topics([f"{name}-{topic}" for topic in TOPICS])
-    member._consumer._client.cluster.request_update()  # as every five minutes, and when the broker says so
+    member._consumer._client.cluster.request_update()  # as every so often, and when the broker says so
     until = time.monotonic() + 30
     while f"{name}-{topics.SKETCHES}" not in admin.list_topics() and time.monotonic() < until:
         with suppress(Unreachable):

@@ -45,6 +45,9 @@ ANSWER_TIMEOUT: Final = 10.0
 DELIVERY_TIMEOUT: Final = 30_000
 #: Milliseconds that the broker holds a fetch open while there is nothing new; what is new is answered at once.
 FETCH_WAIT: Final = 100
+#: Milliseconds after which a reader asks for the topics anew: one that was deleted and made anew between two fetches
+#: answers them without an error.
+METADATA_AGE: Final = 15_000
 #: Milliseconds for the last commit before leaving.
 LAST_COMMIT: Final = 2_000
 #: Milliseconds that messages wait for company.
@@ -219,6 +222,7 @@ class KafkaTransport:
                 session_timeout_ms=int(self._session_timeout * 1000),
                 heartbeat_interval_ms=max(300, int(self._session_timeout * 1000 / 4)),
                 fetch_max_wait_ms=FETCH_WAIT,
+                metadata_max_age_ms=METADATA_AGE,
             )
             consumer.partitions_for_topic(self._topic)  # asks for metadata
             self._topic_id = topic_id(consumer, self._topic)

@@ -23,7 +23,7 @@ from clusterd.learning.edits.path_fields import path_fields
 from clusterd.learning.edits.path_pairs import path_pairs
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.path_titles import path_titles
-from clusterd.learning.edits.references import references
+from clusterd.learning.edits.references import Plans, compared, references
 from clusterd.learning.edits.spellings import (
     cases,
     decoded,
@@ -241,14 +241,17 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
     found += [(Drop(dropped), 0) for dropped in joint(names)]
     found += [(edit, 0) for edit in _fixed(snapshot, counted)]
-    found += [(alias, 0) for alias in aliases(snapshot, clusters)]
-    found += [(reference, 0) for reference in references(snapshot, clusters)]
+    elsewhere = [rows for rows in clusters if (snapshot.path[rows] != snapshot.path[rows[0]]).any()]
+    found += [(alias, 0) for alias in aliases(snapshot, elsewhere)]
+    plans = Plans(snapshot)
+    compared_pages = [list(compared(snapshot, rows, plans)) for rows in clusters]
+    found += [(reference, 0) for reference in references(snapshot, compared_pages)]
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
-    found += [(synonym, 0) for synonym in synonyms(snapshot, clusters)]
-    found += [(title, 0) for title in path_titles(snapshot, clusters)]
-    found += [(pair, 0) for pair in path_pairs(snapshot, clusters)]
-    found += [(field, 0) for field in path_fields(snapshot, clusters)]
-    found += [(order, 0) for order in item_orders_in_paths(snapshot, clusters)]
+    found += [(synonym, 0) for synonym in synonyms(snapshot, compared_pages)]
+    found += [(title, 0) for title in path_titles(snapshot, elsewhere)]
+    found += [(pair, 0) for pair in path_pairs(snapshot, elsewhere)]
+    found += [(field, 0) for field in path_fields(snapshot, elsewhere)]
+    found += [(order, 0) for order in item_orders_in_paths(snapshot, elsewhere)]
     values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
     found += [(order, 0) for order in item_orders(snapshot, values)]  # type: ignore[arg-type]
     found += [(spelling, 0) for spelling in cases(snapshot, values)]  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -123,17 +123,19 @@ class Reference:
         return np.array([value_hash(self.target, part or "") for part in parts], np.uint64)
 
 
-def references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Reference]:
+#: Two rows of one content and one path, and how their parameters differ.
+Compared = tuple[int, int, "Plan"]
+
+
+def references(snapshot: Snapshot, contents: Iterable[Sequence[Compared]]) -> list[Reference]:
     """Return the references that are worth judging, those of most contents first."""
     counts: Counter[Reference] = Counter()
-    plans = Plans(snapshot)
-    for rows in clusters:
-        between = (_between(snapshot, *pages) for pages in compared(snapshot, rows, plans))
-        counts.update(dict.fromkeys(chain.from_iterable(between), 1))
+    for pages in contents:
+        counts.update(dict.fromkeys(chain.from_iterable(_between(snapshot, *both) for both in pages), 1))
     return [found for found, count in counts.most_common(REFERENCES) if count >= PROPOSED]
 
 
-def compared(snapshot: Snapshot, rows: Rows, plans: Plans) -> Iterator[tuple[int, int, Plan]]:
+def compared(snapshot: Snapshot, rows: Rows, plans: Plans) -> Iterator[Compared]:
     """Yield pages of one content and one path of which the second has one parameter that the first has not."""
     shape = snapshot.shape[rows]
     if (shape == shape[0]).all():
@@ -163,8 +165,11 @@ class Plan:
 
     def agree(self, snapshot: Snapshot, first: int, second: int) -> bool:
         """Whether two pages agree in the rest."""
-        values = map(snapshot.values, self.shared)
-        return all(column[first] == column[second] for column in values)
+        for key in self.shared:
+            values = snapshot.values(key)
+            if values[first] != values[second]:
+                return False
+        return True
 
 
 class Plans:

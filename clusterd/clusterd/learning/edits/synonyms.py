@@ -10,7 +10,7 @@ Cost: proposing is linear in the pages compared; judging is a pass over the rows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +18,8 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
-from clusterd.learning.edits.references import Plans, compared, text_of
-from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
+from clusterd.learning.edits.references import Compared, text_of
+from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Snapshot, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
@@ -83,13 +83,12 @@ class Synonym:
         return np.array([value_hash(self.kept, text) for text in column.column.texts], np.uint64)
 
 
-def synonyms(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[Synonym]:
+def synonyms(snapshot: Snapshot, contents: Iterable[Sequence[Compared]]) -> list[Synonym]:
     """Return the edits that are worth judging, those of most contents first."""
     counts: Counter[Synonym] = Counter()
-    plans = Plans(snapshot)
-    for rows in clusters:
+    for pages in contents:
         found = set()
-        for one, other, plan in compared(snapshot, rows, plans):
+        for one, other, plan in pages:
             if len(plan.less) == 1 and text_of(snapshot, plan.less[0], one) == text_of(snapshot, plan.target, other):
                 kept, gone = sorted((plan.target, plan.less[0]))
                 found.add(Synonym(gone, kept))

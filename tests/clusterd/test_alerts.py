@@ -8,6 +8,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -207,21 +208,28 @@ def test_an_address_that_speaks_no_http_is_counted_and_asked_again(caplog: pytes
     assert "does not take alerts (2 lost so far)" in caplog.text
 
 
-def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("clusterd.alerts.WEBHOOK_QUEUE", 1)
+@contextmanager
+def hanging() -> Iterator[Webhook]:
+    """Return a webhook whose address has taken one alert and answers nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
         webhook.post(b"{}\n")
         connection, _ = server.accept()
         with connection:
-            connection.recv(10_000)  # and no answer
-            webhook.post(b"{}\n")
-            monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
-            started = time.monotonic()
-            webhook.close()
-            assert time.monotonic() - started < 5
+            connection.recv(10_000)
+            yield webhook
+
+
+def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clusterd.alerts.WEBHOOK_QUEUE", 1)
+    with hanging() as webhook:
+        webhook.post(b"{}\n")
+        monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
+        started = time.monotonic()
+        webhook.close()
+        assert time.monotonic() - started < 5
     assert "what waits for it is lost" in caplog.text
 
 
@@ -229,14 +237,9 @@ def test_what_waits_for_an_address_that_hangs_is_bounded_by_alerts_not_by_batche
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("clusterd.alerts.WEBHOOK_QUEUE", 3)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
-        webhook.post(b"{}\n")
-        connection, _ = server.accept()
-        with connection:
-            connection.recv(10_000)  # and no answer
-            webhook.post(b"{}\n" * 10)
-            assert webhook.lost == 7
-            monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
-            webhook.close()
+    with hanging() as webhook:
+        webhook.post(b"{}\n" * 10)
+        assert webhook.lost == 7
+        monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
+        webhook.close()
     assert "is too slow: 7 alerts lost so far" in caplog.text

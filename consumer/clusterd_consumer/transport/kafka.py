@@ -45,8 +45,7 @@ ANSWER_TIMEOUT: Final = 10.0
 DELIVERY_TIMEOUT: Final = 30_000
 #: Milliseconds that the broker holds a fetch open while there is nothing new; what is new is answered at once.
 FETCH_WAIT: Final = 100
-#: Milliseconds after which a reader asks for the topics anew: one that was deleted and made anew between two fetches
-#: answers them without an error.
+#: Milliseconds after which a reader asks for its topic: one made anew between two fetches answers without an error.
 METADATA_AGE: Final = 15_000
 #: Milliseconds for the last commit before leaving.
 LAST_COMMIT: Final = 2_000

@@ -11,16 +11,16 @@ Cost: of a cut as of any edit of a parameter's values; of an ending as of any ed
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite
+from clusterd.learning.edits.proposing import ValuePair, by_values
 from clusterd.learning.evidence.columns import VALUELESS, Snapshot
-from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Fewest contents that propose a cut, and most of them that are judged at a time.
 PROPOSED: Final = 20
@@ -55,17 +55,15 @@ class Cut(Rewrite):
         return text.partition(self.delimiter)[0] or text
 
 
-def cuts(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Cut]:
+def cuts(snapshot: Snapshot, pairs: Iterable[ValuePair]) -> Iterator[Cut]:
     """Yield the cuts that are worth judging, of (parameter, value, value, contents that show a page with either)."""
-    counted: Counter[tuple[ColumnKey, str]] = Counter()
-    for key, first, second, count in pairs:
-        text = snapshot.columns[key].column.text
-        delimiter = _delimiter(text(first), text(second))
-        if delimiter:
-            counted[key, delimiter] += count
-    for (key, delimiter), count in sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:CUTS]:
-        if count >= PROPOSED:
-            yield Cut((key,), delimiter)
+    for key, delimiter in islice(by_values(snapshot, pairs, _delimiters, PROPOSED), CUTS):
+        yield Cut((key,), delimiter)
+
+
+def _delimiters(first: str, second: str) -> tuple[str, ...]:
+    found = _delimiter(first, second)
+    return (found,) if found else ()
 
 
 def _delimiter(first: str, second: str) -> str:

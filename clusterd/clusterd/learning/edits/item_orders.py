@@ -6,12 +6,13 @@ propose that these are put in order: of that parameter, or of that component in 
 list may be none (``paris-london``, ``10-50``, ``price,name``), and mostly shows the same all the same: this needs the
 trials that any text needs (`spellings.is_guess`).
 
-Cost: linear in the pairs of values, and in the pages of a content, of which at most `COMPARED` are compared.
+Cost: linear in the pairs of values, and in the pages of a content, of which at most
+`proposing.COMPARED` are compared.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -20,15 +21,13 @@ from clusterd_crawler.rule_edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
+from clusterd.learning.edits.proposing import ValuePair, by_paths, by_values
 from clusterd.learning.edits.spellings import Respell
 from clusterd.learning.evidence.columns import Rows, Snapshot
-from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Fewest contents that propose an edit, and most edits of paths judged at a time.
 PROPOSED: Final = 4
 EDITS: Final = 4
-#: Most pages of one content that are compared.
-COMPARED: Final = 100
 #: What items are separated by, as it is written in URLs.
 SEPARATORS: Final = (",", "%2C", "|", "%7C", "+", "%20", ";", "%3B", "~", "_", "-", ".", ":", "%3A")
 
@@ -36,26 +35,15 @@ SEPARATORS: Final = (",", "%2C", "|", "%7C", "+", "%20", ";", "%3B", "~", "_", "
 Place = tuple[int, int, str]
 
 
-def item_orders(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Respell]:
+def item_orders(snapshot: Snapshot, pairs: Iterable[ValuePair]) -> Iterator[Respell]:
     """Yield the edits of parameters, of (parameter, value, value, contents that show a page with either)."""
-    counted: Counter[tuple[ColumnKey, str]] = Counter()
-    for key, first, second, count in pairs:
-        text = snapshot.columns[key].column.text
-        for separator in _separators(text(first), text(second)):
-            counted[key, separator] += count
-    for (key, separator), count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
-        if count >= PROPOSED:
-            yield Respell((key,), Edit(Key(*key), "items", separator))
+    for key, separator in by_values(snapshot, pairs, _separators, PROPOSED):
+        yield Respell((key,), Edit(Key(*key), "items", separator))
 
 
 def item_orders_in_paths(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
     """Return the edits of components that are worth judging, those of most contents first."""
-    counts: Counter[Place] = Counter()
-    for rows in clusters:
-        for paths in snapshot.paths_by_query(rows[:COMPARED]):
-            counts.update(_among(paths))
-    ranked = sorted((-count, place) for place, count in counts.items() if count >= PROPOSED)
-    return [_edit(*place) for _, place in ranked[:EDITS]]
+    return [_edit(*place) for place in by_paths(snapshot, clusters, _among, PROPOSED, EDITS)]
 
 
 def _separators(first: str, second: str) -> Iterator[str]:

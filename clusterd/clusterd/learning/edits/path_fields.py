@@ -4,13 +4,12 @@ Koppula et al. 2010, sections 3.1.2 and 3.2: deep tokens, of which one is irrele
 numbers stand between the same words and signs, that differ in one number on pages of one content and one query propose
 that this number does not matter, in paths of that depth.
 
-Cost: linear in the pages of a content, of which at most `COMPARED` are compared.
+Cost: linear in the pages of a content, of which at most `proposing.COMPARED` are compared.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,13 +20,13 @@ from clusterd_crawler.rule_tests import deep_spans, stars
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import AnyComponent
+from clusterd.learning.edits.proposing import by_paths
 from clusterd.learning.evidence.columns import Rows, Snapshot
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 20
 EDITS: Final = 4
-#: Most pages of one content that are compared; fewest and most numbers of a component.
-COMPARED: Final = 100
+#: Fewest and most numbers of a component.
 NUMBERS: Final = (2, 6)
 #: A number; the other runs of a form are its words and signs.
 NUMBER: Final = re.compile("[0-9]+")
@@ -49,16 +48,12 @@ class AnyField(AnyComponent):
 
 def path_fields(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[AnyField]:
     """Return the edits that are worth judging, those of most contents first."""
-    counts: Counter[Field] = Counter()
-    for rows in clusters:
-        for paths in snapshot.paths_by_query(rows[:COMPARED]):
-            counts.update(set(_among(sorted(paths))))
-    ranked = sorted((-count, field) for field, count in counts.items() if count >= PROPOSED)
-    return [_edit(field) for _, field in ranked[:EDITS]]
+    return [_edit(field) for field in by_paths(snapshot, clusters, _among, PROPOSED, EDITS)]
 
 
 def _among(paths: list[list[str]]) -> Iterator[Field]:
     """Yield the numbers in which alone paths differ, each compared with the first and with the one before."""
+    paths = sorted(paths)
     for one, (before, path) in enumerate(pairwise(paths)):
         for other in (before, paths[0])[: one + 1]:
             differing = [at for at, (a, b) in enumerate(zip(other, path, strict=False)) if a != b]

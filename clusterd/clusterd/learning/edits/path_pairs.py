@@ -6,12 +6,11 @@ content and one query of which one has two components more propose that these go
 that place, counted from the start or from the end. Its values are judged as those of a parameter are (`contexts`):
 that ``page/1`` may go says nothing about ``page/2``.
 
-Cost: linear in the pages of a content, of which at most `COMPARED` are compared.
+Cost: linear in the pages of a content, of which at most `proposing.COMPARED` are compared.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -19,13 +18,13 @@ from typing import Final, NamedTuple
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.proposing import by_paths
 from clusterd.learning.evidence.columns import Rows, Snapshot
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 10
 EDITS: Final = 8
-#: Most pages of one content that are compared, longest name.
-COMPARED: Final = 100
+#: Longest name.
 LONGEST: Final = 40
 
 
@@ -52,16 +51,12 @@ class PathPair(PathEdit):
 
 def path_pairs(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathPair]:
     """Return the edits that are worth judging, those of most contents first."""
-    counts: Counter[Place] = Counter()
-    for rows in clusters:
-        for paths in snapshot.paths_by_query(rows[:COMPARED]):
-            counts.update(set(_among(sorted(paths, key=len))))
-    ranked = sorted((-count, place) for place, count in counts.items() if count >= PROPOSED)
-    return [_edit(place) for _, place in ranked[:EDITS]]
+    return [_edit(place) for place in by_paths(snapshot, clusters, _among, PROPOSED, EDITS)]
 
 
 def _among(paths: list[list[str]]) -> Iterator[Place]:
     """Yield where a path has a name and a value more than a shorter one."""
+    paths = sorted(paths, key=len)
     for number, long in enumerate(paths[1:], 1):
         for short in (paths[0], paths[number - 1]):
             if len(long) != len(short) + 2:

@@ -18,7 +18,6 @@ Cost: of a parameter a pass over its distinct values, at most `VALUES`; of the p
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -27,6 +26,7 @@ from clusterd_crawler.rule_edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite
+from clusterd.learning.edits.proposing import ValuePair, by_values
 from clusterd.learning.evidence.columns import VALUELESS, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
 
@@ -79,28 +79,25 @@ def form_spaces(snapshot: Snapshot) -> Iterator[Respell]:
             yield spaces(key, ESCAPED)
 
 
-def wiki_spaces(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Respell]:
+def wiki_spaces(snapshot: Snapshot, pairs: Iterable[ValuePair]) -> Iterator[Respell]:
     """Yield the edits that write ``_``, of (parameter, value, value, contents that show a page with either)."""
-    counted: Counter[ColumnKey] = Counter()
-    for key, first, second, count in pairs:
-        column = snapshot.columns[key].column
-        if len(column.texts) <= VALUES and spelled(column.text(first), column.text(second)) == UNDERSCORE:
-            counted[key] += count
-    for key, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
-        if count >= PROPOSED:
-            yield spaces(key, UNDERSCORE)
+    few = (pair for pair in pairs if len(snapshot.columns[pair[0]].column.texts) <= VALUES)
+    for key, text in by_values(snapshot, few, _underscored, PROPOSED):
+        yield spaces(key, text)
 
 
-def cases(snapshot: Snapshot, pairs: Iterable[tuple[ColumnKey, int, int, int]]) -> Iterator[Respell]:
+def _underscored(first: str, second: str) -> tuple[str, ...]:
+    return (UNDERSCORE,) if spelled(first, second) == UNDERSCORE else ()
+
+
+def cases(snapshot: Snapshot, pairs: Iterable[ValuePair]) -> Iterator[Respell]:
     """Yield the edits that write a value small, of (parameter, value, value, contents that show a page with either)."""
-    counted: Counter[ColumnKey] = Counter()
-    for key, first, second, count in pairs:
-        text = snapshot.columns[key].column.text
-        if text(first).lower() == text(second).lower():
-            counted[key] += count
-    for key, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
-        if count >= PROPOSED:
-            yield Respell((key,), Edit(Key(*key), "lower"))
+    for key, _ in by_values(snapshot, pairs, _cased, PROPOSED):
+        yield Respell((key,), Edit(Key(*key), "lower"))
+
+
+def _cased(first: str, second: str) -> tuple[str, ...]:
+    return ("lower",) if first.lower() == second.lower() else ()
 
 
 def spelled(first: str, second: str) -> str:

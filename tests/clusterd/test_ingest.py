@@ -64,6 +64,19 @@ class TestJsonLines:
         (sketch,) = Sketching(TEXT).sketches(read(str(file)))
         assert sketch.main == sketch_plain("http://a/", "Größe 寸法", fetched_at=0).main
 
+    @pytest.mark.parametrize("end", [b"\n", b""])
+    def test_a_line_too_long_to_be_held_is_named_and_the_others_are_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: bytes
+    ) -> None:
+        first, last = rows({"url": "http://a/1", "text": "x"}), rows({"url": "http://a/2", "text": "y"})
+        monkeypatch.setattr("clusterd.ingest.jsonl.LONGEST", len(first))
+        monkeypatch.setattr("clusterd.ingest.jsonl.PORTION", 5)
+        long = rows({"url": "http://a/long", "text": "z" * 100}).strip()
+        file = write(tmp_path / "p.jsonl", first + long + b"\n" + last + long + end)
+        assert [page.url for page in pages_of(file)] == ["http://a/1", "http://a/2"]
+        assert [broken.where for broken in broken_of(file)] == [f"{file}:2", f"{file}:4"]
+        assert f"longer than {len(first)} bytes" in broken_of(file)[0].reason
+
     @pytest.mark.parametrize("packed", [gzip.compress, zstandard.compress, bytes])
     def test_compression_is_told_by_content(self, tmp_path: Path, packed: type) -> None:
         file = write(tmp_path / "pages", packed(rows({"url": "http://a/", "text": "x"})))
@@ -187,6 +200,13 @@ class TestWarc:
         items = list(read(str(cut)))
         assert all(isinstance(item, RawPage | Broken) for item in items)
         assert len(items) <= 3
+
+    def test_of_a_page_too_long_to_be_held_the_beginning_is_taken(
+        self, file: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("clusterd.ingest.warc.MOST", 30)
+        assert [page.body for page in pages_of(file)] == [HTML.encode()[:30], HTML.encode()[:30]]
+        assert broken_of(file) == []
 
     def test_noise_after_the_first_bytes_is_reported(self, tmp_path: Path) -> None:
         file = write(tmp_path / "noise.warc", b"WARC/1.1\r\n" + bytes(range(256)) * 20)

@@ -12,12 +12,16 @@ import binascii
 import json
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import zstandard
 
 from clusterd.ingest.frames import trouble
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
+
+#: Bytes of a line at most, with its end; and of one that is longer, bytes that are passed over at a time.
+LONGEST: Final = 1 << 28
+PORTION: Final = 1 << 20
 
 
 def read_jsonl(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
@@ -37,8 +41,8 @@ def rows(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any] | B
     """Yield the numbered objects of a stream of JSON lines."""
     number = 0
     try:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
+        for number, line in enumerate(_lines(stream), start=1):
+            if line is None or line.strip():
                 yield number, _object(line, f"{name}:{number}")
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         yield number + 1, Broken(f"{name}:{number + 1}", f"the rest of the file cannot be read: {error}")
@@ -46,7 +50,20 @@ def rows(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any] | B
         yield number + 1, Broken(f"{name}:{number + 1}", why)
 
 
-def _object(line: bytes, where: str) -> dict[str, Any] | Broken:
+def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:
+    """Yield the lines of a stream; None in the place of one that is longer than `LONGEST`, which is passed over."""
+    while line := stream.readline(LONGEST + 1):
+        if len(line) <= LONGEST:
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(PORTION)
+        yield None
+
+
+def _object(line: bytes | None, where: str) -> dict[str, Any] | Broken:
+    if line is None:
+        return Broken(where, f"the line is longer than {LONGEST} bytes; JSON lines have one object a line")
     try:
         row = json.loads(line.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError) as error:

@@ -21,7 +21,7 @@ from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
-from clusterd.ingest.coding import decoded
+from clusterd.ingest.coding import MOST, decoded
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
 from clusterd.queries.documents import GZIP, ZSTD
@@ -95,13 +95,13 @@ def _page(record: Any, loader: Any, where: str) -> RawPage | None:
 
 
 def _content(record: Any) -> bytes:
-    """Return the payload without its transfer and content encoding."""
+    """Return the payload without its transfer and content encoding; of one longer than `MOST` the beginning."""
     headers, stream = record.http_headers, record.raw_stream
     if headers is None:
-        return bytes(stream.read())
+        return bytes(stream.read(MOST))
     if (headers.get_header("Transfer-Encoding") or "").strip().lower().endswith("chunked"):
         stream = ChunkedDataReader(stream)
-    return decoded(bytes(stream.read()), headers.get_header("Content-Encoding") or "")
+    return decoded(bytes(stream.read(MOST)), headers.get_header("Content-Encoding") or "")
 
 
 def _http_headers(record: Any, loader: Any, url: str) -> Any:

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
 
 from clusterd_consumer.dead_letters import DeadLetters
@@ -210,10 +210,10 @@ def supervise(config: Config, services: Services) -> None:
             process.start()
         return process
 
-    with _on_signal(asked, END_SECONDS):
-        # A store that refuses us does so here, not in each of them for ever.
-        if not _insist_on_store(services, Report(), asked):
-            return
+    with _on_signal(asked, END_SECONDS), suppress(Unreachable):  # each of them waits for a store that is away
+        _ = services.index  # one that refuses us does so here, not in each of them for ever
+    if asked.is_set():
+        return
     with _on_signal(asked):
         processes = [start(number) for number in range(config.workers)]
         while not asked.wait(RESTART_PAUSE):

@@ -112,20 +112,29 @@ def test_a_wrong_setting_is_refused_before_anything_starts(tmp_path: Path) -> No
     assert "did you mean batch?" in done.stderr
 
 
-def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, prefix: str) -> None:
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, prefix: str, workers: str) -> None:
     port = free_port()
     url = f"redis://127.0.0.1:{port}/0"
-    probes = free_port()
-    settings = {"redis": url, "redis_prefix": prefix, "metrics_port": str(probes)}
+    probes = _two_free_ports()
+    settings = {"redis": url, "redis_prefix": prefix, "metrics_port": str(probes), "workers": workers}
     with daemons(settings, tmp_path / "logs") as group:
+
+        def state(of: int) -> str:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{probes + of}/live", timeout=5) as answer:
+                    return str(json.load(answer)["state"])
+            except OSError:  # its port is not open yet
+                return ""
+
         process = group.start()
-        until(lambda: "trying again" in group.said())
-        with urllib.request.urlopen(f"http://127.0.0.1:{probes}/live", timeout=5) as answer:
-            assert json.load(answer)["state"] == "waiting"
+        until(lambda: {state(of) for of in range(int(workers))} == {"waiting"}, say=group.said())
+        assert "trying again" in group.said()
         with pytest.raises(urllib.error.HTTPError, match="503"):
             urllib.request.urlopen(f"http://127.0.0.1:{probes}/ready", timeout=5)
         with redis_server(tmp_path / "late", port=port), redis.Redis.from_url(url) as client:
             until(lambda: bool(health.daemons(client, prefix)), say=group.said())
+            until(lambda: state(0) in {"starting", "running"}, say=group.said())
             with urllib.request.urlopen(f"http://127.0.0.1:{probes}/ready", timeout=5) as answer:
                 assert answer.status == 200
             process.send_signal(signal.SIGTERM)

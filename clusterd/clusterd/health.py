@@ -2,7 +2,8 @@
 
 Keys: ``<prefix>daemons``, a set of the ids of all daemons that did not say good-bye; ``<prefix>daemon:<id>``, the
 daemon's last report as JSON, which lives for `ALIVE_FOR` seconds. A report's fields: ``id, host, pid, state (starting,
-running, waiting, stalled, stopping), since, at, stepped, messages, dead_letters, missed, lag, settling, last_error``.
+running, waiting, stalled, stopping), since, at, stepped, messages, dead_letters, missed, lag, settling, last_error,
+upkeep_seconds``.
 
 They are written by functions that a full Redis lets run: a daemon that waits for room is alive, and says so.
 """
@@ -67,6 +68,8 @@ class Report:
     lag: int = 0
     settling: int = 0
     last_error: str = ""
+    #: When upkeep began the round that it has in hand; 0 between two.
+    upkeep_since: int = 0
     #: For the metrics alone: it is not told in the store.
     tallies: Tallies = field(default_factory=Tallies)
 
@@ -75,15 +78,24 @@ class Report:
         still = self.stepped and time.time() - self.stepped / 1000 > STALLED_AFTER
         return "stalled" if still and self.state == "running" else self.state
 
+    def upkeep_seconds(self) -> float:
+        """Return how long upkeep has been at the round in hand.
+
+        However long a lesson takes, it is no state: pages go on, and after a restart it would begin anew.
+        """
+        since = self.upkeep_since
+        return max(0.0, time.time() - since / 1000) if since else 0.0
+
 
 #: What of a report is told in the store.
-TOLD: Final = tuple(one.name for one in fields(Report) if one.name != "tallies")
+TOLD: Final = tuple(one.name for one in fields(Report) if one.name not in {"upkeep_since", "tallies"})
 
 
 def beat(calls: Calls, prefix: str, report: Report) -> None:
     """Say that this daemon is alive."""
     report.at = int(time.time() * 1000)
-    said = {name: getattr(report, name) for name in TOLD} | {"state": report.told()}
+    said = {name: getattr(report, name) for name in TOLD}
+    said |= {"state": report.told(), "upkeep_seconds": round(report.upkeep_seconds(), 3)}
     calls.run(ENTER, f"{prefix}daemons", (report.id,))
     calls.run(REPORT, f"{prefix}daemon:{report.id}", (json.dumps(said), int(ALIVE_FOR * 1000)))
 

@@ -4,6 +4,7 @@ What belongs to one worker process each of them says for itself; what the store 
 
 Beside ``/metrics`` there are two answers for orchestrators, 200 or 503, with the state and the last error as JSON:
 ``/live`` (503: the worker stands still, a restart may help) and ``/ready`` (503 also where Kafka or the store is away).
+Both say how long upkeep has been at what it has in hand.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ class ReportCollector(Collector):
             "clusterd_waiting", "1 while Kafka or the store does not answer", value=report.told() == "waiting"
         )
         yield GaugeMetricFamily("clusterd_stalled", "1 while the worker stands still", value=report.told() == "stalled")
+        yield GaugeMetricFamily(
+            "clusterd_upkeep_seconds",
+            "seconds for which settling and learning have been at the round in hand",
+            value=report.upkeep_seconds(),
+        )
         yield from _told(report.tallies)
         yield from _held(report.tallies)
 
@@ -111,6 +117,7 @@ def _with_probes(metrics: WSGIApplication, report: Report) -> WSGIApplication:
         state = report.told()
         status = "200 OK" if state in well else "503 Service Unavailable"
         start(status, [("Content-Type", "application/json")])
-        return [json.dumps({"state": state, "last_error": report.last_error}).encode()]
+        upkeep = round(report.upkeep_seconds(), 3)
+        return [json.dumps({"state": state, "last_error": report.last_error, "upkeep_seconds": upkeep}).encode()]
 
     return answer

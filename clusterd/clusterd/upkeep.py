@@ -70,6 +70,7 @@ class Upkeep:
         with self._services as services:
             while not self._stop.is_set():
                 pause = UPKEEP_INTERVAL
+                self._report.upkeep_since = now_ms()
                 try:
                     if self.round(services):
                         pause = SETTLE_PAUSE
@@ -78,6 +79,7 @@ class Upkeep:
                         log.exception("upkeep failed; it is tried again")
                         self._report.last_error = f"{type(error).__name__}: {error}"
                     pause = TROUBLE_PAUSE
+                self._report.upkeep_since = 0
                 self._stop.wait(pause)
 
     def round(self, services: Services) -> int:

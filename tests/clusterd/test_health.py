@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -22,6 +23,7 @@ from clusterd.health import STALLED_AFTER
 from clusterd.metrics import serve_metrics
 from clusterd.services import Services, open_services, publish_sketches
 from clusterd.tallies import Waits
+from clusterd.upkeep import Upkeep
 from clusterd_consumer.redis_scripts import Calls
 
 from clusterd import health
@@ -175,9 +177,50 @@ def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: floa
         except urllib.error.HTTPError as refused:
             return refused.code, json.load(refused)
 
-    said = {"state": "stalled" if silent else state, "last_error": "Kafka is away"}
+    said = {"state": "stalled" if silent else state, "last_error": "Kafka is away", "upkeep_seconds": 0.0}
     assert asked("/live") == (live, said)
     assert asked("/ready") == (ready, said)
+
+
+def test_a_lesson_that_does_not_end_is_seen(
+    services: Services, redis_url: str, prefix: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    monkeypatch.setattr("clusterd.health.STALLED_AFTER", 0.2)
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless(*_: Any, **__: Any) -> int:
+        begun.set()
+        assert ended.wait(30)
+        return 0
+
+    monkeypatch.setattr("clusterd.upkeep.learn", endless)
+    report = health.Report(id="this", state="running", stepped=now_ms())
+    port = free_port()
+    serve_metrics("127.0.0.1", port, report)
+
+    def asked(path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return str(answer.read().decode())
+
+    upkeep = Upkeep(services.again(), report)
+    upkeep.start()
+    try:
+        assert begun.wait(30)
+        until(lambda: report.upkeep_seconds() > 0.3)
+        report.stepped = now_ms() + 60_000  # the worker goes on
+        (line,) = [line for line in asked("/metrics").splitlines() if line.startswith("clusterd_upkeep_seconds ")]
+        assert float(line.split()[1]) > 0.3
+        assert json.loads(asked("/live"))["upkeep_seconds"] > 0.3
+        beat(services, prefix, report)
+        assert run(["run", "--check", "--json", "--redis", redis_url]) == 0
+        said = capsys.readouterr()
+        assert json.loads(said.out)["upkeep_seconds"] > 0.3
+        assert "this has been settling or learning" in said.err
+    finally:
+        ended.set()
+        assert upkeep.stop(30)
+    assert report.upkeep_seconds() == 0
 
 
 def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> None:

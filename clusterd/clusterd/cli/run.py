@@ -32,7 +32,12 @@ def _settings_table() -> str:
 @click.option("--group", metavar="NAME", help="Consumer group (default clusterd).")
 @click.option("--workers", metavar="N", type=int, help="Worker processes (default 1).")
 @click.option("--batch", metavar="N", type=int, help="Most pages in one call (default 256).")
-@click.option("--metrics-port", metavar="PORT", type=int, help="Serve Prometheus metrics on this port of loopback.")
+@click.option(
+    "--metrics-port",
+    metavar="PORT",
+    type=int,
+    help="Serve Prometheus metrics on this port (of 127.0.0.1; metrics_host names another address).",
+)
 @click.option("--log-level", type=click.Choice(LOG_LEVELS), help="Least level that is logged (default info).")
 @click.pass_obj
 def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: bool, **given: Any) -> int:
@@ -54,7 +59,7 @@ def run(invocation: Invocation, /, check: bool, anywhere: bool, with_parent: boo
 
 def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
     """Print the reports of the daemons; 0 where there are some and, but for those that are stopping, all are well."""
-    from clusterd.health import daemons
+    from clusterd.health import STALLED_AFTER, daemons
     from clusterd.services import open_services
 
     reports = []
@@ -70,6 +75,12 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
         trouble = f"no daemon works on {shown(config.redis) or config.data_folder()} here{elsewhere}"
     if trouble:
         invocation.hint(trouble)
+    for report in here:
+        if report.get("upkeep_seconds", 0) > STALLED_AFTER:
+            invocation.hint(
+                f"{report['id']} has been settling or learning for {report['upkeep_seconds']:.0f} s without a break; "
+                "pages go on, new rules and the lag come after it"
+            )
     return 1 if trouble else 0
 
 

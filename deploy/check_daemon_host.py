@@ -24,8 +24,9 @@ cores = [
     clusterd.clusters.redis.compiled.CORE,
 ]
 assert len({core is None for core in cores}) == 1, f"of the compiled cores the wheel has only some: {cores}"
-rooms = {path.parts[0] for path in files("clusterd") or () if path.parts[0] != ".."}
-assert {room for room in rooms if not room.endswith(".dist-info")} == {
+shipped = [path for path in files("clusterd") or () if path.parts[0] != ".."]
+assert not [path for path in shipped if path.suffix in {".c", ".h"}]
+assert {path.parts[0] for path in shipped if not path.parts[0].endswith(".dist-info")} == {
     "clusterd",
     "clusterd_consumer",
     "clusterd_crawler",

@@ -58,6 +58,14 @@ def test_docstrings_are_text_that_every_python_compiles() -> None:
                     (ast.get_docstring(node, clean=False) or "").encode()
 
 
+def test_what_the_readme_links_to_is_in_the_source_distribution() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]
+    targets = re.findall(r"\]\(([^):#\s]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert targets
+    for target in targets:
+        assert any(Path("/", target).match(pattern) for pattern in build["sdist"]["include"]), target
+
+
 def test_readme_lists_every_setting_with_its_default() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for declared in fields(Config):

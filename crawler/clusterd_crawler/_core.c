@@ -8,7 +8,8 @@
  * pack(values: bytes) -> bytes              the values of a sketch as they travel (message.py)
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
  * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
- * set_markup(tags: dict[bytes, int], roles, names: Iterable[bytes], references: dict[bytes, bytes])    likewise (chrome)
+ * set_markup(tags: dict[bytes, int], embedding, roles, names: Iterable[bytes], references: dict[bytes, bytes])
+ *                                          likewise (chrome)
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -187,21 +188,24 @@ static PyObject *pack(PyObject *self, PyObject *values) {
     return NULL;
 }
 
-static int add_bytes(words_t *words, PyObject *word, uint32_t value) {
-    if (PyBytes_Check(word) &&
-        add_word(words, (const uint8_t *)PyBytes_AS_STRING(word), (size_t)PyBytes_GET_SIZE(word), value))
-        return 1;
+/* Add a word with these bits, beside those that it has. */
+static int add_bytes(words_t *words, PyObject *word, uint32_t bits) {
+    if (PyBytes_Check(word)) {
+        const uint8_t *text = (const uint8_t *)PyBytes_AS_STRING(word);
+        size_t length = (size_t)PyBytes_GET_SIZE(word);
+        const word_t *known = find_word(words, text, length);
+        if (add_word(words, text, length, known ? known->value | bits : bits)) return 1;
+    }
     PyErr_SetString(PyExc_ValueError, "a word of the tables is no bytes, is too long, or is one too many");
     return 0;
 }
 
-static int add_all(words_t *words, PyObject *iterable) {
+static int add_all(words_t *words, PyObject *iterable, uint32_t bits) {
     PyObject *iterator = PyObject_GetIter(iterable), *word;
-    memset(words, 0, sizeof *words);
     if (!iterator) return 0;
     int added = 1;
     while (added && (word = PyIter_Next(iterator))) {
-        added = add_bytes(words, word, 1);
+        added = add_bytes(words, word, bits);
         Py_DECREF(word);
     }
     Py_DECREF(iterator);
@@ -210,13 +214,16 @@ static int add_all(words_t *words, PyObject *iterable) {
 
 static PyObject *set_markup(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *tags, *roles, *names, *texts, *tag, *bits;
-    if (!PyArg_ParseTuple(args, "O!OOO!", &PyDict_Type, &tags, &roles, &names, &PyDict_Type, &texts)) return NULL;
+    PyObject *tags, *embedding, *roles, *names, *texts, *tag, *bits;
+    if (!PyArg_ParseTuple(args, "O!OOOO!", &PyDict_Type, &tags, &embedding, &roles, &names, &PyDict_Type, &texts)) return NULL;
     Py_ssize_t at = 0;
     memset(&tag_words, 0, sizeof tag_words);
+    memset(&role_words, 0, sizeof role_words);
+    memset(&chrome_words, 0, sizeof chrome_words);
     while (PyDict_Next(tags, &at, &tag, &bits))
         if (!add_bytes(&tag_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
-    if (!add_all(&role_words, roles) || !add_all(&chrome_words, names)) return NULL;
+    if (!add_all(&tag_words, embedding, EMBEDS) || !add_all(&role_words, roles, 1) || !add_all(&chrome_words, names, 1))
+        return NULL;
     set_attribute_words();
     for (at = 0; PyDict_Next(texts, &at, &tag, &bits);) {
         if (!PyBytes_Check(tag) || !PyBytes_Check(bits)) continue;
@@ -226,17 +233,26 @@ static PyObject *set_markup(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyObject *declared_kinds[ANCHOR + 1]; /* by CANONICAL … ANCHOR */
+static PyObject *kind_names[KINDS]; /* by CANONICAL … SCRIPT */
 
+static int append_kind(PyObject *list, int kind, slice_t value) {
+    PyObject *item = Py_BuildValue("(Oy#)", kind_names[kind], (const char *)value.at, (Py_ssize_t)value.length);
+    int added = item && PyList_Append(list, item) == 0;
+    Py_XDECREF(item);
+    return added;
+}
+
+/* What the page declares, and shows besides its text. */
 static PyObject *declared_list(const walk_t *w) {
-    PyObject *list = PyList_New(w->declared_count);
-    for (int i = 0; list && i < w->declared_count; i++) {
-        const declared_t *d = &w->declared[i];
-        PyObject *item =
-            Py_BuildValue("(Oy#)", declared_kinds[d->kind], (const char *)d->value.at, (Py_ssize_t)d->value.length);
-        if (!item) Py_CLEAR(list);
-        else PyList_SET_ITEM(list, i, item);
-    }
+    PyObject *list = PyList_New(0);
+    int added = list != NULL;
+    for (int i = 0; added && i < w->declared_count; i++)
+        added = append_kind(list, w->declared[i].kind, w->declared[i].value);
+    for (int i = 0; added && i < w->embedded_count; i++)
+        for (int name = 0; added && name < w->embedded[i].count; name++)
+            added = append_kind(list, EMBEDDED, w->embedded[i].named[name]);
+    for (int i = 0; added && i < w->script_count; i++) added = append_kind(list, SCRIPT, w->scripts[i]);
+    if (!added) Py_CLEAR(list);
     return list;
 }
 
@@ -288,8 +304,8 @@ static struct PyModuleDef module = {
 };
 
 PyMODINIT_FUNC PyInit__core(void) {
-    static const char *const kinds[ANCHOR + 1] = {"canonical", "shortlink", "og", "base", "anchor"};
-    for (int kind = 0; kind <= ANCHOR; kind++)
-        if (!(declared_kinds[kind] = PyUnicode_InternFromString(kinds[kind]))) return NULL;
+    static const char *const kinds[KINDS] = {"canonical", "shortlink", "og", "base", "anchor", "embedded", "script"};
+    for (int kind = 0; kind < KINDS; kind++)
+        if (!(kind_names[kind] = PyUnicode_InternFromString(kinds[kind]))) return NULL;
     return PyModule_Create(&module);
 }

@@ -5,7 +5,12 @@ Stream = tuple[bytes, int, int, int]
 def set_classes(table: bytes, /) -> None: ...
 def set_fold(fold_block: Callable[[int], bytes], /) -> None: ...
 def set_markup(
-    tags: dict[bytes, int], roles: Iterable[bytes], names: Iterable[bytes], references: dict[bytes, bytes], /
+    tags: dict[bytes, int],
+    embedding: Iterable[bytes],
+    roles: Iterable[bytes],
+    names: Iterable[bytes],
+    references: dict[bytes, bytes],
+    /,
 ) -> None: ...
 def sketch(
     text: str | bytes, marked: bool, folded: bool, w: int, kind: int, size: int, most: int, /

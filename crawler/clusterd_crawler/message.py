@@ -14,11 +14,12 @@ UTF-8.
 
     sketch   u8   profile         `sketch.PROFILES`; an unknown one is refused
              u8   flags           1: ``whole`` equals ``main`` and is left out, 2: the crawl waits for a verdict,
-                              4: the page is a soft error
+                              4: the page is a soft error, 8: it shows something besides few words
              u16  status
              i64  fetched_at      Unix milliseconds
              u64  content         identity of the bytes
              u64  bag             identity of the main text's words whatever their order
+             u64  embedded        identity of what it shows besides; with flag 8 only
              text url, crawl, sweep, explored, instead_of
              varint n, then n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash)
              stream main
@@ -64,6 +65,7 @@ CRC_BYTES: Final = 4
 WHOLE_IS_MAIN: Final = 1
 WANTS_VERDICT: Final = 2
 SOFT_ERROR: Final = 4
+EMBEDDED: Final = 8
 
 _SKETCH, _SKIP, _FAILURE = 1, 2, 3
 _NAME_CODES: Final = {kind: code for code, kind in enumerate(("canonical", "shortlink", "og", "anchor"), start=1)}
@@ -200,7 +202,10 @@ def _check_verdict(known: dict[str, Any]) -> None:
 def _put_sketch(out: bytearray, page: Sketch) -> None:
     same = page.whole is page.main or page.whole == page.main
     flags = WHOLE_IS_MAIN * same | WANTS_VERDICT * page.wants_verdict | SOFT_ERROR * page.soft_error
+    flags |= EMBEDDED * bool(page.embedded)
     out += _SKETCH_HEAD.pack(page.profile, flags, page.status, page.fetched_at, page.content, page.bag)
+    if page.embedded:
+        out += _U64.pack(page.embedded)
     _put_texts(out, (page.url, page.crawl, page.sweep, page.explored, page.instead_of))
     _put_varint(out, len(page.names))
     for name in page.names:
@@ -311,8 +316,9 @@ def _take_sketch(reader: _Reader) -> Sketch:
     profile, flags, status, fetched_at, content, bag = reader.unpack(_SKETCH_HEAD)
     if profile not in PROFILES:
         raise MessageError(f"a sketch of the unknown profile {profile}", reader.raw)
-    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR):
+    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED):
         raise MessageError(f"a sketch with the unknown flags {flags:#x}", reader.raw)
+    embedded = reader.unpack(_U64)[0] if flags & EMBEDDED else 0
     url, crawl, sweep, explored, instead_of = reader.texts(5)
     names = _take_names(reader)
     main = _take_stream(reader)
@@ -325,6 +331,7 @@ def _take_sketch(reader: _Reader) -> Sketch:
         main=main,
         whole=whole,
         bag=bag,
+        embedded=embedded,
         status=status,
         crawl=crawl,
         sweep=sweep,

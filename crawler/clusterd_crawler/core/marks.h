@@ -85,14 +85,16 @@ static PyObject *with_marks(const walk_t *w, const span_t *spans, size_t count) 
     return marked;
 }
 
-/* The marked text as bytes; consumes the spans of the walk. */
+/* The marked text as bytes; consumes the spans of the walk, and decides what is embedded in main text. */
 static PyObject *marked_text(walk_t *w) {
     spans_t spans = w->cut;
     w->cut = (spans_t){NULL, 0, 0};
     decide_spans(w, &spans);
     if (spans.count > 1) qsort(spans.items, spans.count, sizeof *spans.items, by_start);
     PyObject *marked = NULL;
-    if (!(w->flags & NO_MEMORY)) marked = with_marks(w, spans.items, unite(spans.items, spans.count));
+    spans.count = unite(spans.items, spans.count);
+    decide_embedded(w, spans.items, spans.count);
+    if (!(w->flags & NO_MEMORY)) marked = with_marks(w, spans.items, spans.count);
     else if (!PyErr_Occurred()) PyErr_NoMemory();
     free(spans.items);
     return marked;

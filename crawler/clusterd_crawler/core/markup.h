@@ -5,6 +5,7 @@
 #define CLUSTERD_MARKUP_H
 
 #include "declared.h"
+#include "embedded.h"
 #include "formatting.h"
 #include "shown.h"
 
@@ -121,7 +122,8 @@ static const uint8_t *find_end_tag(const walk_t *w, const uint8_t *p, slice_t na
 }
 
 static int is_hidden(const tag_t *tag) {
-    if (tag->bits & HIDDEN || has(tag, A_HIDDEN) || (tag->bits & DIALOG && !has(tag, A_OPEN))) return 1;
+    if (tag->bits & HIDDEN && !(tag->bits & MARKER && has(tag, A_SHADOWROOTMODE))) return 1;
+    if (has(tag, A_HIDDEN) || (tag->bits & DIALOG && !has(tag, A_OPEN))) return 1;
     if (!has(tag, A_STYLE)) return 0;
     return style_has(tag->values[A_STYLE], "display:none") || style_has(tag->values[A_STYLE], "visibility:hidden");
 }
@@ -129,6 +131,7 @@ static int is_hidden(const tag_t *tag) {
 static const uint8_t *pass_unparsed(walk_t *w, const tag_t *tag, const uint8_t *p) {
     const uint8_t *stop = find_end_tag(w, p, tag->name);
     note_unparsed(w, p, stop); /* a parser may read it as markup */
+    if (!w->hidden && slice_is(tag->name, "script") && !value_of(tag, A_SRC).length) take_script(w, p, stop);
     if (!(tag->bits & ESCAPABLE) || is_hidden(tag)) return stop;
     size_t start = w->length, letters = w->letters;
     show_text(w, p, stop);
@@ -194,6 +197,7 @@ static void push(walk_t *w, const tag_t *tag) {
 static const uint8_t *start_element(walk_t *w, const tag_t *tag, const uint8_t *p) {
     uint32_t bits = tag->bits;
     if (!(bits & INLINE)) line_break(w);
+    if (tag->embeds && !w->hidden && !w->chrome && !is_hidden(tag)) take_embedded(w, tag);
     if (tag->seen) declare_names(w, tag);
     count_attributes(w, tag);
     if (w->foreign && bits && !(bits & LINK)) irregular(w);

@@ -4,23 +4,28 @@
 
 #include "words.h"
 
-/* What an element is to the walk; the same bits as in chrome.py. */
+/* What an element is to the walk; the same bits as in chrome.py, and one for its set of those that embed. */
 enum {
     INLINE = 1, VOID = 2, CONTAINER = 4, IMPLIED = 8, RAW = 16, ESCAPABLE = 32, HIDDEN = 64, CHROME = 128,
     SECTIONAL = 256, SCOPE = 512, NAMED = 1024, TABLE = 2048, CELL = 4096, ROW = 8192, MAIN = 16384, LINK = 32768,
     PARAGRAPH = 65536, DECLARES = 131072, TITLE = 262144, DENSE = 524288, DIALOG = 1048576, TERM = 2097152,
     FOREIGN = 4194304, CHOICE = 8388608, HEADING = 16777216, MARKER = 33554432, ITEM = 67108864, LOOSE = 134217728,
-    MERGED = 268435456, OPTION = 536870912,
+    MERGED = 268435456, OPTION = 536870912, EMBEDS = 1073741824,
 };
 
 static words_t tag_words, role_words, chrome_words, attribute_words;
 
 /* The attributes that are kept; values of `attribute_words`. */
-enum attribute { A_ID, A_CLASS, A_ROLE, A_STYLE, A_HIDDEN, A_OPEN, A_HREF, A_NAME, A_REL, A_PROPERTY, A_CONTENT, ATTRIBUTES };
+enum attribute {
+    A_ID, A_CLASS, A_ROLE, A_STYLE, A_HIDDEN, A_OPEN, A_HREF, A_NAME, A_REL, A_PROPERTY, A_CONTENT, A_WIDTH, A_HEIGHT,
+    A_SHADOWROOTMODE, A_SRC, A_DATA, A_POSTER, A_SRCSET, A_DATA_SRC, A_DATA_ORIGINAL, A_DATA_LAZY_SRC, ATTRIBUTES,
+};
 
 static const char *const attribute_names[ATTRIBUTES] = {
-    "id", "class", "role", "style", "hidden", "open", "href", "name", "rel", "property", "content",
+    "id", "class", "role", "style", "hidden", "open", "href", "name", "rel", "property", "content", "width", "height",
+    "shadowrootmode", "src", "data", "poster", "srcset", "data-src", "data-original", "data-lazy-src",
 };
+#define LONGEST_ATTRIBUTE 14
 
 typedef struct {
     const uint8_t *at; /* NULL: not there */
@@ -30,6 +35,7 @@ typedef struct {
 typedef struct {
     slice_t name;
     uint32_t bits;
+    int embeds;
     uint32_t seen; /* one bit for each kept attribute that the tag has */
     size_t attributes; /* how many, the others and repeated ones too */
     slice_t values[ATTRIBUTES];
@@ -52,7 +58,7 @@ static void set_attribute_words(void) {
 }
 
 static inline void keep_attribute(tag_t *tag, const uint8_t *name, size_t name_length, slice_t value) {
-    if (name_length < 2 || name_length > 8) return;
+    if (name_length < 2 || name_length > LONGEST_ATTRIBUTE) return;
     const word_t *word = find_word(&attribute_words, name, name_length);
     if (!word || tag->seen >> word->value & 1) return;
     tag->seen |= 1u << word->value;
@@ -99,7 +105,8 @@ static const uint8_t *read_tag(const uint8_t *p, const uint8_t *end, tag_t *tag)
     while (p < end && !(byte_kinds[*p] & NAME_END)) p++;
     tag->name = (slice_t){name, (size_t)(p - name)};
     const word_t *word = find_word(&tag_words, name, tag->name.length);
-    tag->bits = word ? word->value : 0;
+    tag->bits = word ? word->value & ~(uint32_t)EMBEDS : 0;
+    tag->embeds = word && word->value & EMBEDS;
     tag->seen = 0;
     tag->attributes = 0;
     return read_attributes(p, end, tag);

@@ -8,7 +8,7 @@
 
 /* NO_MEMORY: or an exception of Python's, which is set then. */
 enum { IRREGULAR = 1, EXTREME = 2, NO_MEMORY = 4 };
-enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
+enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR, EMBEDDED, SCRIPT, KINDS };
 
 #define MAX_DEPTH 256
 #define MAX_FORMATTING 2000
@@ -21,6 +21,11 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR };
 #define MAX_ANCHOR_DIGITS 20
 #define MAX_MAINS 8
 #define MAX_DECLARED_BYTES 2048
+#define MAX_EMBEDDED 64
+#define MAX_SCRIPTS 64
+#define SHELL_LETTERS 512
+#define PIXEL '2'
+#define NAMING (A_DATA_LAZY_SRC - A_SRC + 1)
 #define MAIN_SHARE 4
 #define DENSE_LINKS 5
 #define DENSE_PERCENT 85
@@ -59,6 +64,12 @@ typedef struct {
 } declared_t;
 
 typedef struct {
+    size_t at;
+    slice_t named[NAMING];
+    int count;
+} embedded_t;
+
+typedef struct {
     const uint8_t *end;
     int well_nested, flags;
     PyObject *unescape;    /* markup.unescape, for the character references that are not read here */
@@ -82,6 +93,9 @@ typedef struct {
     int declared_count, anchors, anchors_kept;
     uint64_t anchor_sums; /* one bit for each remainder of what the digits kept so far sum up to */
     uint32_t kinds;
+    embedded_t embedded[MAX_EMBEDDED];
+    slice_t scripts[MAX_SCRIPTS];
+    int embedded_count, script_count;
 } walk_t;
 
 static void irregular(walk_t *w) {

@@ -59,7 +59,7 @@ class Seen:
     """What the crawl keeps of a page."""
 
     names: tuple[Name, ...]
-    #: Identity of the main text, by which pages are judged to be equal.
+    #: Identity of what it shows, by which pages are judged to be equal.
     content: int
     #: Not a soft error.
     good: bool
@@ -126,7 +126,7 @@ class Reporter:
             logger.exception("A page could not be sketched; the crawl goes on: %s", page.url)
             return WrongInput(f"{page.url}: {type(error).__name__}: {error}")
         self.shortened += len(page.response.body) > self._most
-        return Seen(sketch.names, sketch.main.text, not sketch.soft_error)
+        return Seen(sketch.names, sketch.showing(sketch.main.text), not sketch.soft_error)
 
     def _sketch(self, page: Page, parse: bool) -> Sketch:
         response, explored = page.response, page.explored

@@ -88,6 +88,9 @@ def _tags() -> dict[bytes, int]:
 #: Element name → its bits; an unknown element has none.
 TAGS: Final = _tags()
 
+#: Elements whose attributes may name a file that is shown (`embedded`).
+EMBEDDING: Final = frozenset(b"audio embed frame iframe img input object source video".split())
+
 #: Roles (WAI-ARIA) of chrome.
 ROLES: Final = frozenset(
     b"navigation banner contentinfo complementary search menu menubar toolbar tablist dialog alertdialog".split()
@@ -119,5 +122,26 @@ NAMES: Final = frozenset(
     """.split()
 )
 
+#: What separates words in an attribute.
+BLANKS: Final = b"\t\n\f\r "
 #: Values of ``style`` (blanks removed, lower case) that hide an element.
 HIDING_STYLES: Final = (b"display:none", b"visibility:hidden")
+
+
+def is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
+    """Whether an element is not shown; a template that says that it is a shadow root is."""
+    if bits & HIDDEN and not (bits & MARKER and b"shadowrootmode" in attributes):
+        return True
+    if b"hidden" in attributes or (bits & DIALOG and b"open" not in attributes):
+        return True
+    style = attributes.get(b"style")
+    if not style:
+        return False
+    style = style.translate(None, BLANKS).lower()
+    return any(hiding in style for hiding in HIDING_STYLES)
+
+
+def is_named(attributes: dict[bytes, bytes]) -> bool:
+    """Whether a class or the id of an element says that it is chrome."""
+    words = attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")
+    return any(word in NAMES for word in words.lower().split())

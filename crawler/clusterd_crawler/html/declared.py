@@ -17,7 +17,8 @@ MAX_DECLARED_BYTES: Final = 2048
 _ENDING_DIGITS: Final = re.compile(rb"[0-9]{1,20}\Z")
 
 UrlKind = Literal["canonical", "shortlink", "og"]
-#: What a page declares: ("canonical" | "shortlink" | "og" | "base" | "anchor", the raw value or the anchor's digits).
+#: What a page declares: ("canonical" | "shortlink" | "og" | "base" | "anchor", the raw value or the anchor's digits),
+#: or shows besides its text (`embedded`): ("embedded", the raw value of an attribute) or ("script", its content).
 Declared = tuple[str, bytes]
 
 

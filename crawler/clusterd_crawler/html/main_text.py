@@ -43,8 +43,8 @@ class Found:
     headed_in_main: bool = False
 
 
-def with_marks(out: bytearray, letters: int, found: Found) -> bytes:
-    """Return the text with marks around what is not main text (steps 1 to 5); ``letters``: those outside chrome."""
+def other_spans(out: bytearray, letters: int, found: Found) -> list[Span]:
+    """Return what is not main text (steps 1 to 5), sorted and apart; ``letters``: those outside chrome."""
     letters -= found.title_letters
     spans = list(found.cut)
     dense = found.dense
@@ -61,7 +61,17 @@ def with_marks(out: bytearray, letters: int, found: Found) -> bytes:
         spans += [(start, end) for start, end, _ in dense]
     if headed and found.title_letters and letters >= TITLE_REST:
         spans.append(found.title)
-    return _marked(out, sorted(spans)) if letters > 0 and spans else bytes(out)
+    return united(sorted(spans)) if letters > 0 else []
+
+
+def with_marks(out: bytearray, spans: list[Span]) -> bytes:
+    """Return the text with marks around sorted spans."""
+    marked = bytearray()
+    at = 0
+    for start, end in spans:
+        marked += out[at:start] + CHROME_BEGINS + out[start:end] + CHROME_ENDS
+        at = end
+    return bytes(marked + out[at:])
 
 
 def _gaps(out: bytearray, found: Found) -> list[Span]:
@@ -74,15 +84,6 @@ def _gaps(out: bytearray, found: Found) -> list[Span]:
         gaps.append((at, start))
         at = end
     return [gap for gap in gaps if gap[1] > gap[0]]
-
-
-def _marked(out: bytearray, spans: list[Span]) -> bytes:
-    marked = bytearray()
-    at = 0
-    for start, end in united(spans):
-        marked += out[at:start] + CHROME_BEGINS + out[start:end] + CHROME_ENDS
-        at = end
-    return bytes(marked + out[at:])
 
 
 def united(spans: list[Span]) -> list[Span]:

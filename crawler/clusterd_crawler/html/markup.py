@@ -24,8 +24,9 @@ from typing import Final
 from clusterd_crawler.html import chrome
 from clusterd_crawler.html.chrome import TAGS
 from clusterd_crawler.html.declared import Declarations, Declared
+from clusterd_crawler.html.embedded import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
-from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, with_marks
+from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
@@ -50,14 +51,15 @@ _IN_SCRIPT: Final = re.compile(rb"<!--|-->|<(/?)script(?=[\t\n\f\r />])", re.IGN
 #: All but the bytes that are counted as letters: ASCII letters and digits, and everything beyond ASCII.
 _NO_LETTERS: Final = bytes(i for i in range(128) if not chr(i).isalnum())
 _BLANKED: Final = bytes.maketrans(CHROME_BEGINS + CHROME_ENDS, b"  ")
-_BLANKS: Final = b"\t\n\f\r "
 
 
 def walk(data: bytes, well_nested: bool = False) -> tuple[bytes, int, list[Declared]]:
-    """Return the marked text of UTF-8 markup, flags, and what the page declares."""
+    """Return the marked text of UTF-8 markup, flags, and what the page declares and embeds."""
     state = Walk(data, well_nested)
     state.run()
-    return with_marks(state.out, state.letters - state.chrome_letters, state.found), state.flags, state.page.declared
+    spans = other_spans(state.out, state.letters - state.chrome_letters, state.found)
+    declared = state.page.declared + state.embedded.shown(spans, state.letters)
+    return with_marks(state.out, spans), state.flags, declared
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class Walk:
     out: bytearray = field(default_factory=bytearray)
     flags: int = 0
     page: Declarations = field(default_factory=Declarations)
+    embedded: Embedded = field(default_factory=Embedded)
     found: Found = field(default_factory=Found)
     stack: list[Open] = field(default_factory=list)
     #: Open elements on the stack that are no containers: while there are any, every element is stacked.
@@ -182,6 +185,8 @@ class Walk:
         bits = TAGS.get(name, 0)
         if not bits & chrome.INLINE:
             self._break()
+        if name in chrome.EMBEDDING and not (self.hidden or self.chrome or chrome.is_hidden(bits, attributes)):
+            self.embedded.take(attributes, len(self.out))
         self.page.take(name, bits, attributes)
         self.formatting.count_attributes(self.attributes, bits)
         if self.foreign and bits and not bits & chrome.LINK:
@@ -207,7 +212,9 @@ class Walk:
         end = _end_of_raw(self.data, name, at)
         if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
             self.formatting.unknown(self.data.count(b"<", at, end))
-        if bits & chrome.ESCAPABLE and not _is_hidden(bits, attributes):
+        if name == b"script" and not attributes.get(b"src") and not self.hidden:
+            self.embedded.take_script(self.data[at:end])
+        if bits & chrome.ESCAPABLE and not chrome.is_hidden(bits, attributes):
             start, letters = len(self.out), self.letters
             self._text(at, end)
             if (
@@ -246,14 +253,14 @@ class Walk:
             self._irregular()
 
     def _push(self, name: bytes, bits: int, attributes: dict[bytes, bytes]) -> None:
-        hidden = bool(bits & chrome.HIDDEN) or _is_hidden(bits, attributes)
-        role = attributes.get(b"role", b"").strip(_BLANKS).lower()
+        hidden = chrome.is_hidden(bits, attributes)
+        role = attributes.get(b"role", b"").strip(chrome.BLANKS).lower()
         main = bool(bits & chrome.MAIN) or role == b"main"
         is_chrome = not main and (
             bool(bits & chrome.CHROME)
             or (bool(bits & chrome.SECTIONAL) and not self.scopes)
             or role in chrome.ROLES
-            or (bool(bits & chrome.NAMED) and _is_named_chrome(attributes))
+            or (bool(bits & chrome.NAMED) and chrome.is_named(attributes))
         )
         telling = hidden or is_chrome or main
         if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):
@@ -379,18 +386,3 @@ def _end_of_raw(data: bytes, name: bytes, at: int) -> int:
         else:
             inner = escaped and not match[1]
     return len(data)
-
-
-def _is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
-    if b"hidden" in attributes or (bits & chrome.DIALOG and b"open" not in attributes):
-        return True
-    style = attributes.get(b"style")
-    if not style:
-        return False
-    style = style.translate(None, _BLANKS).lower()
-    return any(hiding in style for hiding in chrome.HIDING_STYLES)
-
-
-def _is_named_chrome(attributes: dict[bytes, bytes]) -> bool:
-    words = attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")
-    return any(word in chrome.NAMES for word in words.lower().split())

@@ -9,6 +9,8 @@ nothing in common. A sort that changes what is on a page changes its words.
 the other end of a chain of resemblances: different products share a chain, and rules learned from those lost nearly
 half of a shop's pages. For sites that write something else into every answer, a date, a counter, a token: no two
 fetches are equal there. What was learned by texts goes on to hold, since the first page of its kind shows its own.
+
+To all of them belongs what a page of few words shows besides (`Sketch.embedded`): pages of a gallery have one text.
 """
 
 from __future__ import annotations
@@ -37,12 +39,12 @@ def shown_by(identity: Identity, index: Callable[[], Index]) -> Shown:
 
 def texts(sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
     """Return the main texts."""
-    return [sketch.main.text for sketch in sketches]
+    return [sketch.showing(sketch.main.text) for sketch in sketches]
 
 
 def words(sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
     """Return the words of the main texts; a page without a word shows what one by its text does."""
-    return [sketch.bag if sketch.main.shingles else sketch.main.text for sketch in sketches]
+    return [sketch.showing(sketch.bag if sketch.main.shingles else sketch.main.text) for sketch in sketches]
 
 
 def originals(index: Callable[[], Index], sketches: Sequence[Sketch], outcomes: Sequence[Outcome]) -> list[int]:
@@ -52,5 +54,5 @@ def originals(index: Callable[[], Index], sketches: Sequence[Sketch], outcomes: 
     if copies:
         asked = [(sketches[place].url, sketches[place].fetched_at) for place in copies]
         for place, text in zip(copies, index().originals(POLICY, asked), strict=True):
-            found[place] = text or found[place]
+            found[place] = sketches[place].showing(text) if text else found[place]
     return found

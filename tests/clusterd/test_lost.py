@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.sketch import TEXT
+from clusterd_crawler.sketch import SHORT, TEXT
 
 from clusterd import queries
 from tests.clusterd.made_up_site import DAY, Site, edited, words
@@ -13,6 +13,19 @@ from tests.clusterd.made_up_site import DAY, Site, edited, words
 @pytest.fixture
 def site() -> Site:
     return Site()
+
+
+def test_figures_go_by_the_profile_of_the_pages_whatever_the_settings_say() -> None:
+    site = Site(SHORT)
+    for n in range(3):
+        site.add(f"https://a.example/{n}", words(n), "1", at=DAY)
+        site.add(f"https://a.example/stays/{n}", words(f"stays {n}"), "1", at=DAY)
+        site.add(f"https://a.example/stays/{n}", edited(words(f"stays {n}"), 50), "2", at=2 * DAY)
+        site.add(f"https://a.example/moved/{n}x", edited(words(n), 50), "2", at=2 * DAY)
+    told = list(queries.find_lost(site.index, SHORT))
+    assert all(0.8 < one.resemblance < 0.9 for one in told)
+    assert list(queries.find_lost(site.index, TEXT)) == told
+    assert list(queries.changes(site.index, TEXT)) == list(queries.changes(site.index, SHORT))
 
 
 class TestLostOnAnotherHost:

@@ -12,15 +12,26 @@ from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import Restored
 from clusterd_consumer.postings.verdict import judge
 from clusterd_consumer.resemblance import Estimate, estimate
-from clusterd_crawler.sketch import Profile, StreamSketch
+from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 
 
 def likeness(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
-    """Return the resemblance and containment of two documents of one profile."""
+    """Return the resemblance and containment of two documents; none of two that were made with different profiles.
+
+    ``profile``: theirs, where neither is from an index. That one says with which it was made.
+    """
     if not isinstance(a, Restored) and not isinstance(b, Restored):
         return estimate(a, b, profile)
+    if len({made_by(one, profile) for one in (a, b) if isinstance(one, Restored)}) > 1:
+        return Estimate(0.0, 0.0, 0.0)
+    profile = made_by(a if isinstance(a, Restored) else b, profile)
     verdict = judge(_stored(a, profile), _stored(b, profile), mantissa(profile))
     return Estimate(verdict.resemblance, verdict.a_in_b, verdict.b_in_a)
+
+
+def made_by(sketch: StreamSketch, profile: Profile) -> Profile:
+    """Return the profile that a sketch from an index was made with; of another this one."""
+    return PROFILES.get(sketch.profile, profile) if isinstance(sketch, Restored) else profile
 
 
 def _stored(sketch: StreamSketch, profile: Profile) -> bytes:

@@ -40,7 +40,7 @@ from clusterd_crawler.urls import host_of
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.documents import known_url
 from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
-from clusterd.queries.likeness import likeness
+from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.nearest import Match, Nearest, Owners, Page, address_bonus
 from clusterd.queries.timeline import Timeline, timeline
 
@@ -330,8 +330,8 @@ class Search:
             while len(self._sets) > 1 and held > HELD:
                 held -= len(self._sets.pop(next(iter(self._sets))).pages)
             self.read(versions)
-            pages = [(v.url, self.sketch(v)) for v in versions]
-            found = Nearest([Page(url, s) for url, s in pages if s is not None], self.profile)
+            pages = [Page(v.url, sketch) for v in versions if (sketch := self.sketch(v)) is not None]
+            found = Nearest(pages, made_by(pages[0].sketch, self.profile) if pages else self.profile)
         self._sets[sweep] = found
         return found
 

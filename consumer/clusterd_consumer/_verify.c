@@ -361,12 +361,13 @@ static Counts count(const Decoded *a, const Decoded *b, int bits) {
     return found;
 }
 
-/* What of (a, b) codes agrees by chance, as a fraction (verdict.py has κ). */
-typedef struct { int64_t cells, per; } Chance;
+/* What of (a, b) codes agrees by chance, as a fraction (verdict.py has κ). Of two documents of which each has millions
+   of codes its numerator is beyond 64 bits. */
+typedef struct { __int128 cells; int64_t per; } Chance;
 
 static Chance by_chance(int64_t a, int64_t b, int64_t last, int bits) {
     int64_t cells = 1LL << bits;
-    return (Chance){a * b * (cells + 3 * last), 3 * (cells + last) * (cells + last)};
+    return (Chance){(__int128)a * b * (cells + 3 * last), 3 * (cells + last) * (cells + last)};
 }
 
 static PyObject *counted(const Decoded *a, const Decoded *b, int bits) {
@@ -384,7 +385,7 @@ static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
         int64_t in_a = (int64_t)a->shingles, in_b = (int64_t)b->shingles;
         int whole_a = a->exact && seen.a == a->n, whole_b = b->exact && seen.b == b->n;
         if (whole_a || whole_b) { /* rounded to the nearest whole number, in whole numbers */
-            int64_t x = common - (2 * chance.cells + chance.per) / (2 * chance.per);
+            int64_t x = common - (int64_t)((2 * chance.cells + chance.per) / (2 * chance.per));
             if (x < 0) x = 0;
             found = ratios(x, in_a - x, in_b - x);
         } else {

@@ -93,6 +93,19 @@ def test_compiled_and_numpy_agree(
     assert verdict.Verdict(*judged) == verdict._conclude(counted, bits)
 
 
+@pytest.mark.core
+def test_what_millions_of_values_share_by_chance_is_counted_in_full() -> None:
+    """As of two documents of four million shingles each at 20 bits: 64 bits do not hold what that comes from."""
+    assert CORE is not None
+    bits, every = 26, np.arange(2**20, 2**21, 2, dtype=np.uint64)
+    unrelated = np.append(every[:1], every[1:] + np.uint64(1))
+    streams = [sketch(values, SHORT) for values in (every, unrelated)]
+    (a, _), (b, _) = CORE.pack(streams, bits, True, SHORT.code, 0, 0, 0, 0)
+    counted = verdict._count(stored.unpack(a, bits), stored.unpack(b, bits), bits)
+    assert counted[:3] == (2**19, 2**19, 1)
+    assert verdict.Verdict(*CORE.judge(a, [b], bits)[0]) == verdict._conclude(counted, bits)
+
+
 def test_a_number_of_shingles_is_kept_to_a_part_in_eight_thousand() -> None:
     for exact in (1, 401, 4095, 4096, 5000, 8191, 8192, 123_457, 10**6, 10**9 + 7, 2**41 + 1):
         code = int(stored.cut(np.array([exact], np.uint64), stored.SIZE_BITS)[0])

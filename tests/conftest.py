@@ -122,7 +122,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 PACED = (
     "tests/flow/",
     "tests/crawler/test_addon",
-    "tests/crawler/test_embedded",
+    "tests/crawler/test_embedded_daemon",
     "tests/crawler/test_half_pages",
     "tests/crawler/test_kafka_crawl",
     "tests/crawler/test_known",

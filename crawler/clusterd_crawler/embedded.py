@@ -41,9 +41,10 @@ def embedded_identity(page_url: str, declared: Sequence[Declared], text_bytes: i
         scripts = []
     if not files and not scripts:
         return 0
-    base, origin = base_of(page_url, declared), "{0.scheme}://{0.netloc}/".format(urlsplit(page_url))
-    parts = [*(_file(base, origin, value) for value in files), *scripts]
-    return int(mmh3.hash64(b"\n".join(parts), signed=False)[0]) or 1
+    base, parts = base_of(page_url, declared), urlsplit(page_url)
+    origin = f"{parts.scheme}://{parts.netloc}/"
+    shown = [*(_file(base, origin, value) for value in files), *scripts]
+    return int(mmh3.hash64(b"\n".join(shown), signed=False)[0]) or 1
 
 
 def _file(base: str, origin: str, value: bytes) -> bytes:
@@ -51,5 +52,6 @@ def _file(base: str, origin: str, value: bytes) -> bytes:
     target = markup.unescape(value).decode("utf-8", "replace").strip()
     with suppress(ValueError):  # what is no URL stands for itself
         target = urljoin(base, target)
-    target = target.removeprefix(origin.rstrip("/")) if target.startswith(origin) else target
+    if target.startswith(origin):
+        target = target[len(origin) - 1 :]
     return _STATIC.sub(r"\1", target).encode("utf-8", "replace")

@@ -32,6 +32,7 @@ def shown(body: str, url: str = PAGE) -> tuple[int, int]:
         "<iframe src=https://video.example/embed/{}></iframe>",
         "<object data=/{}.swf></object>",
         "<embed src=/{}.swf>",
+        "<amp-img src=/{}.png width=800 height=600></amp-img>",
         "<input type=image src=/{}.png>",
         "<img src=picture.php?id={}>",
         "<img src=data:image/png;base64,{}>",

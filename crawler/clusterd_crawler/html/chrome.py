@@ -89,7 +89,9 @@ def _tags() -> dict[bytes, int]:
 TAGS: Final = _tags()
 
 #: Elements whose attributes may name a file that is shown (`embedded`).
-EMBEDDING: Final = frozenset(b"audio embed frame iframe img input object source video".split())
+EMBEDDING: Final = frozenset(
+    b"audio embed frame iframe img input object source video amp-img amp-anim amp-audio amp-iframe amp-video".split()
+)
 
 #: Roles (WAI-ARIA) of chrome.
 ROLES: Final = frozenset(

@@ -16,6 +16,7 @@ from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.keys import FAMILY, Keys
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
@@ -57,6 +58,7 @@ class KnownPage:
     earlier: bool = False
     #: Ids of the rules applied to its URL, in order.
     applied: tuple[str, ...] = ()
+    purpose: Purpose = ANYONE
 
 
 @dataclass(slots=True)
@@ -66,12 +68,32 @@ class HostPages:
     pages: dict[str, KnownPage] = field(default_factory=dict)
     #: Hash of a key → the page fetched last under it.
     keys: dict[int, KnownPage] = field(default_factory=dict)
+    #: Hash of a key's hash, a reader and a session → a page that was fetched for them, before others of the key were.
+    read_before: dict[int, KnownPage] = field(default_factory=dict)
     #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
     torn: set[int] = field(default_factory=set)
     #: Hash of a key under all rules, those included that ask what the known page shows → such a page.
     shown: dict[int, KnownPage] = field(default_factory=dict)
     names: NameTable | None = None
     contents: set[int] = field(default_factory=set)
+
+    def note(self, key: int, page: KnownPage) -> None:
+        """Note a page under its key; what was fetched before for another purpose is known still."""
+        before = self.keys.get(key)
+        if before is not None and before.purpose[:2] != page.purpose[:2]:
+            self.read_before[hash((key, *before.purpose[:2]))] = before
+        self.keys[key] = page
+
+    def find(self, key: int, purpose: Purpose) -> KnownPage | None:
+        """Return the page of a key that has served a purpose."""
+        known = self.keys.get(key)
+        if known is None or known.purpose.serves(purpose):
+            return known
+        for reader in (purpose.reader, ANYONE.reader):
+            known = self.read_before.get(hash((key, reader, purpose.session)))
+            if known is not None and known.purpose.serves(purpose) and known.url in self.pages:
+                return known
+        return None
 
     def tear(self, key: int) -> None:
         """Note a key whose pages differ."""
@@ -171,6 +193,7 @@ class KnownPages:
     def _fill(self, domain: str, held: HostPages) -> None:
         """Compute the keys of all known pages of a domain anew."""
         held.keys.clear()
+        held.read_before.clear()
         held.torn.clear()
         held.shown.clear()
         held.names = NameTable(self._name_rules(domain))
@@ -189,7 +212,9 @@ class KnownPages:
         before = None if key.startswith(FAMILY) else held.keys.get(hashed)
         if before is not None and self._differ(before, page):
             held.tear(hashed)
-        held.keys[hashed] = page
+        held.note(hashed, page)
+        if len(held.read_before) > self._limit:
+            held.read_before.clear()
         if self._shows and page.content != UNKNOWN:
             key, applied = self._all_keys.key_of_canonical(page.url)
             # Which page of a family answers is not known: what one of them shows says nothing of the others.
@@ -213,6 +238,7 @@ class KnownPages:
         content: int = UNKNOWN,
         earlier: bool = False,
         watched: bool = False,
+        purpose: Purpose = ANYONE,
     ) -> None:
         """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
 
@@ -239,7 +265,7 @@ class KnownPages:
             if not watched:
                 self.traps.fetched(url, new=content not in held.contents)
             held.contents.add(content)
-        page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier)
+        page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier, purpose=purpose)
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, before.names)
         self._note_keys(held, page)
@@ -257,6 +283,9 @@ class KnownPages:
         hashed = hash(self._keys.key_of_canonical(url)[0])
         if held.keys.get(hashed) is page:
             del held.keys[hashed]
+        before = hash((hashed, *page.purpose[:2])) if held.read_before else None
+        if before is not None and held.read_before.get(before) is page:
+            del held.read_before[before]
         shown = hash(self._all_keys.key_of_canonical(url)[0]) if held.shown else None
         if shown is not None and held.shown.get(shown) is page:
             del held.shown[shown]
@@ -270,8 +299,8 @@ class KnownPages:
         """Return the URL's key and the ids of the rules that were applied, in order."""
         return self._keys.key(url)
 
-    def decide(self, url: str, at: int) -> Skip | None:
-        """Return the skip that the rules ask for, or None where the URL is to be fetched."""
+    def decide(self, url: str, at: int, purpose: Purpose = ANYONE) -> Skip | None:
+        """Return the skip that the rules ask for, or None where the URL is to be fetched for this purpose."""
         try:
             url = canonical(url)
         except WrongInput:
@@ -283,8 +312,8 @@ class KnownPages:
         itself = None if held is None else held.pages.get(url)
         if itself is not None and not itself.earlier:
             return None
-        found = None if held is None else self._find(held, url, at)
-        if found is None and itself is not None and self._recent(itself, at):
+        found = None if held is None else self._find(held, url, at, purpose)
+        if found is None and itself is not None and self._serves(itself, purpose, at):
             return Skip(url, WITHIN, url, url)
         if found is None:
             trap = self.traps.leaves(url)
@@ -294,17 +323,20 @@ class KnownPages:
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known.url, explore)
 
-    def _find(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
-        return self._by_key(held, url, at) or self._by_name(held, url, at) or self._by_shown(held, url, at)
+    def _find(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
+        for by in (self._by_key, self._by_name, self._by_shown):
+            if found := by(held, url, at, purpose):
+                return found
+        return None
 
     def _left(self, url: str, trap: Trap) -> Skip:
         self.skipped[trap.id] += 1
         return Skip(url, trap.id, trap.family, trap.example)
 
-    def _by_key(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
+    def _by_key(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         key, applied = self._keys.key_of_canonical(url)
         hashed = hash(key)
-        known = held.keys.get(hashed)
+        known = held.find(hashed, purpose)
         if known is None or held.is_torn(hashed) or not self._recent(known, at):
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
@@ -322,25 +354,28 @@ class KnownPages:
         """Whether a page shows what the rules applied ask for."""
         return all(self._shows.get(rule, page.content) == page.content for rule in applied)
 
-    def _by_shown(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
+    def _by_shown(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         if not held.shown:
             return None
         key, applied = self._all_keys.key_of_canonical(url)
         known = held.shown.get(hash(key))
-        if known is None or not self._recent(known, at) or not self._allows(applied, known):
+        if known is None or not self._serves(known, purpose, at) or not self._allows(applied, known):
             return None
         if held.pages.get(known.url) is not known:  # fetched again, it shows something else
             return None
         asking = [rule for rule in (*applied, *self._all_keys.key_of_canonical(known.url)[1]) if rule in self._shows]
         return (asking[0], key, known) if asking else None
 
-    def _by_name(self, held: HostPages, url: str, at: int) -> tuple[str, str, KnownPage] | None:
+    def _by_name(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         found = None if held.names is None else held.names.find(url)
         if found is None:
             return None
         rule, named = found
         known = held.pages.get(named)
-        return (rule, f"{rule}:{url}", known) if known is not None and self._recent(known, at) else None
+        return (rule, f"{rule}:{url}", known) if known is not None and self._serves(known, purpose, at) else None
+
+    def _serves(self, known: KnownPage, purpose: Purpose, at: int) -> bool:
+        return known.purpose.serves(purpose) and self._recent(known, at)
 
     def _recent(self, known: KnownPage, at: int) -> bool:
         return self._within is None or at - known.at <= self._within

@@ -66,8 +66,8 @@ class Job(scrapy.Spider):
         """Whether a file is there, or so much was heard, as the step waits for."""
         return Path(step["file"]).exists() if "file" in step else len(self.heard) >= step["heard"]
 
-    def request(self, url: str, **options: Any) -> scrapy.Request:
-        return scrapy.Request(url, callback=self.parse, errback=self.fail, **options)
+    def request(self, url: str, callback: str = "parse", **options: Any) -> scrapy.Request:
+        return scrapy.Request(url, callback=getattr(self, callback), errback=self.fail, **options)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[scrapy.Request | dict[str, Any]]:
         self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
@@ -76,6 +76,16 @@ class Job(scrapy.Spider):
                 yield self.request(response.urljoin(href))
         if self.job.get("images"):
             yield {"image_urls": [response.urljoin("/image.png")]}
+
+    def read_otherwise(self, response: Response) -> Iterator[scrapy.Request | dict[str, Any]]:
+        yield from self.parse(response)
+
+    async def await_more(self, response: Response) -> None:
+        """Gather what other pages say before the page's own item is made."""
+        assert self.crawler.engine is not None
+        for url in self.job["more"]:
+            await self.crawler.engine.download_async(scrapy.Request(url))
+        self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
 
     def fail(self, failure: Failure) -> None:
         error = failure.value

@@ -52,13 +52,14 @@ class Changing:
         self.known = KnownPages(explore=0)
         self.kept = Kept(Spider(), folder, disk_bytes=10**6, memory=memory)
         self.fetched: list[str] = []
+        decisions = Decisions(self.known, 1000)
         self.changes = RuleChanges(
             cast(EventLoop, self.loop),
-            Decisions(self.known, 1000),
+            decisions,
             self.kept,
             lambda kept: self.fetched.append(kept.request.url),
             lambda signal, **arguments: None,
-            lambda: 5,
+            lambda request: decisions.decide(request.url, 5),
         )
 
     async def use(self, version: int, *rules: Rule) -> None:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from scrapy import Request, Spider
 from scrapy.exceptions import DontCloseSpider
 from scrapy.http import HtmlResponse, Response
-from scrapy.utils.asyncio import create_looping_call
 
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.collector import Frozen
 from clusterd_crawler.crawling.connections import Connections
+from clusterd_crawler.crawling.counting import Counting
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.download_places import DownloadPlaces
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
@@ -32,6 +32,7 @@ from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.pages import Pages
 from clusterd_crawler.crawling.paused import Paused
+from clusterd_crawler.crawling.purposes import Purposes
 from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped
@@ -42,14 +43,14 @@ from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.verdicts import Verdicts, is_near
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.message import Failure, SkipReport, Verdict
-from clusterd_crawler.publish.publisher import Counts, Publisher
+from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
+from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings, daemons_own
 from clusterd_crawler.skipped import SkippedDuplicate, end_unscheduled
 from clusterd_crawler.skips import KnownPages, Skip
 from clusterd_crawler.subscribe.subscriber import Subscriber
-from clusterd_crawler.traps import GUARDED
 from clusterd_crawler.urls import registrable
 
 if TYPE_CHECKING:
@@ -68,8 +69,6 @@ HEAR_SECONDS: Final = 0.5
 #: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
 #: withdrawn while what it kept out can still be fetched.
 EXPLORED_SECONDS: Final = 3.0
-#: Seconds between two copies of the threads' counters to Scrapy's stats.
-COUNT_SECONDS: Final = 1.0
 
 
 class Crawl:
@@ -88,11 +87,15 @@ class Crawl:
         self._attend = attend
         self._wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
         self.id = self._wanted.crawl
+        self._purposes = Purposes(self._spider, crawler.settings)
+        self._purposes.listen(crawler.engine)
         self._decisions = Decisions(KnownPages.from_settings(settings, self.id), settings.known_limit)
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
         self._places = DownloadPlaces(crawler)
-        self._changes = RuleChanges(self._loop, self._decisions, self._kept, self._fetch_again, self._announce, now)
+        self._changes = RuleChanges(
+            self._loop, self._decisions, self._kept, self._fetch_again, self._announce, self._decide_again
+        )
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
@@ -104,12 +107,10 @@ class Crawl:
         self._skipped: Remembered[str] = Remembered()
         self._explored: Remembered[Skip] = Remembered()
         self._explored_last = float("-inf")
-        self._sketches = 0
-        self._counted = Counts()
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
         self._daemon: EmbeddedDaemon | None = None
-        self._counting: Any = None
+        self._counting: Counting | None = None
         self._frozen = Frozen()
 
     async def open(self) -> None:
@@ -121,6 +122,10 @@ class Crawl:
             self._verdicts.prompt = await run_in_thread(self._daemon.start)
         self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit), self._settings.queue)
         self._reporter.publisher = self._publisher
+        guard = self._settings.trap_guard
+        self._counting = Counting(
+            self._stats, guard, self._publisher, self._decisions, self._reporter, self._kept, self._paused
+        )
         self._subscriber = Subscriber(
             self._connections.feed(self._wanted.since(now()) if self._settings.skip else None),
             lambda rules: self._loop.call(self._take_rules, rules),
@@ -142,13 +147,12 @@ class Crawl:
             )
         await run_in_thread(registrable, "example.com")  # reads the list of public suffixes: 10 ms
         self._frozen.freeze()
-        self._counting = create_looping_call(self._count)
-        self._counting.start(COUNT_SECONDS, now=False)
+        self._counting.start()
 
     async def close(self) -> None:
         """Bring what waits into the log or on the spool, let an embedded daemon finish, end the threads."""
         self._frozen.thaw()
-        if self._counting is not None and self._counting.running:
+        if self._counting is not None:
             self._counting.stop()
         await self._pages.close()
         if self._publisher is not None:
@@ -164,8 +168,8 @@ class Crawl:
             await run_in_thread(self._daemon.stop)
         await run_in_thread(self._paused.keep, self._kept)
         await run_in_thread(self._kept.close)
-        if self._publisher is not None:
-            self._count()
+        if self._counting is not None:
+            self._counting.count()
 
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
@@ -178,7 +182,7 @@ class Crawl:
 
     def consider(self, request: Request, filtered: bool) -> None:
         """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
-        if not self._settings.skip or not may_be_skipped(request):
+        if not self._settings.skip or not self._may_be_skipped(request):
             return
         assert self._meeting is not None
         self._meeting.meet(request)
@@ -187,7 +191,7 @@ class Crawl:
         url = request.url.partition("#")[0]
         if self._rewriting is not None and not filtered:
             self._rewriting.linked(url)
-        skip = self._decide(url)
+        skip = self._decide(url, self._purposes.of(request))
         if skip is None:
             return
         if skip.explore:
@@ -200,27 +204,31 @@ class Crawl:
                 end_unscheduled(self._crawler, request, skipped)
         raise skipped
 
-    def _decide(self, url: str) -> Skip | None:
-        rule = self._rewriting.has_come(url) if self._rewriting is not None else None
-        return self._decisions.decide(url, now()) if rule is None else Skip(url, rule, url, url)
+    def _may_be_skipped(self, request: Request) -> bool:
+        return may_be_skipped(request) and not self._purposes.is_awaited(request)
+
+    def _decide(self, url: str, purpose: Purpose) -> Skip | None:
+        rule = self._rewriting.has_come(url, purpose) if self._rewriting is not None else None
+        return self._decisions.decide(url, now(), purpose) if rule is None else Skip(url, rule, url, url)
 
     def admit(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""
         self.consider(request, filtered=True)
         if not self._settings.skip or not is_page(request):
             return None
+        self._purposes.note(request)
         key, rules = self._decisions.key(request.url)
         if not key:
             return None
         if self._under_way.begin(key, request):
             return self._sent(request, key, rules)
-        if not may_be_skipped(request) or request.url in self._explored:
+        if not self._may_be_skipped(request) or request.url in self._explored:
             return None
         return self._after_another(request, key, rules)
 
     async def _sent(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
         """Return the request that is to be sent instead, None where this one is."""
-        if self._rewriting is None or not rules or not may_be_skipped(request):
+        if self._rewriting is None or not rules or not self._may_be_skipped(request):
             return None
         instead = self._rewriting.rewritten(request, key)
         if instead is not None:
@@ -274,6 +282,9 @@ class Crawl:
             signals.request_skipped, request=kept.request, rule=skip.rule, key=skip.key, known_url=skip.known_url
         )
 
+    def _decide_again(self, request: Request) -> Skip | None:
+        return self._decisions.decide(request.url, now(), self._purposes.of(request))
+
     def _fetch_again(self, kept: KeptOut) -> None:
         """Queue a request that a rule had kept out."""
         engine = self._crawler.engine
@@ -297,7 +308,8 @@ class Crawl:
         url, at = response.url.partition("#")[0], now()
         explored = self._explored.pop(url, None)
         if "cached" in response.flags and not self._settings.sweep:  # of a sweep each page is told, lest it seem lost
-            self._decisions.fetched(url, at, good=is_good(response))  # sketched when it was fetched
+            purpose = self._purposes.noted(request)
+            self._decisions.fetched(url, at, good=is_good(response), purpose=purpose)  # sketched when it was fetched
         elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
@@ -326,10 +338,13 @@ class Crawl:
 
     def _note_page(self, page: Page, seen: Seen) -> None:
         """Note what a page was sketched to."""
-        self._sketches += 1
-        self._decisions.fetched(page.url, page.at, seen.names, good=seen.good, content=seen.content)
+        assert self._counting is not None
+        self._counting.sketches += 1
+        purpose = self._purposes.noted(page.request)
+        self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, purpose)
         if seen.good and self._rewriting is not None and (linked := page.request.meta.get(META)):
-            self._rewriting.came(page.request, (self._decisions.key(linked)[1] or ("rewritten",))[-1])
+            rule = (self._decisions.key(linked)[1] or ("rewritten",))[-1]
+            self._rewriting.came(page.request, rule, purpose)
         self._under_way.end(page.request)
 
     def _refuse_page(self, page: Page, error: ClusterdError) -> None:
@@ -371,27 +386,6 @@ class Crawl:
 
     async def _send(self, signal: object, arguments: dict[str, Any]) -> None:
         await self._crawler.signals.send_catch_log_async(signal, spider=self._spider, **arguments)
-
-    def _count(self) -> None:
-        """Bring what is counted beside Scrapy's stats into them, and say which traps were noticed."""
-        assert self._publisher is not None
-        for trap in self._decisions.traps():
-            self._stats.inc_value("clusterd/trapped")
-            done = GUARDED[self._settings.trap_guard]
-            logger.warning("%s looks like a crawler trap, and %s: %s", trap.family, done, trap.reason)
-        counts = self._publisher.counts
-        for name in ("published", "spooled", "dropped"):
-            more = getattr(counts, name) - getattr(self._counted, name)
-            if more:
-                self._stats.inc_value(f"clusterd/{name}", more)
-        self._counted = counts
-        if self._sketches:
-            self._stats.inc_value("clusterd/sketched", self._sketches)
-            self._sketches = 0
-        if self._reporter.shortened:
-            self._stats.set_value("clusterd/shortened", self._reporter.shortened)
-        if forgotten := self._kept.forgotten + self._paused.forgotten:
-            self._stats.set_value("clusterd/forgotten", forgotten)
 
 
 def now() -> int:

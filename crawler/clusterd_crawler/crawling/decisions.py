@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.fetches import Fetch
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skips import KnownPages, Skip
@@ -39,6 +40,7 @@ class _Noted(NamedTuple):
     content: int = 0
     #: Whether the guard against traps has been told of it.
     watched: bool = False
+    purpose: Purpose = ANYONE
 
 
 class Decisions:
@@ -86,7 +88,15 @@ class Decisions:
                     if not page.good or self._failed.get(page.url, -1) < page.at:
                         self._known.fetched(page.url, page.at, page.names, page.good, page.content, earlier)
 
-    def fetched(self, url: str, at: int, names: Iterable[Name] = (), good: bool = True, content: int = 0) -> None:
+    def fetched(
+        self,
+        url: str,
+        at: int,
+        names: Iterable[Name] = (),
+        good: bool = True,
+        content: int = 0,
+        purpose: Purpose = ANYONE,
+    ) -> None:
         """Note a page that was fetched, at once or after the loading that is going on."""
         if not good:
             with suppress(WrongInput):
@@ -98,13 +108,13 @@ class Decisions:
                 watched = not self._decides
                 if watched and good and content:
                     self._watch(url, content)
-                self._noted.append(_Noted(url, at, names, good, content, watched))
+                self._noted.append(_Noted(url, at, names, good, content, watched, purpose))
                 if self._decides:
                     self._note()
             finally:
                 self._lock.release()
         else:
-            self._noted.append(_Noted(url, at, names, good, content))
+            self._noted.append(_Noted(url, at, names, good, content, purpose=purpose))
 
     def _watch(self, url: str, content: int) -> None:
         """Tell the guard against traps of a page whose key nobody needs yet."""
@@ -128,13 +138,13 @@ class Decisions:
         if len(self._failed) > FAILED:
             self._failed.popitem(last=False)
 
-    def decide(self, url: str, at: int) -> Skip | None:
+    def decide(self, url: str, at: int, purpose: Purpose = ANYONE) -> Skip | None:
         """Return the skip that the rules or traps ask for; None while rules are being loaded."""
         if not self._decides or not self._lock.acquire(blocking=False):
             return None
         try:
             self._note()
-            return self._known.decide(url, at)
+            return self._known.decide(url, at, purpose)
         finally:
             self._lock.release()
 
@@ -159,4 +169,12 @@ class Decisions:
     def _note(self) -> None:
         while self._noted:
             page = self._noted.popleft()
-            self._known.fetched(page.url, page.at, page.names, page.good, page.content, watched=page.watched)
+            self._known.fetched(
+                page.url,
+                page.at,
+                page.names,
+                page.good,
+                page.content,
+                watched=page.watched,
+                purpose=page.purpose,
+            )

@@ -13,6 +13,7 @@ from typing import Final
 from scrapy import Request
 
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.urls import canonical, hash_of
 
 #: Links remembered, as 8-byte hashes; of more the oldest are forgotten, and not rewritten to.
@@ -28,8 +29,8 @@ class Rewriting:
         self._limit = limit
         #: Hash of a link → whether a request was rewritten to it.
         self._links: OrderedDict[int, bool] = OrderedDict()
-        #: Hashes of the keys that were asked for and came → the rule that asked.
-        self._came: dict[int, str] = {}
+        #: Hashes of the keys that were asked for and came → the rule that asked, and what for.
+        self._came: dict[int, tuple[str, Purpose]] = {}
 
     def linked(self, url: str) -> None:
         """Note a link that the spider wants to follow."""
@@ -50,18 +51,19 @@ class Rewriting:
     def _may_ask(self, key: str, url: str) -> bool:
         return self._links.get(hash_of(key)) is False and canonical(url) != key
 
-    def came(self, request: Request, rule: str) -> None:
+    def came(self, request: Request, rule: str, purpose: Purpose = ANYONE) -> None:
         """Note that a good page came for a request that was rewritten by a rule."""
-        self._came[hash_of(canonical(request.url))] = rule
+        self._came[hash_of(canonical(request.url))] = rule, purpose
 
-    def has_come(self, url: str) -> str | None:
+    def has_come(self, url: str, purpose: Purpose = ANYONE) -> str | None:
         """Return the rule by which a request was rewritten to this very URL, and brought its page; else None."""
         if not self._came:
             return None
         try:
-            return self._came.get(hash_of(canonical(url)))
+            rule, served = self._came.get(hash_of(canonical(url)), (None, purpose))
         except WrongInput:
             return None
+        return rule if served.serves(purpose) else None
 
     def original(self, request: Request) -> Request | None:
         """Return the request as it was linked, where it was rewritten and brought no page."""

@@ -8,12 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from scrapy import Request
+
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.kept import Kept, KeptOut, under
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
+from clusterd_crawler.skips import Skip
 
 logger = logging.getLogger(__name__)
 
@@ -45,14 +48,14 @@ class RuleChanges:
         kept: Kept,
         fetch: Callable[[KeptOut], None],
         announce: Callable[..., None],
-        now: Callable[[], int],
+        decide: Callable[[Request], Skip | None],
     ) -> None:
         self._loop = loop
         self._decisions = decisions
         self._kept = kept
         self._fetch = fetch
         self._announce = announce
-        self._now = now
+        self._decide = decide
         self._in_use: dict[str, InUse] = {}
         #: Rules that were in use and are not any more.
         self._gone: set[str] = set()
@@ -127,7 +130,7 @@ class RuleChanges:
     async def decide_anew(self, kept_out: Sequence[KeptOut]) -> None:
         """Decide about requests that were kept out: where rules say the same they still are, else they are fetched."""
         for number, kept in enumerate(kept_out, start=1):
-            skip = self._decisions.decide(kept.request.url, self._now())
+            skip = self._decide(kept.request)
             if skip is not None and not skip.explore:
                 old = self._kept.add(under(kept, skip.rule))
                 if old:

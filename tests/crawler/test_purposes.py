@@ -1,0 +1,193 @@
+"""Two URLs of one key are two pages where different callbacks read them, or different sessions ask for them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.bearers import parse_names
+from clusterd_crawler.crawling.purposes import Purposes
+from clusterd_crawler.purpose import Purpose
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skips import KnownPages
+from scrapy import Request, Spider
+from scrapy.http import Response
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import CrawlSpider
+from scrapy.spiders import Rule as LinkRule
+from scrapy.utils.test import get_crawler
+
+from tests.crawler.crawling import crawl, publish_rules, sid_rule
+from tests.crawler.site import Site
+
+HOST = "h.com"
+ONE_AFTER_THE_OTHER = {"CONCURRENT_REQUESTS": 1, "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue"}
+
+SHORTLINK = (Condition(Key(name="p"), "any"),)
+BY_NAME = Rule(rule_id(HOST, SHORTLINK, (), name="shortlink"), HOST, SHORTLINK, (), kind="name", name="shortlink")
+DROP_SORT = (Edit(Key(name="sort"), "delete"),)
+SHOWN = Rule(rule_id(HOST, (), DROP_SORT, shows=77), HOST, (), DROP_SORT, shows=77)
+
+#: Name → how the page is asked for that is known, how another URL of it, whether that has been served.
+ASKED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "as the other": ({}, {}, True),
+    "by another callback": ({}, {"callback": "read_otherwise"}, False),
+    "by the same of two callbacks": ({"callback": "read_otherwise"}, {"callback": "read_otherwise"}, True),
+    "with something to add to it": ({"cb_kwargs": {"item": 1}}, {"cb_kwargs": {"item": 2}}, False),
+    "with the same to add": ({"cb_kwargs": {"item": 1}}, {"cb_kwargs": {"item": 1}}, True),
+    "with an item in its meta": ({}, {"meta": {"item": {"name": "a"}}}, False),
+    "with other meta": ({}, {"meta": {"download_timeout": 9, "tries": 3, "names": ["a"]}}, True),
+    "with its own jar": ({"meta": {"cookiejar": 1}}, {"meta": {"cookiejar": 2}}, False),
+    "with the same jar": ({"meta": {"cookiejar": 1}}, {"meta": {"cookiejar": 1}}, True),
+    "without the jar's cookies": ({}, {"meta": {"dont_merge_cookies": True}}, False),
+    "with a cookie": ({}, {"cookies": {"currency": "EUR"}}, False),
+    "in another language": ({}, {"headers": {"Accept-Language": "de"}}, False),
+    "in the usual language": ({}, {"headers": {"Accept-Language": "en"}}, True),
+    "by a script": ({}, {"headers": {"X-Requested-With": "XMLHttpRequest"}}, False),
+    "by another browser": ({}, {"headers": {"User-Agent": "other", "Referer": "http://h.com/"}}, True),
+}
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_page_is_known_to_those_whom_it_has_served(
+    queued: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Whether it is decided when the request is scheduled, or when it is about to be sent."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    first = [{"url": f"{site.url}/page/{n}", "options": one} for n, (one, _, _) in enumerate(ASKED.values())]
+    second = [{"url": f"{site.url}/page/{n}?sid=a", "options": two} for n, (_, two, _) in enumerate(ASKED.values())]
+    served = {how for how, (_, _, known) in ASKED.items() if known}
+    # The first pause lets the rule arrive, the second the pages, where the others are not to wait in the scheduler.
+    pauses = [{"pause": 1.0}, {"pause": 0 if queued else 1.5}]
+    done = crawl(tmp_path, [f"{site.url}/", pauses[0], *first, pauses[1], *second], settings | ONE_AFTER_THE_OTHER)
+    assert {how for n, how in enumerate(ASKED) if not site.hits[f"/page/{n}?sid=a"]} == served
+    assert done.stat("skipped") == len(served)
+
+
+def test_a_page_that_a_callback_awaits_itself_is_always_sent(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """A skip would end the callback, and what it has gathered would be lost. To others such a page is unread."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    more = [f"{site.url}/page/1?sid=a", f"{site.url}/page/2?sid=a"]
+    steps = [
+        f"{site.url}/",
+        {"pause": 1.0},
+        f"{site.url}/page/1",
+        {"pause": 1.0},
+        {"url": f"{site.url}/page/3", "options": {"callback": "await_more"}},
+        {"pause": 1.5},
+        f"{site.url}/page/2",
+    ]
+    done = crawl(tmp_path, steps, settings, more=more)
+    assert done.paths() == ["/", "/page/1", "/page/3", "/page/2"]
+    assert site.hits["/page/1?sid=a"] == site.hits["/page/2?sid=a"] == 1
+    assert done.stat("skipped") == 0
+
+
+class Reading(Spider):
+    name = "reading"
+
+    def parse_item(self, response: Response) -> None:
+        pass
+
+
+class Following(CrawlSpider):
+    name = "following"
+    rules = (
+        LinkRule(LinkExtractor("/list/")),
+        LinkRule(LinkExtractor("/item/"), callback="parse_item"),
+        LinkRule(LinkExtractor("/product/"), callback="parse_item"),
+        LinkRule(LinkExtractor("/offer/"), callback="parse_item", cb_kwargs={"price": True}),
+    )
+
+    def parse_item(self, response: Response) -> None:
+        pass
+
+
+def purposes(kind: type[Spider], **settings: Any) -> tuple[Purposes, Any]:
+    crawler = get_crawler(kind, settings)
+    spider = crawler._create_spider()
+    return Purposes(spider, crawler.settings), spider
+
+
+def test_a_callback_is_the_same_however_it_is_made() -> None:
+    made, spider = purposes(Reading)
+
+    def of(callback: Any) -> Purpose:
+        return made.of(Request(f"http://{HOST}/", callback=callback))
+
+    def one(item: dict[str, int]) -> Purpose:
+        return of(lambda response: spider.parse_item(response, item))
+
+    assert of(None) == of(spider.parse) != of(spider.parse_item) == of(spider.parse_item)
+    assert of(partial(spider.parse, item=1)) == of(partial(spider.parse, item=1)) != of(partial(spider.parse, item=2))
+    assert one({"a": 1}) == one({"a": 1}) != one({"a": 2})
+
+
+def test_rules_of_a_spider_that_do_the_same_are_one_reader() -> None:
+    made, spider = purposes(Following)
+    follow, item, product, offer = (
+        made.of(Request(f"http://{HOST}/", callback=spider._callback, meta={"rule": rule, "link_text": f"link {rule}"}))
+        for rule in range(4)
+    )
+    assert item == product
+    assert len({follow, item, offer, made.of(Request(f"http://{HOST}/"))}) == 4
+
+
+def test_what_every_request_of_the_spider_says_makes_no_session() -> None:
+    made, _ = purposes(Reading, DEFAULT_REQUEST_HEADERS={"accept-language": "de"})
+    plain = made.of(Request(f"http://{HOST}/"))
+    assert plain == made.of(Request(f"http://{HOST}/", headers={"Accept-Language": "de"}))
+    assert plain != made.of(Request(f"http://{HOST}/", headers={"Accept-Language": "en"}))
+    assert plain == made.of(Request(f"http://{HOST}/", headers={"Cookie": "of the jar"}))
+    made, _ = purposes(Reading, COOKIES_ENABLED=False)
+    assert plain != made.of(Request(f"http://{HOST}/", headers={"Cookie": "its own"}))
+
+
+def test_pages_of_other_crawlers_are_known_to_every_callback_without_a_session() -> None:
+    """What reads them is not told; as whom they are asked for is mostly the same."""
+    known = KnownPages(explore=0, within=60)
+    known.load(RuleSet(HOST, 1, (sid_rule(HOST),)))
+    known.fetched(f"http://{HOST}/a?sid=1", 1, earlier=True)
+    for url in (f"http://{HOST}/a?sid=1", f"http://{HOST}/a?sid=2"):
+        assert known.decide(url, 2, Purpose(reader=5)) is not None
+        assert known.decide(url, 2, Purpose(reader=5, session=7)) is None
+    known.fetched(f"http://{HOST}/a?sid=3", 3, purpose=Purpose(reader=6))
+    assert known.decide(f"http://{HOST}/a?sid=2", 4, Purpose(reader=5)) is not None
+    known.fetched(f"http://{HOST}/a?sid=1", 5, good=False)
+    assert known.decide(f"http://{HOST}/a?sid=2", 6, Purpose(reader=5)) is None
+    assert known.decide(f"http://{HOST}/a?sid=2", 6, Purpose(reader=6)) is not None
+
+
+def test_a_name_or_a_content_that_answers_has_served_the_same_purpose() -> None:
+    one, other = Purpose(reader=1), Purpose(reader=2)
+    known = KnownPages(explore=0)
+    known.load(RuleSet(HOST, 1, (BY_NAME, SHOWN)))
+    known.fetched(f"http://{HOST}/slug", 1, parse_names(f"shortlink=http://{HOST}/?p=5"), purpose=one)
+    known.fetched(f"http://{HOST}/list?sort=a", 1, content=77, purpose=one)
+    for url in (f"http://{HOST}/?p=5", f"http://{HOST}/list?sort=b"):
+        assert known.decide(url, 2, one) is not None
+        assert known.decide(url, 2, other) is None
+
+
+def test_what_was_read_before_takes_no_more_room_than_pages() -> None:
+    known = KnownPages(explore=0, limit=10)
+    known.load(RuleSet(HOST, 1, (sid_rule(HOST),)))
+    for number in range(1000):
+        known.fetched(f"http://{HOST}/a?sid={number % 3}", number, content=1, purpose=Purpose(reader=number + 1))
+        (held,) = known._hosts.values()
+        assert len(held.read_before) <= 10
+
+
+def test_a_page_at_which_a_crawl_ends_is_read_again_where_the_crawl_goes_on(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Of a page at ``DEPTH_LIMIT`` no link is followed, nor of those before it as far: nearer to the start more is."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    steps = [f"{site.url}/", {"pause": 2.0}, f"{site.url}/page/1?sid=a"]
+    for limit in (0, 1):
+        done = crawl(tmp_path, steps, settings | ONE_AFTER_THE_OTHER | {"DEPTH_LIMIT": limit}, follow=True)
+        assert ("/page/1?sid=a" in done.paths()) is (limit == 1)

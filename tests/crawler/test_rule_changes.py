@@ -104,6 +104,42 @@ def test_what_is_on_its_way_to_the_disk_when_its_rule_is_withdrawn_is_fetched(tm
     asyncio.run(scenario())
 
 
+def test_what_is_withdrawn_while_the_crawl_closes_stays_kept_for_when_it_goes_on(tmp_path: Path) -> None:
+    """The scheduler takes nothing more by then: what it was given was lost to a crawl that is paused."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        await changing.use(1, drop("s", "one"))
+        for number in range(15):
+            changing.loop.start(changing.changes.spill(changing.kept.add(kept_out("one", f"s={number}"))))
+        await asyncio.sleep(0)
+        await changing.changes.close()
+        everything = sorted(f"http://{HOST}/a?s={number}" for number in range(15))
+        assert sorted(one.request.url for one in changing.kept.everything()) == everything
+        await changing.use(2)
+        assert sorted(one.request.url for one in changing.kept.everything()) == everything
+        assert changing.fetched == []
+
+    asyncio.run(scenario())
+
+
+def test_what_is_being_decided_about_when_the_crawl_closes_is_kept(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1000)
+        await changing.use(1, drop("s", "one"))
+        for number in range(300):
+            changing.kept.add(kept_out("one", f"s={number}"))
+        changing.changes.arrived(RuleSet(HOST, 2, ()))
+        while not changing.fetched:
+            await asyncio.sleep(0)
+        await changing.changes.close()
+        left = [one.request.url for one in changing.kept.everything()]
+        assert sorted(changing.fetched + left) == sorted(f"http://{HOST}/a?s={number}" for number in range(300))
+        assert left
+
+    asyncio.run(scenario())
+
+
 def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> None:
     async def scenario() -> None:
         changing = Changing(tmp_path, memory=10)

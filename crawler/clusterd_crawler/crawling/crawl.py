@@ -154,6 +154,7 @@ class Crawl:
         self._frozen.thaw()
         if self._counting is not None:
             self._counting.stop()
+        await self._changes.close()
         await self._pages.close()
         if self._publisher is not None:
             seconds = CLOSE_SECONDS[0] if self._publisher.reachable else CLOSE_SECONDS[1]

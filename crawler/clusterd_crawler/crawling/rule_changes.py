@@ -61,6 +61,9 @@ class RuleChanges:
         self._gone: set[str] = set()
         self._waiting: deque[RuleSet] = deque()
         self._working = False
+        #: How often requests are on their way between memory, disk and the scheduler.
+        self._moving = 0
+        self._closing = False
 
     @property
     def busy(self) -> bool:
@@ -73,6 +76,12 @@ class RuleChanges:
         if not self._working:
             self._working = True
             self._loop.start(self._work())
+
+    async def close(self) -> None:
+        """Leave kept out what is kept out: the scheduler takes nothing more. Return when nothing is on its way."""
+        self._closing = True
+        while self._moving:
+            await sleep(LOOK_SECONDS)
 
     async def _work(self) -> None:
         try:
@@ -98,7 +107,7 @@ class RuleChanges:
         self._tell(rules, [live[rule] for rule in sorted(after.rules - before.rules)], sorted(gone))
         if after.unskip - before.unskip:
             gone |= after.rules
-        if gone:
+        if gone and not self._closing:
             await self._reconsider(gone)
 
     def _tell(self, rules: RuleSet, learned: list[Rule], gone: list[str]) -> None:
@@ -110,17 +119,25 @@ class RuleChanges:
 
     async def spill(self, old: list[KeptOut]) -> None:
         """Have requests written to the disk; those whose rule was withdrawn meanwhile are decided anew."""
-        await run_in_thread(self._kept.spill, old)
+        self._moving += 1
+        try:
+            await run_in_thread(self._kept.spill, old)
+        finally:
+            self._moving -= 1
         gone = frozenset(self._gone & {kept.rule for kept in old})
-        if gone:
+        if gone and not self._closing:
             await self._reconsider(gone)
 
     async def _reconsider(self, gone: frozenset[str]) -> None:
         """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
-        kept_out = self._kept.take(gone)
-        if self._kept.has_spilled(gone):
-            kept_out += await run_in_thread(self._kept.read, gone)
-        await self.decide_anew(kept_out)
+        self._moving += 1
+        try:
+            kept_out = self._kept.take(gone)
+            if self._kept.has_spilled(gone):
+                kept_out += await run_in_thread(self._kept.read, gone)
+            await self.decide_anew(kept_out)
+        finally:
+            self._moving -= 1
 
     async def settled(self) -> None:
         """Return when the rule sets that have arrived are in use."""
@@ -130,9 +147,9 @@ class RuleChanges:
     async def decide_anew(self, kept_out: Sequence[KeptOut]) -> None:
         """Decide about requests that were kept out: where rules say the same they still are, else they are fetched."""
         for number, kept in enumerate(kept_out, start=1):
-            skip = self._decide(kept.request)
-            if skip is not None and not skip.explore:
-                old = self._kept.add(under(kept, skip.rule))
+            skip = None if self._closing else self._decide(kept.request)
+            if self._closing or (skip is not None and not skip.explore):
+                old = self._kept.add(kept if skip is None else under(kept, skip.rule))
                 if old:
                     await run_in_thread(self._kept.spill, old)
             else:

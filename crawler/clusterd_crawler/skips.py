@@ -13,6 +13,7 @@ from typing import Final, Self, cast
 
 from clusterd_crawler.answering import Answering
 from clusterd_crawler.bearers import NameTable
+from clusterd_crawler.endings import may_show_file
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.keys import FAMILY, Keys
@@ -325,7 +326,8 @@ class KnownPages:
 
     def _find(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         for by in (self._by_key, self._by_name, self._by_shown):
-            if found := by(held, url, at, purpose):
+            found = by(held, url, at, purpose)
+            if found is not None and may_show_file(url, found[2].url):
                 return found
         return None
 

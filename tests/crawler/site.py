@@ -95,6 +95,8 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 404, {}, html("missing", "<p>nothing here</p>", [])
     if name == "/slow/redir":
         return 302, {"Location": "/page/5"}, b""
+    if "file=image" in parts.query:
+        return 200, {"Content-Type": "image/png"}, b"\x89PNG\r\n\x1a\n" + bytes(200)
     if name.startswith("/calendar/"):
         return 200, {}, html("calendar", prose("calendar"), [])
     if name.startswith(("/page/", "/slow/")):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from clusterd_crawler.crawling.reporter import Page, Reporter
+from clusterd_crawler.crawling.reporter import Page, Reporter, Seen
 from clusterd_crawler.message import decode
 from clusterd_crawler.publish.kafka_log import LONGEST_MESSAGE
 from clusterd_crawler.publish.spool import Entry
@@ -52,3 +52,19 @@ def test_soft_errors_say_so() -> None:
         body = f"<html><head><title>{title}</title></head><body>{'word ' * 50}</body></html>".encode()
         reporter.sketch([Page("http://h.com/", 1, Request("http://h.com/"), HtmlResponse("http://h.com/", body=body))])
     assert [page.soft_error for page in map(decode, offered.values) if isinstance(page, Sketch)] == [True, False]
+
+
+def test_what_two_pages_show_at_their_beginnings_says_nothing_of_the_rest() -> None:
+    reporter, offered = Reporter(Settings(max_page_bytes=1_000), "c"), Offered()
+    reporter.publisher = offered  # type: ignore[assignment]
+    found = []
+    for end in ("one", "other", "one"):
+        body = f"<html><body><p>{'word ' * 500}{end}</p></body></html>".encode()
+        found += reporter.sketch(
+            [Page("http://h.com/", 1, Request("http://h.com/"), HtmlResponse("http://h.com/", body=body))]
+        )
+    one, other, again = (seen.content for seen in found if isinstance(seen, Seen))
+    assert one == again != other
+    pages = [page for page in map(decode, offered.values) if isinstance(page, Sketch)]
+    assert [page.showing(page.main.text) for page in pages] == [one, other, one]
+    assert pages[0].content == pages[2].content != pages[1].content

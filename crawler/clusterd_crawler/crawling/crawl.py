@@ -308,17 +308,19 @@ class Crawl:
         self._under_way.arrived(request)
         url, at = response.url.partition("#")[0], now()
         explored = self._explored.pop(url, None)
-        if "cached" in response.flags and not self._settings.sweep:  # of a sweep each page is told, lest it seem lost
-            purpose = self._purposes.noted(request)
-            self._decisions.fetched(url, at, good=is_good(response), purpose=purpose)  # sketched when it was fetched
+        if "cached" in response.flags and not self._settings.sweep and explored is None:
+            # Sketched when it was fetched. Of a sweep each page is told, lest it seem lost.
+            good = is_good(response)
+            if isinstance(response, HtmlResponse) or not good:
+                self._decisions.fetched(url, at, good=good, purpose=self._purposes.noted(request))
         elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
             self.failed(request, response.status, f"HTTP status {response.status}")
-        elif isinstance(response, HtmlResponse) and is_part(response):
+        elif (isinstance(response, HtmlResponse) or explored is not None) and is_part(response):
             self._stats.inc_value("clusterd/rejected")
             self.failed(request, response.status, "only a part of the page came")
-        elif isinstance(response, HtmlResponse):
+        elif isinstance(response, HtmlResponse) or explored is not None:
             await self._sketched(Page(url, at, request, response, explored))
 
     async def _sketched(self, page: Page) -> None:

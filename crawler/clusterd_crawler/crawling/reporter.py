@@ -14,13 +14,13 @@ from time import perf_counter
 from typing import Final
 
 from scrapy import Request
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 
 from clusterd_crawler import compiled
 from clusterd_crawler.crawling.soft_errors import is_soft_error
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, SkipReport, encode
-from clusterd_crawler.page import sketch_page
+from clusterd_crawler.page import content_identity, sketch_page
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.settings import Settings
@@ -130,8 +130,11 @@ class Reporter:
 
     def _sketch(self, page: Page, parse: bool) -> Sketch:
         response, explored = page.response, page.explored
-        body = response.body[: self._most]
-        content_type = response.headers.get("Content-Type")
+        whole = response.body
+        # Of what is no page only that it is something else matters: that a rule is wrong which says what it shows.
+        is_file = not isinstance(response, HtmlResponse)
+        body = b"" if is_file else whole[: self._most]
+        content_type = b"text/plain" if is_file else response.headers.get("Content-Type")
         sketch = sketch_page(
             page.url,
             body,
@@ -147,6 +150,9 @@ class Reporter:
             soft_error=is_soft_error(body),
             parse=parse,
         )
+        if is_file or len(whole) > len(body):  # What two long pages show at their beginnings says nothing of the rest.
+            identity = content_identity(whole)
+            sketch = replace(sketch, content=identity, embedded=identity)
         # A page that shows nothing is as good as none: it may be there when it is asked for again.
         return sketch if sketch.whole.shingles else replace(sketch, soft_error=True)
 

@@ -1,0 +1,85 @@
+"""What is no page: rules are learned from pages, and what they say need not hold of files and feeds beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.endings import may_show_file
+from clusterd_crawler.page import content_identity
+from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.skips import KnownPages
+
+from tests.crawler.crawling import crawl, publish_rules, published, sid_rule
+from tests.crawler.site import Site, answer
+
+HOST = "h.com"
+NO_TITLE = (Edit(Key(start=5), "delete"),)
+
+
+@pytest.mark.parametrize(
+    ("linked", "is_skipped"),
+    [("a-title", True), ("v1.2", True), ("page.html", True), ("manual.pdf", False), ("feed.RSS", False)],
+)
+def test_a_file_beside_a_page_is_no_other_url_of_it(linked: str, is_skipped: bool) -> None:
+    known = KnownPages(explore=0)
+    known.load(RuleSet(HOST, 1, (Rule(rule_id(HOST, (), NO_TITLE), HOST, (), NO_TITLE),)))
+    known.fetched(f"http://{HOST}/p/12", 1)
+    assert (known.decide(f"http://{HOST}/p/12/{linked}", 2) is not None) is is_skipped
+
+
+def test_what_a_known_page_names_itself_it_may_show() -> None:
+    known = "http://h.com/index.php?title=File:Photo.JPG"
+    assert may_show_file("http://h.com/wiki/File:Photo.jpg", known)
+    assert not may_show_file("http://h.com/wiki/File:Photo.png", known)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_file_that_a_rule_says_is_a_page_speaks_against_the_rule(
+    cached: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Fetched to watch the rule; not a page itself, and no skip rests on it."""
+    drop_all = (Edit(Key(name="file"), "delete"),)
+    rule = Rule("r1", site.host, (), drop_all)
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (rule,)))
+    more = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")} if cached else {}
+    image = f"{site.url}/page/1?file=image"
+    if cached:
+        crawl(tmp_path, [image], settings | more)
+    crawl(tmp_path, [f"{site.url}/page/1", {"pause": 0.7}, image], settings | more | {"CLUSTERD_EXPLORE": 1})
+    (told,) = [page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.explored]
+    assert (told.url, told.explored, told.instead_of) == (image, "r1", f"{site.url}/page/1")
+    body = answer("/page/1?file=image")[2]
+    assert told.soft_error
+    assert told.content == content_identity(body)
+    assert told.showing(told.main.text) not in {0, *(p.main.text for p in pages(redis_url, prefix) if not p.explored)}
+
+
+def pages(redis_url: str, prefix: str) -> list[Sketch]:
+    return [message for message in published(redis_url, prefix) if isinstance(message, Sketch)]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_no_skip_rests_on_a_file(
+    cached: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    more = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")} if cached else {}
+    steps = [f"{site.url}/image.png", {"pause": 0.7}, f"{site.url}/image.png?sid=a"]
+    for _ in range(1 + cached):
+        assert len(crawl(tmp_path, steps, settings | more).seen) == 2
+
+
+def test_a_page_of_the_http_cache_that_is_to_watch_a_rule_is_told(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Else a crawl from the cache rests on rules that nothing could contradict."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache"), "CLUSTERD_EXPLORE": 1}
+    steps = [f"{site.url}/page/1", {"pause": 0.7}, f"{site.url}/page/1?sid=a"]
+    for times in (1, 2):
+        done = crawl(tmp_path, steps, cached)
+        assert sum(bool(page.explored) for page in pages(redis_url, prefix)) == times
+    assert done.seen[1]["flags"] == ["cached"]

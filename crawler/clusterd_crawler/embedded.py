@@ -4,8 +4,10 @@ A picture, a video, a frame, or the data that a script makes the page from, is w
 gallery or of a web comic often have one text. Of a page of more words the text decides, as it does for all resemblance:
 among its pictures are those that are drawn anew at each fetch, and nobody could say which.
 
-A file is known by its URL, resolved against the page's base, without the site's own origin (a mirror's are the same)
-and, of what is a static file by its name, without its query: versions, sizes and sessions are written there. Inline
+A file is known by its URL, without the site's own origin, which a mirror has another one of, and, of what is a static
+file by its name, without its query: versions, sizes and sessions are written there. One that is named relative to a
+folder beside or above the page is known as it is written: a tree of pages that has two names has its icons under both.
+One in the page's own folder is known by its whole path: each picture of a gallery may be called ``photo.jpg``. Inline
 scripts count where they are `DATA` times as long as the text. The identity is the first 64 bits of MurmurHash3.
 """
 
@@ -50,8 +52,14 @@ def embedded_identity(page_url: str, declared: Sequence[Declared], text_bytes: i
 def _file(base: str, origin: str, value: bytes) -> bytes:
     """Return what a file is known by, from an attribute's raw value."""
     target = markup.unescape(value).decode("utf-8", "replace").strip()
-    with suppress(ValueError):  # what is no URL stands for itself
-        target = urljoin(base, target)
-    if target.startswith(origin):
-        target = target[len(origin) - 1 :]
+    written = target.split("/")
+    folders = [part for part in written if part not in {".", ".."}]
+    is_relative = bool(written[0]) and ":" not in written[0]
+    if is_relative and (len(folders) > 1 or ".." in written):
+        target = "/".join(folders)
+    else:
+        with suppress(ValueError):  # what is no URL stands for itself
+            target = urljoin(base, target)
+        if target.startswith(origin):
+            target = target[len(origin) - 1 :]
     return _STATIC.sub(r"\1", target).encode("utf-8", "replace")

@@ -79,7 +79,8 @@ def test_what_is_not_shown_or_is_chrome_does_not_count(element: str) -> None:
     [
         ("http://pictures.example/a.png", "/a.png"),
         ("/comic/a.png", "a.png"),
-        ("../a.png", "/a.png"),
+        ("./a.png", "a.png"),
+        ("../a/b.png", "./../a/b.png"),
         ("/a.png?v=1", "/a.png?v=2"),
         ("/a.JPG#x", "/a.JPG"),
         ("/i.php?a=1&amp;b=2", "/i.php?a=1&b=2"),
@@ -89,11 +90,19 @@ def test_one_file_is_known_by_any_of_its_addresses(one: str, other: str) -> None
     assert shown(f'{WORDS}<img src="{one}">')[0] == shown(f'{WORDS}<img src="{other}">')[0]
 
 
-def test_a_file_is_resolved_against_its_page_and_base() -> None:
+def test_a_file_in_the_folder_of_its_page_is_resolved_against_page_and_base() -> None:
     beside = shown(WORDS + "<img src=full.png>"), shown(WORDS + "<img src=full.png>", "http://pictures.example/song/12")
     assert beside[0][0] != beside[1][0]
     based = [shown("<base href=/all/>" + WORDS + "<img src=full.png>", url) for url in (PAGE, PAGE + "/x/y")]
     assert based[0] == based[1]
+
+
+@pytest.mark.parametrize("file", ["images/up.gif", "../images/up.gif", "../up.gif", "./images/up.gif", "i/up.php?n=1"])
+def test_a_tree_of_two_names_shows_the_same_files(file: str) -> None:
+    trees = (
+        shown(f"{WORDS}<img src={file}>", f"http://pictures.example/{tree}/a/b.html") for tree in ("2.4", "current")
+    )
+    assert len(set(trees)) == 1
 
 
 def test_a_mirror_shows_the_same_files() -> None:

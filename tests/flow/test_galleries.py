@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from tests.crawler.crawling import crawl
 from tests.crawler.site import html
+from tests.flow.serving import serving
 
 PAGES = 240
 
@@ -29,37 +27,13 @@ def nothing(page: str) -> str:
     return "<img src=/none.jpg>"
 
 
-@contextmanager
-def gallery(shown: Callable[[str], str]) -> Iterator[str]:
-    """Serve pages that differ in what is shown besides one text."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            body = html("A gallery", f"<p>Ask before you use any of these.</p>{shown(self.path)}", [])
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 def skipped(folder: Path, shown: Callable[[str], str], form: str) -> int:
     """Crawl half of the pages, and the rest after a while; return how many were not fetched."""
-    with gallery(shown) as site:
+
+    def page(path: str) -> bytes:
+        return html("A gallery", f"<p>Ask before you use any of these.</p>{shown(path)}", [])
+
+    with serving(page) as site:
         urls = [site + form.format(n) for n in range(PAGES)]
         random.Random(1).shuffle(urls)
         steps = [*urls[: PAGES // 2], {"pause": 4}, *urls[PAGES // 2 :]]

@@ -6,9 +6,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from clusterd_crawler.skips import KnownPages
 
 from tests.crawler.crawling import Crawled, crawl
 from tests.crawler.site import html
+from tests.flow.serving import serving
 
 FILES = "http://files.example"
 ITEMS = 40
@@ -37,30 +36,13 @@ def varying() -> Iterator[str]:
     """Serve items under any session; each answer counts the visitors in the middle of its text."""
     visitors = itertools.count(10_000)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def page(path: str) -> bytes:
+        text = words(path.partition("?")[0])
+        text.insert(WORDS // 2, f"visitor{next(visitors)}")
+        return html("A shop", f"<p>{' '.join(text)}</p>", [])
 
-        def do_GET(self) -> None:
-            text = words(self.path.partition("?")[0])
-            text.insert(WORDS // 2, f"visitor{next(visitors)}")
-            body = html("A shop", f"<p>{' '.join(text)}</p>", [])
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(page) as site:
+        yield site
 
 
 def crawled(folder: Path, site: str, **settings: Any) -> Crawled:

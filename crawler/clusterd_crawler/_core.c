@@ -8,8 +8,8 @@
  * pack(values: bytes) -> bytes              the values of a sketch as they travel (message.py)
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
  * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
- * set_markup(tags: dict[bytes, int], embedding, roles, names: Iterable[bytes], references: dict[bytes, bytes])
- *                                          likewise (chrome)
+ * set_markup(tags: dict[bytes, int], embedding, roles, names, doubtful_names: Iterable[bytes],
+ *            references: dict[bytes, bytes])    likewise (chrome)
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -214,15 +214,17 @@ static int add_all(words_t *words, PyObject *iterable, uint32_t bits) {
 
 static PyObject *set_markup(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *tags, *embedding, *roles, *names, *texts, *tag, *bits;
-    if (!PyArg_ParseTuple(args, "O!OOOO!", &PyDict_Type, &tags, &embedding, &roles, &names, &PyDict_Type, &texts)) return NULL;
+    PyObject *tags, *embedding, *roles, *names, *doubtful, *texts, *tag, *bits;
+    if (!PyArg_ParseTuple(args, "O!OOOOO!", &PyDict_Type, &tags, &embedding, &roles, &names, &doubtful, &PyDict_Type, &texts))
+        return NULL;
     Py_ssize_t at = 0;
     memset(&tag_words, 0, sizeof tag_words);
     memset(&role_words, 0, sizeof role_words);
     memset(&chrome_words, 0, sizeof chrome_words);
     while (PyDict_Next(tags, &at, &tag, &bits))
         if (!add_bytes(&tag_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
-    if (!add_all(&tag_words, embedding, EMBEDS) || !add_all(&role_words, roles, 1) || !add_all(&chrome_words, names, 1))
+    if (!add_all(&tag_words, embedding, EMBEDS) || !add_all(&role_words, roles, 1) ||
+        !add_all(&chrome_words, names, SURELY) || !add_all(&chrome_words, doubtful, DOUBTFULLY))
         return NULL;
     set_attribute_words();
     for (at = 0; PyDict_Next(texts, &at, &tag, &bits);) {

@@ -9,6 +9,7 @@ def set_markup(
     embedding: Iterable[bytes],
     roles: Iterable[bytes],
     names: Iterable[bytes],
+    doubtful_names: Iterable[bytes],
     references: dict[bytes, bytes],
     /,
 ) -> None: ...

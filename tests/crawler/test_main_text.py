@@ -72,6 +72,19 @@ def test_a_block_of_links_is_chrome_also_where_the_main_element_ends_with_it() -
         assert main(f"<p>around</p>{main_element}<p>after</p>") == shown(STORY)
 
 
+@pytest.mark.parametrize("name", ["id=tabs", "class='menu x'", "class=banner", "class=trail"])
+def test_what_content_may_be_called_too_is_chrome_where_it_is_short_or_links(name: str) -> None:
+    rest = "<p>The rest of the page, which is long enough to stand without any title of its own.</p>"
+    dishes = f"<ul><li><a href=x>soups</a><li><a href=y>stews</a></ul><nav>menu</nav>{STORY}"
+    assert main(f"<div {name}>{dishes}</div>{rest}") == shown(f"<p>soups<p>stews<p>{STORY}{rest}")
+    links = "".join(f"<li><a href=x{n}>one of very many dishes</a>" for n in range(40))
+    main_elements = f"<main>{rest * 2}</main><div {name}><main>{STORY}</main>"
+    for chrome in ("a few words", f"<ul>{links}</ul>", f"{STORY}<ul>{links}</ul>", f"<ul>{links}</ul><h1>one</h1>"):
+        assert main(f"<title>T</title><div {name}>{chrome}</div>{rest}") == shown(f"T {rest}")
+        assert main(f"<title>T</title><h1>H</h1><div {name}>{chrome}</div>{rest}") == shown(f"<p>H</p>{rest}")
+        assert main(f"{main_elements}{chrome if chrome != 'a few words' else links * 2}</div>") == shown(rest * 2)
+
+
 def test_spans_that_overlap_or_touch_are_one() -> None:
     assert united([]) == []
     assert united([(0, 1), (3, 9), (4, 7), (9, 10), (12, 13)]) == [(0, 1), (3, 10), (12, 13)]

@@ -16,6 +16,24 @@ static void judge_links(walk_t *w, const open_t *o, size_t letters) {
     add_span(w, &w->dense, o->start, w->length, letters);
 }
 
+static int is_prose(const walk_t *w, const open_t *o, size_t letters) {
+    size_t linked = w->link_letters - o->link_letters;
+    return letters - linked >= (linked > PROSE_LETTERS ? linked : PROSE_LETTERS);
+}
+
+/* Take an element for chrome that has been read as content. */
+static void cut(walk_t *w, const open_t *o, size_t letters) {
+    if (w->length > o->start) add_span(w, &w->cut, o->start, w->length, 0);
+    w->chrome_letters += letters;
+    w->link_letters = o->link_letters;
+    w->links = o->links;
+    w->headed = o->headed;
+    w->headed_in_main = o->headed_in_main;
+    w->embedded_count = o->embedded;
+    while (w->dense.count && w->dense.items[w->dense.count - 1].start >= o->start) w->dense.count--;
+    while (w->main_count && w->mains[w->main_count - 1].start >= o->start) w->main_count--;
+}
+
 /* Part of a drawing: <path/> has no end tag there, and all of it is hidden. */
 static int is_shape(const walk_t *w, uint32_t bits) { return !bits && w->foreign > 0; }
 
@@ -34,7 +52,9 @@ static void pop(walk_t *w) {
     if (o->chrome && !w->chrome && w->length > o->start) add_span(w, &w->cut, o->start, w->length, 0);
     if (w->chrome || w->hidden) return;
     size_t letters = w->letters - o->letters - (w->chrome_letters - o->chrome_letters);
-    if (o->main) {
+    if (o->doubtful && !is_prose(w, o, letters)) {
+        cut(w, o, letters);
+    } else if (o->main) {
         w->in_main = 0;
         if (w->main_count < MAX_MAINS) w->mains[w->main_count++] = (span_t){o->start, w->length, letters};
     } else if (o->bits & DENSE) {
@@ -161,19 +181,23 @@ static void check_nesting(walk_t *w, const tag_t *tag) {
     }
 }
 
+/* SURELY and DOUBTFULLY: what the class and the id of an element say. */
+static uint32_t named(const tag_t *tag) {
+    uint32_t found = has(tag, A_CLASS) ? has_word(tag->values[A_CLASS], &chrome_words, NULL) : 0;
+    return has(tag, A_ID) ? found | has_word(tag->values[A_ID], &chrome_words, NULL) : found;
+}
+
 static int is_chrome(const walk_t *w, const tag_t *tag, slice_t role) {
     if (tag->bits & CHROME || (tag->bits & SECTIONAL && !w->scopes)) return 1;
-    if (role.length && find_word(&role_words, role.at, role.length)) return 1;
-    if (!(tag->bits & NAMED)) return 0;
-    return (has(tag, A_CLASS) && has_word(tag->values[A_CLASS], &chrome_words, NULL)) ||
-           (has(tag, A_ID) && has_word(tag->values[A_ID], &chrome_words, NULL));
+    return role.length && find_word(&role_words, role.at, role.length);
 }
 
 static void push(walk_t *w, const tag_t *tag) {
     slice_t role = stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
-    int chrome = !main && is_chrome(w, tag, role);
-    if (!(tag->bits & CONTAINER || hidden || chrome || main || (w->odd && !is_shape(w, tag->bits)))) return;
+    uint32_t names = !main && tag->bits & NAMED ? named(tag) : 0;
+    int chrome = names & SURELY || (!main && is_chrome(w, tag, role)), doubtful = (names & DOUBTFULLY) != 0;
+    if (!(tag->bits & CONTAINER || hidden || chrome || main || doubtful || (w->odd && !is_shape(w, tag->bits)))) return;
     if (w->depth == MAX_DEPTH) {
         w->flags |= EXTREME;
         return;
@@ -184,6 +208,8 @@ static void push(walk_t *w, const tag_t *tag) {
         .name = tag->name, .bits = tag->bits, .start = w->length, .letters = w->letters,
         .chrome_letters = w->chrome_letters, .link_letters = w->link_letters, .links = w->links,
         .chrome = (uint8_t)chrome, .hidden = (uint8_t)hidden, .main = (uint8_t)main, .odd = (uint8_t)odd, .cell = 0,
+        .doubtful = (uint8_t)doubtful, .headed = (uint8_t)w->headed, .headed_in_main = (uint8_t)w->headed_in_main,
+        .embedded = w->embedded_count,
     };
     push_formatting(w, top(w));
     w->odd += odd;

@@ -15,6 +15,9 @@ enum {
 
 static words_t tag_words, role_words, chrome_words, attribute_words;
 
+/* Values of `chrome_words`: what is chrome, and what may be (chrome.DOUBTFUL_NAMES). */
+enum { SURELY = 1, DOUBTFULLY = 2 };
+
 /* The attributes that are kept; values of `attribute_words`. */
 enum attribute {
     A_ID, A_CLASS, A_ROLE, A_STYLE, A_HIDDEN, A_OPEN, A_HREF, A_NAME, A_REL, A_PROPERTY, A_CONTENT, A_WIDTH, A_HEIGHT,
@@ -122,17 +125,19 @@ static int slice_is(slice_t slice, const char *word) {
     return 1;
 }
 
-/* Whether one of the blank-separated words of a value is in the set, or (with `only`) is that word. */
-static int has_word(slice_t value, const words_t *words, const char *only) {
+/* What the blank-separated words of a value are in the set, together; or (with `only`) whether one is that word. */
+static uint32_t has_word(slice_t value, const words_t *words, const char *only) {
     const uint8_t *p = value.at, *end = p + value.length;
+    uint32_t found = 0;
     while (p < end) {
         while (p < end && (is_blank(*p) || *p == 11)) p++;
         const uint8_t *start = p;
         while (p < end && !is_blank(*p) && *p != 11) p++;
         slice_t word = {start, (size_t)(p - start)};
-        if (only ? slice_is(word, only) : find_word(words, start, word.length) != NULL) return 1;
+        const word_t *known = only ? NULL : find_word(words, start, word.length);
+        found |= only ? (uint32_t)slice_is(word, only) : known ? known->value : 0;
     }
-    return 0;
+    return found;
 }
 
 static slice_t stripped(slice_t value) {

@@ -31,6 +31,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR, EMBEDDED, SCRIPT, KINDS };
 #define DENSE_PERCENT 85
 #define DENSE_REST 3
 #define TITLE_REST 48
+#define PROSE_LETTERS 200
 
 #define NO_HEADING ((size_t)-1)
 
@@ -50,6 +51,8 @@ typedef struct {
     size_t formatting, floor;
     uint32_t item; /* the class of the last list item in it */
     uint8_t chrome, hidden, main, odd, cell;
+    uint8_t doubtful, headed, headed_in_main; /* chrome unless it holds prose; what stood before it */
+    int embedded;
 } open_t;
 
 typedef struct {

@@ -105,15 +105,15 @@ NAMES: Final = frozenset(
     sitenav site-nav site-navigation main-nav main-navigation mainnav mainnavigation global-nav globalnav primary-nav
     primary-navigation secondary-nav top-nav topnav sidenav side-nav leftnav left-nav rightnav right-nav subnav sub-nav
     bottom-nav post-navigation posts-navigation pagination pager page-links page-nav prevnext prev-next spirit-nav
-    menu mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar
+    mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar
     nav-wrapper mega-menu off-canvas offcanvas
     sidebar side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2
     sidebar-wrapper sphinxsidebar sphinxsidebarwrapper bd-sidebar wy-nav-side md-sidebar widget-area widgets
-    breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail trail youarehere pageid
+    breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail youarehere pageid
     footer site-footer page-footer pagefooter footer-wrapper footer-container footer-links globalfooter global-footer
     footerbar copyright colophon
-    site-header siteheader globalheader global-header masthead banner topbar top-bar headerbar header-nav
-    related related-links relbar relbar-top relbar-bottom tabs tabs2 tabs3 tablist searchbox search-box searchform
+    site-header siteheader globalheader global-header masthead topbar top-bar headerbar header-nav
+    related related-links relbar relbar-top relbar-bottom tablist searchbox search-box searchform
     search-form search-results-nav skip skip-link skiplink skip-links toplang bottomlang lang-switcher language-selector
     languages langs language-switcher cookie-banner cookie-notice cookie-bar cookieconsent cookie-consent gdpr
     share sharing share-buttons social social-links social-media sharedaddy advert advertisement ads adsense
@@ -123,6 +123,11 @@ NAMES: Final = frozenset(
     action-menu action-bar jumpbox quick-links toolbar userbar user-menu usermenu login-form loginform loginbox
     """.split()
 )
+
+#: Those that content bears too, as dishes, walks, and all that a page shows under tabs: where it is not mostly links.
+DOUBTFUL_NAMES: Final = frozenset(b"menu tabs tabs2 tabs3 banner trail".split())
+#: Letters that are not links' from which on such an element may be content.
+PROSE_LETTERS: Final = 200
 
 #: What separates words in an attribute.
 BLANKS: Final = b"\t\n\f\r "
@@ -143,7 +148,7 @@ def is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
     return any(hiding in style for hiding in HIDING_STYLES)
 
 
-def is_named(attributes: dict[bytes, bytes]) -> bool:
-    """Whether a class or the id of an element says that it is chrome."""
-    words = attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")
-    return any(word in NAMES for word in words.lower().split())
+def named(attributes: dict[bytes, bytes]) -> tuple[bool, bool]:
+    """Whether a class or the id of an element says that it is chrome, and whether one may say so."""
+    words = (attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")).lower().split()
+    return any(word in NAMES for word in words), any(word in DOUBTFUL_NAMES for word in words)

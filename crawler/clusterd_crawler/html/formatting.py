@@ -44,6 +44,11 @@ class Open:
     main: bool = False
     odd: bool = False
     cell: bool = False
+    #: Whether it is chrome unless it holds prose; and what stood before it: a first heading, one within a main element,
+    #: and how many embedded files.
+    doubtful: bool = False
+    headed: tuple[bool, bool] = (False, False)
+    files: int = 0
     #: The class of the last list item in it.
     item: int = 0
     formatting: int = 0

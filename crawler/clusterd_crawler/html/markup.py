@@ -27,6 +27,7 @@ from clusterd_crawler.html.declared import Declarations, Declared
 from clusterd_crawler.html.embedded import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
+from clusterd_crawler.html.raw_elements import end_of_raw
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
@@ -47,7 +48,6 @@ _ATTRIBUTE: Final = re.compile(
 )
 _TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
 _COMMENT_END: Final = re.compile(rb"--!?>")
-_IN_SCRIPT: Final = re.compile(rb"<!--|-->|<(/?)script(?=[\t\n\f\r />])", re.IGNORECASE)
 #: All but the bytes that are counted as letters: ASCII letters and digits, and everything beyond ASCII.
 _NO_LETTERS: Final = bytes(i for i in range(128) if not chr(i).isalnum())
 _BLANKED: Final = bytes.maketrans(CHROME_BEGINS + CHROME_ENDS, b"  ")
@@ -209,7 +209,7 @@ class Walk:
 
     def _unparsed(self, name: bytes, bits: int, attributes: dict[bytes, bytes], at: int) -> int:
         """Pass over the content of a raw element, or take it as text; return where the end tag begins."""
-        end = _end_of_raw(self.data, name, at)
+        end = end_of_raw(self.data, name, at)
         if self.foreign or (self.stack and self.stack[-1].bits & chrome.CHOICE):  # a parser may read it as markup
             self.formatting.unknown(self.data.count(b"<", at, end))
         if name == b"script" and not attributes.get(b"src") and not self.hidden:
@@ -256,13 +256,16 @@ class Walk:
         hidden = chrome.is_hidden(bits, attributes)
         role = attributes.get(b"role", b"").strip(chrome.BLANKS).lower()
         main = bool(bits & chrome.MAIN) or role == b"main"
-        is_chrome = not main and (
-            bool(bits & chrome.CHROME)
-            or (bool(bits & chrome.SECTIONAL) and not self.scopes)
-            or role in chrome.ROLES
-            or (bool(bits & chrome.NAMED) and chrome.is_named(attributes))
+        named, doubtful = chrome.named(attributes) if bits & chrome.NAMED and not main else (False, False)
+        is_chrome = named or (
+            not main
+            and (
+                bool(bits & chrome.CHROME)
+                or (bool(bits & chrome.SECTIONAL) and not self.scopes)
+                or role in chrome.ROLES
+            )
         )
-        telling = hidden or is_chrome or main
+        telling = hidden or is_chrome or main or doubtful
         if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):
             return
         if len(self.stack) == MAX_DEPTH:
@@ -272,6 +275,8 @@ class Walk:
         start = len(self.out)
         opened = Open(name, bits, start, self.letters, self.chrome_letters, self.link_letters, self.links)
         opened.chrome, opened.hidden, opened.main = is_chrome, hidden, main
+        opened.doubtful, opened.files = doubtful, len(self.embedded.files)
+        opened.headed = self.found.headed, self.found.headed_in_main
         opened.odd = not bits & chrome.CONTAINER
         self.formatting.push(opened)
         self.stack.append(opened)
@@ -344,12 +349,31 @@ class Walk:
         if self.chrome or self.hidden:
             return
         letters = self.letters - opened.letters - (self.chrome_letters - opened.chrome_letters)
-        if opened.main:
+        if opened.doubtful and not self._is_prose(opened, letters):
+            self._cut(opened, end, letters)
+        elif opened.main:
             self.in_main = False
             if len(self.found.mains) < MAX_MAINS:
                 self.found.mains.append((opened.start, end, letters))
         elif opened.bits & chrome.DENSE:
             self._judge_links(opened, end, letters)
+
+    def _is_prose(self, opened: Open, letters: int) -> bool:
+        linked = self.link_letters - opened.link_letters
+        return letters - linked >= max(chrome.PROSE_LETTERS, linked)
+
+    def _cut(self, opened: Open, end: int, letters: int) -> None:
+        """Take an element for chrome that has been read as content."""
+        found = self.found
+        if end > opened.start:
+            found.cut.append((opened.start, end))
+        self.chrome_letters += letters
+        self.link_letters, self.links = opened.link_letters, opened.links
+        found.headed, found.headed_in_main = opened.headed
+        del self.embedded.files[opened.files :]
+        for inside in (found.dense, found.mains):
+            while inside and inside[-1][0] >= opened.start:
+                inside.pop()
 
     def _judge_links(self, opened: Open, end: int, letters: int) -> None:
         linked = self.link_letters - opened.link_letters
@@ -363,26 +387,3 @@ class Walk:
 def unescape(segment: bytes) -> bytes:
     """Replace character references in UTF-8 text."""
     return html.unescape(segment.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
-
-
-def _end_of_raw(data: bytes, name: bytes, at: int) -> int:
-    """Return where the end tag of a raw or escapable element begins, whose content begins at ``at``.
-
-    The end tag of a script within ``<!-- <script>`` of a script is not its own (the HTML standard's "script data double
-    escaped state"): pages write scripts by scripts.
-    """
-    if name != b"script":
-        match = re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE).search(data, at)
-        return match.start() if match else len(data)
-    escaped = inner = False
-    while match := _IN_SCRIPT.search(data, at):
-        at = match.end()
-        if match[0] == b"<!--":
-            escaped, at = True, match.start() + 2  # <!--> is begun and ended
-        elif match[0] == b"-->":
-            escaped = inner = False
-        elif match[1] and not inner:
-            return match.start()
-        else:
-            inner = escaped and not match[1]
-    return len(data)

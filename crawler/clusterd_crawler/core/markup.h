@@ -30,6 +30,10 @@ static void cut(walk_t *w, const open_t *o, size_t letters) {
     w->headed = o->headed;
     w->headed_in_main = o->headed_in_main;
     w->embedded_count = o->embedded;
+    if (w->title.end != (size_t)-1 && w->title.start >= o->start) {
+        w->title = (span_t){(size_t)-1, (size_t)-1, 0};
+        w->title_letters = 0;
+    }
     while (w->dense.count && w->dense.items[w->dense.count - 1].start >= o->start) w->dense.count--;
     while (w->main_count && w->mains[w->main_count - 1].start >= o->start) w->main_count--;
 }

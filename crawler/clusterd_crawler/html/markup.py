@@ -371,6 +371,8 @@ class Walk:
         self.link_letters, self.links = opened.link_letters, opened.links
         found.headed, found.headed_in_main = opened.headed
         del self.embedded.files[opened.files :]
+        if found.title[0] >= opened.start:
+            found.title, found.title_letters = (-1, -1), 0
         for inside in (found.dense, found.mains):
             while inside and inside[-1][0] >= opened.start:
                 inside.pop()

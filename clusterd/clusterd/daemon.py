@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn
 
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.insisting import Insist, StopFlag, once
+from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
 from clusterd_crawler.errors import ClusterdError, Unreachable
 from clusterd_crawler.redis_address import shown
@@ -33,7 +34,6 @@ from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.handing import Handing
 from clusterd.health import Heart, Report
-from clusterd.interrupts import held_back
 from clusterd.services import Progress, Services, open_services
 from clusterd.upkeep import Upkeep, learn, tell_splits
 

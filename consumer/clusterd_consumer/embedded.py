@@ -22,6 +22,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -38,14 +39,17 @@ from clusterd_crawler.urls import is_text
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from clusterd_consumer.interrupts import put_off
+
 log = logging.getLogger(__name__)
 
 #: Bytes of a Unix socket's path that every kernel takes (sun_path is 108 bytes on Linux, 104 elsewhere, with its NUL).
 SOCKET_PATH_LIMIT: Final = 103
 #: Oldest server that our scripts run on (`#!lua` headers, stream commands).
 OLDEST_SERVER: Final = (7, 0)
-#: Seconds for a server to answer (a large append-only file is read first) and to stop.
+#: Seconds for a server to start (a large append-only file is read first), to answer one question, and to stop.
 START_TIMEOUT: Final = 120.0
+ANSWER_TIMEOUT: Final = 5.0
 STOP_TIMEOUT: Final = 120.0
 #: Seconds between two looks at the server's health.
 WATCH_INTERVAL: Final = 0.5
@@ -72,19 +76,19 @@ class Embedded:
             raise _unusable(folder, error) from error
         self.url = unix_url(self._socket)
         self._closing = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="embedded-store", daemon=True)
         try:
             with self._starting():
                 fcntl.flock(self._users, fcntl.LOCK_SH)
                 self._start_where_none_runs()
-        except BaseException:
-            self._users.close()
+            self._watcher.start()
+        except BaseException:  # Ctrl-C, too: a server that has started would run on for nobody
+            self.close()
             raise
-        self._watcher = threading.Thread(target=self._watch, name="embedded-store", daemon=True)
-        self._watcher.start()
 
     def revive(self) -> None:
         """Start the server again where it has died."""
-        if _answers(self.url):
+        if _answers(self._socket):
             return
         with self._starting():
             if not self._closing.is_set():
@@ -95,14 +99,16 @@ class Embedded:
         if self._closing.is_set():
             return
         self._closing.set()
-        self._watcher.join()
+        if self._watcher.is_alive():
+            self._watcher.join()
         with self._starting():
             try:
                 fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 log.debug("others still use the store in %s", self.folder)
             else:
-                self._shut_down()
+                if _answers(self._socket):
+                    self._shut_down()
             self._users.close()
 
     @contextmanager
@@ -130,16 +136,19 @@ class Embedded:
         """
         *others, last = server_binaries()
         for binary in (*others, last):
-            server = self._spawn(binary, lock)
+            server = None
             try:
+                with put_off():
+                    server = self._spawn(binary, lock)
                 self._wait_until_it_answers(server)
             except Unreachable as error:
-                if binary == last or server.poll() is None:
+                if binary == last or server is None or server.poll() is None:
                     raise
                 log.info("%s; trying the server of clusterd[embedded]", error)
             except (KeyboardInterrupt, SystemExit):  # while it reads its data: it would run on for nobody
-                server.terminate()
-                server.wait(STOP_TIMEOUT)
+                if server is not None:
+                    server.terminate()
+                    server.wait(STOP_TIMEOUT)
                 raise
             else:
                 return
@@ -155,7 +164,7 @@ class Embedded:
 
     def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:
         deadline = time.monotonic() + START_TIMEOUT
-        while not _answers(self.url):
+        while not _answers(self._socket):
             if server is not None and server.poll() is not None:
                 raise Unreachable(
                     f"the store in {self.folder} does not start: {self._last_words()}; "
@@ -267,12 +276,17 @@ def _client(url: str, timeout: float) -> redis.Redis:
     return redis.Redis.from_url(url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
 
 
-def _answers(url: str) -> bool:
-    """Whether a server is there and has read its data."""
-    try:
-        with _client(url, timeout=5) as client:
-            return bool(client.ping())
-    except (redis.ConnectionError, redis.TimeoutError):
-        return False
-    except redis.ResponseError:  # of a full disk; a server that runs is not to be replaced
-        return True
+def _answers(path: Path) -> bool:
+    """Whether a server is there and has read its data. One that refuses, as of a full disk, is not to be replaced.
+
+    By hand: Ctrl-C would be lost where it comes while a client of redis-py is thrown away (``__del__``).
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(ANSWER_TIMEOUT)
+        try:
+            connection.connect(str(path))
+            connection.sendall(b"PING\r\n")
+            said = connection.recv(64)
+        except OSError:
+            return False
+    return said != b"" and not said.startswith(b"-LOADING")

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Final, TypeVar
 
+from clusterd_consumer.interrupts import held_back
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import Profile, Sketch
-
-from clusterd.interrupts import held_back
 
 log = logging.getLogger(__name__)
 

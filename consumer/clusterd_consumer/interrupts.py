@@ -7,6 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from typing import Final
+
+#: What asks a process to end.
+ASKING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -19,19 +23,19 @@ def held_back() -> Iterator[None]:
     resource_tracker.ensure_running()  # it would be started with the first of them, and take the block off
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with _put_off(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with put_off():
             yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
-def _put_off(*numbers: signal.Signals) -> Iterator[None]:
-    """Handle these signals at the end, those that are handled at all. They interrupt the main thread alone.
+def put_off() -> Iterator[None]:
+    """Handle what asks this process to end when this is done, where it is handled. It interrupts the main thread alone.
 
     To block them is not enough, since other threads take them for it; and who is started has to be ended by some.
     """
-    handled = {number: signal.getsignal(number) for number in numbers if callable(signal.getsignal(number))}
+    handled = {number: signal.getsignal(number) for number in ASKING if callable(signal.getsignal(number))}
     if threading.current_thread() is not threading.main_thread() or not handled:
         yield
         return

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from clusterd.interrupts import held_back
+from clusterd_consumer.interrupts import held_back
 
 #: What a process has blocked, and how it takes SIGTERM and SIGHUP.
 TOLD = """

@@ -72,7 +72,7 @@ def test_a_block_of_links_is_chrome_also_where_the_main_element_ends_with_it() -
         assert main(f"<p>around</p>{main_element}<p>after</p>") == shown(STORY)
 
 
-@pytest.mark.parametrize("name", ["id=tabs", "class='menu x'", "class=banner", "class=trail"])
+@pytest.mark.parametrize("name", ["id=tabs", "class='menu x'", "class=banner", "class=advert"])
 def test_what_content_may_be_called_too_is_chrome_where_it_is_short_or_links(name: str) -> None:
     rest = "<p>The rest of the page, which is long enough to stand without any title of its own.</p>"
     dishes = f"<ul><li><a href=x>soups</a><li><a href=y>stews</a></ul><nav>menu</nav>{STORY}"

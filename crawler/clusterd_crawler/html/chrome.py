@@ -116,7 +116,7 @@ NAMES: Final = frozenset(
     related related-links relbar relbar-top relbar-bottom tablist searchbox search-box searchform
     search-form search-results-nav skip skip-link skiplink skip-links toplang bottomlang lang-switcher language-selector
     languages langs language-switcher cookie-banner cookie-notice cookie-bar cookieconsent cookie-consent gdpr
-    share sharing share-buttons social social-links social-media sharedaddy advert advertisement ads adsense
+    share sharing share-buttons social social-links social-media sharedaddy adsense
     mw-navigation mw-head mw-panel mw-sidebar p-personal p-tb p-logo p-search printfooter editsection mw-editsection
     mw-jump-link dokuwiki__header dokuwiki__aside dokuwiki__footer dokuwiki__sitetools dokuwiki__usertools
     dokuwiki__pagetools pagetools page-tools usertools user-tools sitetools site-tools docinfo
@@ -124,8 +124,8 @@ NAMES: Final = frozenset(
     """.split()
 )
 
-#: Those that content bears too, as dishes, walks, and all that a page shows under tabs: where it is not mostly links.
-DOUBTFUL_NAMES: Final = frozenset(b"menu tabs tabs2 tabs3 banner trail".split())
+#: Those that content bears too, where it is not mostly links: dishes, walks, small ads, all that a page shows in tabs.
+DOUBTFUL_NAMES: Final = frozenset(b"menu tabs tabs2 tabs3 banner trail ads advert advertisement".split())
 #: Letters that are not links' from which on such an element may be content.
 PROSE_LETTERS: Final = 200
 

@@ -1,4 +1,4 @@
-"""Titles of pages that say that there is no page, and titles that only sound so."""
+"""Titles of pages that say that they are not the page, and titles that only sound so."""
 
 from __future__ import annotations
 
@@ -22,6 +22,20 @@ from clusterd_crawler.crawling.soft_errors import is_soft_error
         "Страница не найдена",
         "找不到页面",
         "ページが見つかりません",
+        "Just a moment...",
+        "Attention Required! | Cloudflare",
+        "Robot Check",
+        "Are you a robot?",
+        "Bloomberg - Are you a robot?",
+        "Please verify that you are human",
+        "Verifying you are not a bot",
+        "Pardon Our Interruption",
+        "Vercel Security Checkpoint",
+        "Access to this page has been denied",
+        "Sucuri WebSite Firewall - Access Blocked",
+        "Too Many Requests",
+        "Request Rejected",
+        "reCAPTCHA",
     ],
 )
 def test_a_title_that_says_so(title: str) -> None:
@@ -30,7 +44,22 @@ def test_a_title_that_says_so(title: str) -> None:
 
 @pytest.mark.parametrize(
     "title",
-    ["Peugeot 404", "Lost and found", "Foundations of error theory", "HTTP status codes", "Room 503", "Manual", ""],
+    [
+        "Peugeot 404",
+        "Lost and found",
+        "Foundations of error theory",
+        "HTTP status codes",
+        "Room 503",
+        "Manual",
+        "",
+        "A moment of rest",
+        "Human rights",
+        "Robots in films",
+        "Traffic in towns",
+        "Home security",
+        "Firewalls",
+        "I, Robot",
+    ],
 )
 def test_a_title_that_does_not(title: str) -> None:
     assert not is_soft_error(f"<title>{title}</title><body>404 not found</body>".encode())

@@ -17,7 +17,7 @@ class Page:
     url: str
     #: What the page is: pages of a host with an equal identity show the same content (by the policy that is judged by).
     content: int
-    #: Number of tokens; pages of few words have a weak identity.
+    #: Number of tokens.
     words: int = 0
     names: tuple[Name, ...] = ()
     fetched_at: int = 0
@@ -26,7 +26,7 @@ class Page:
     instead_of: str = ""
     #: The crawl that fetched it, of whose crawlers it may justify skips; "" where it justifies none.
     crawl: str = ""
-    #: What came: a page; one that says it is none, which justifies no skip; or nothing, which no learner is shown.
+    #: What came: a page; one that says it is none, or nothing, which justify no skip and are shown to no learner.
     state: Literal["good", "soft", "failed"] = "good"
 
 

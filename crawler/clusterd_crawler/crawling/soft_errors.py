@@ -1,4 +1,8 @@
-"""Soft errors: pages that say "not found" with status 200. They justify no skip; a false alarm costs one fetch."""
+"""Soft errors: pages that say with status 200 that the page is not there, or that they are to keep robots out.
+
+They justify no skip: they stand under any URL for a while, and say nothing of what it shows at other times. A false
+alarm costs one fetch.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +22,33 @@ _SAYS_SO: Final = re.compile(
     r"|\bnão encontrad[ao]\b|\bpagina non trovata\b|\bне найден[ао]?\b|找不到|ページが見つかりません|찾을 수 없",
     re.IGNORECASE,
 )
+#: What stands before a site while it takes the crawler for an attack.
+_KEEPS_OUT: Final = re.compile(
+    r"\bjust a moment\b|\bone moment,? please\b|\battention required\b|\bchecking your browser\b|\bddos[- ]protection\b"
+    r"|\bsecurity (?:check|checkpoint|verification)\b|\bare you (?:a |an )?(?:human|robot|bot)\b|\brobot check\b"
+    r"|\bhuman verification\b|\b(?:verify|prove|confirm)(?:ing)? (?:that )?you(?:'re|’re| are) (?:a )?(?:human|not a)\b"
+    r"|\bbot (?:check|detection|protection|verification)\b|\b(?:re)?captcha\b|\bpardon our interruption\b"
+    r"|\bunusual traffic\b|\btoo many requests\b|\brate[- ]limit(?:ed| exceeded)\b|\bwebsite firewall\b"
+    r"|\brequest (?:blocked|rejected|unsuccessful)\b"
+    r"|\b(?:you have been|has been|access|you are) (?:temporarily )?(?:blocked|denied|banned)\b"
+)
 #: One of these is in every title that matches, in lower case: looked for first, as most titles hold none.
 _WORDS: Final = (
     *("40", "41", "429", "50", "found", "exist", "no longer", "unavailable", "denied", "maintenance", "introuvable"),
     *("gefunden", "encontrad", "trovata", "найден", "找不到", "見つかりません", "찾을 수 없"),
+    *("moment", "attention", "browser", "ddos", "security", "robot", "bot ", "human", "captcha", "interruption"),
+    *("traffic", "too many", "rate", "blocked", "rejected", "unsuccessful", "banned", "firewall"),
 )
 
 
 def is_soft_error(body: bytes) -> bool:
-    """Whether a page's title says that there is no page.
+    """Whether a page's title says that this is not the page.
 
     >>> is_soft_error(b"<title>404 Not Found</title>"), is_soft_error(b"<title>HTTP in 404 pages</title>")
     (True, False)
     """
     title = _title(body[:HEAD_BYTES].lower()).decode("utf-8", "replace").lower()
-    return any(word in title for word in _WORDS) and _SAYS_SO.search(title) is not None
+    return any(word in title for word in _WORDS) and bool(_SAYS_SO.search(title) or _KEEPS_OUT.search(title))
 
 
 def _title(head: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.recall import Recall
@@ -55,3 +57,21 @@ def test_a_page_agrees_with_the_known_page_of_an_earlier_crawl(recall: Recall) -
     )
     # … contradict no rule, though their own crawl had not met what they show.
     assert recall.failing() == {"differs": "9 of 9 watched pages differed"}
+
+
+def test_a_page_that_says_that_it_is_none_is_no_witness_and_no_evidence(recall: Recall) -> None:
+    # Given a site that keeps the crawler out for a while, under pages that it watches and under others …
+    recall.show(
+        replace(page, state="soft")
+        for number in range(2, 20)
+        for page in (
+            watched("r", number, 1000 + number),
+            Page(f"{H}/doc/{number}?sid=1", 7, 0, (), number, crawl="one"),
+        )
+    )
+    # … no rule is contradicted, and none learned.
+    assert recall.failing() == {}
+    assert isinstance(recall.learner, SidLearner)
+    assert len(recall.learner.pages) == 1
+    recall.show([Page(f"{H}/doc/2?sid=1", 7, fetched_at=40, crawl="one")])
+    assert len(recall.learner.pages) == 2

@@ -54,9 +54,12 @@ class Recall:
     failed: set[str] = field(default_factory=set)
 
     def show(self, pages: Iterable[Page]) -> None:
-        """Let the learner see the pages that are new to it; of fetches that failed only other crawlers are told."""
+        """Let the learner see the pages that are new to it; of fetches that brought none only other crawlers are told.
+
+        A page that says that it is none, as one that keeps robots out for a while does, says nothing about its URL.
+        """
         fresh = list(self._fresh(pages))
-        self.learner.observe(page for page in fresh if page.state != "failed")
+        self.learner.observe(page for page in fresh if page.state == "good")
         if self.is_spoken_of:
             self.fresh += fresh
 
@@ -72,11 +75,9 @@ class Recall:
             if known is not None and known[0] >= page.fetched_at:
                 continue
             self.shown[url] = (page.fetched_at, page.content)
-            if page.state == "failed":
-                pass
-            elif page.explored:
+            if page.state == "good" and page.explored:
                 self._count_trial(page)
-            else:
+            elif page.state == "good":
                 self.contents.add(page.crawl, page.content)
             yield page
 

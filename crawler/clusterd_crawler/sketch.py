@@ -116,8 +116,8 @@ class Sketch:
     whole: StreamSketch
     #: Identity of the main text's words whatever their order, 64 bits.
     bag: int
-    #: Identity of the pictures, frames and data that a page of few words shows besides them, 64 bits (`embedded`); 0
-    #: where it shows none, or has more words.
+    #: Identity of the pictures, frames and data that a page of few words shows besides them (`embedded_content`), 64
+    #: bits; 0 where it shows none, or has more words.
     embedded: int = 0
     status: int = 200
     #: Which crawl fetched it (a skip is justified by a page of the same crawl).

@@ -5,7 +5,7 @@
 #define CLUSTERD_MARKUP_H
 
 #include "declared.h"
-#include "embedded.h"
+#include "embedded_content.h"
 #include "formatting.h"
 #include "shown.h"
 

@@ -88,7 +88,7 @@ def _tags() -> dict[bytes, int]:
 #: Element name → its bits; an unknown element has none.
 TAGS: Final = _tags()
 
-#: Elements whose attributes may name a file that is shown (`embedded`).
+#: Elements whose attributes may name a file that is shown (`embedded_content`).
 EMBEDDING: Final = frozenset(
     b"audio embed frame iframe img input object source video amp-img amp-anim amp-audio amp-iframe amp-video".split()
 )

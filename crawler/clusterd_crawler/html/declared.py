@@ -18,7 +18,7 @@ _ENDING_DIGITS: Final = re.compile(rb"[0-9]{1,20}\Z")
 
 UrlKind = Literal["canonical", "shortlink", "og"]
 #: What a page declares: ("canonical" | "shortlink" | "og" | "base" | "anchor", the raw value or the anchor's digits),
-#: or shows besides its text (`embedded`): ("embedded", the raw value of an attribute) or ("script", its content).
+#: or shows besides its text (`embedded_content`): ("embedded", an attribute's raw value) or ("script", its content).
 Declared = tuple[str, bytes]
 
 

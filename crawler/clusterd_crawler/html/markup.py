@@ -24,7 +24,7 @@ from typing import Final
 from clusterd_crawler.html import chrome
 from clusterd_crawler.html.chrome import TAGS
 from clusterd_crawler.html.declared import Declarations, Declared
-from clusterd_crawler.html.embedded import Embedded
+from clusterd_crawler.html.embedded_content import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw

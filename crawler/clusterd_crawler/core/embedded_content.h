@@ -1,6 +1,6 @@
-/* What a page shows besides words: `Embedded` of embedded.py. */
-#ifndef CLUSTERD_EMBEDDED_H
-#define CLUSTERD_EMBEDDED_H
+/* What a page shows besides words: `Embedded` of embedded_content.py. */
+#ifndef CLUSTERD_EMBEDDED_CONTENT_H
+#define CLUSTERD_EMBEDDED_CONTENT_H
 
 #include "walk.h"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Self, cast
 
 from clusterd_crawler.answering import Answering
@@ -17,16 +17,13 @@ from clusterd_crawler.endings import may_show_file
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.keys import FAMILY, Keys
+from clusterd_crawler.known_pages import UNKNOWN, HostPages, KnownPage
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.traps import Guard, Trap, TrapGuard
 from clusterd_crawler.urls import canonical, host_of, registrable
-
-#: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
-#: domain justifies a skip until its rules change.
-TORN_LIMIT: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,67 +40,6 @@ class Skip:
 
 #: Stands for a rule where a page is not fetched as an earlier crawl fetched it within the stated time.
 WITHIN: Final = "within"
-#: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
-UNKNOWN: Final = 0
-
-
-@dataclass(slots=True)
-class KnownPage:
-    """A fetched page that may justify a skip."""
-
-    url: str
-    at: int
-    content: int = UNKNOWN
-    names: tuple[Name, ...] = ()
-    #: Another crawl fetched it; this one has not.
-    earlier: bool = False
-    #: Ids of the rules applied to its URL, in order.
-    applied: tuple[str, ...] = ()
-    purpose: Purpose = ANYONE
-
-
-@dataclass(slots=True)
-class HostPages:
-    """What is known of a host: its good pages, and where their keys and names lead."""
-
-    pages: dict[str, KnownPage] = field(default_factory=dict)
-    #: Hash of a key → the page fetched last under it.
-    keys: dict[int, KnownPage] = field(default_factory=dict)
-    #: Hash of a key's hash, a reader and a session → a page that was fetched for them, before others of the key were.
-    read_before: dict[int, KnownPage] = field(default_factory=dict)
-    #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
-    torn: set[int] = field(default_factory=set)
-    #: Hash of a key under all rules, those included that ask what the known page shows → such a page.
-    shown: dict[int, KnownPage] = field(default_factory=dict)
-    names: NameTable | None = None
-    contents: set[int] = field(default_factory=set)
-
-    def note(self, key: int, page: KnownPage) -> None:
-        """Note a page under its key; what was fetched before for another purpose is known still."""
-        before = self.keys.get(key)
-        if before is not None and before.purpose[:2] != page.purpose[:2]:
-            self.read_before[hash((key, *before.purpose[:2]))] = before
-        self.keys[key] = page
-
-    def find(self, key: int, purpose: Purpose) -> KnownPage | None:
-        """Return the page of a key that has served a purpose."""
-        known = self.keys.get(key)
-        if known is None or known.purpose.serves(purpose):
-            return known
-        for reader in (purpose.reader, ANYONE.reader):
-            known = self.read_before.get(hash((key, reader, purpose.session)))
-            if known is not None and known.purpose.serves(purpose) and known.url in self.pages:
-                return known
-        return None
-
-    def tear(self, key: int) -> None:
-        """Note a key whose pages differ."""
-        if len(self.torn) < TORN_LIMIT:
-            self.torn.add(key)
-
-    def is_torn(self, key: int) -> bool:
-        """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
-        return key in self.torn or len(self.torn) >= TORN_LIMIT
 
 
 class KnownPages:
@@ -131,6 +67,8 @@ class KnownPages:
         self._crawl = crawl
         self._keys = Keys()
         self._all_keys = Keys(conditional=True)
+        #: Ids of rules of which some key led on to something new.
+        self._reopened: set[str] = set()
         #: Id of a rule that asks what the known page shows → the identity of the main text that it asks for.
         self._shows: dict[str, int] = {}
         #: Ids of the rules that were judged by something else than equal texts.
@@ -197,6 +135,7 @@ class KnownPages:
         held.read_before.clear()
         held.torn.clear()
         held.shown.clear()
+        held.leading.clear()
         held.names = NameTable(self._name_rules(domain))
         self._applied.clear()
         for page in held.pages.values():
@@ -214,6 +153,7 @@ class KnownPages:
         if before is not None and self._differ(before, page):
             held.tear(hashed)
         held.note(hashed, page)
+        held.leading.fetched(page.url, key, applied)
         if len(held.read_before) > self._limit:
             held.read_before.clear()
         if self._shows and page.content != UNKNOWN:
@@ -240,12 +180,13 @@ class KnownPages:
         earlier: bool = False,
         watched: bool = False,
         purpose: Purpose = ANYONE,
+        via: str = "",
     ) -> None:
         """Note a page that was fetched; one that failed or was a soft error (``good`` false) justifies no skip.
 
         ``content`` is its identity where it is known: a key whose pages differ justifies no skip either.
         ``earlier``: another crawl fetched it. What is known of a later fetch stays, whatever an earlier one brought.
-        ``watched``: the guard against traps has been told of it.
+        ``watched``: the guard against traps has been told of it. ``via``: the page that linked to it.
         """
         try:
             url = canonical(url)
@@ -263,8 +204,11 @@ class KnownPages:
             held = self._hosts[domain] = HostPages()
             held.names = NameTable(self._name_rules(domain))
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
+            new = content not in held.contents
             if not watched:
-                self.traps.fetched(url, new=content not in held.contents)
+                self.traps.fetched(url, new=new)
+            if new and via:
+                self.led(via)
             held.contents.add(content)
         page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier, purpose=purpose)
         if before is not None and before.names != page.names and held.names is not None:
@@ -275,6 +219,23 @@ class KnownPages:
         if len(self._remembered) > self._limit:
             oldest, home = next(iter(self._remembered.items()))
             self._forget(self._hosts.get(home), oldest)
+
+    def led(self, url: str) -> None:
+        """Note a known page that linked to something new."""
+        try:
+            url = canonical(url)
+        except WrongInput:
+            return
+        held = self._hosts.get(registrable(host_of(url)))
+        page = None if held is None else held.pages.get(url)
+        if held is not None and page is not None:
+            held.leading.led_on(page.url, *self._keys.key_of_canonical(url))
+            self._reopened |= held.leading.begun()
+
+    def reopened(self) -> set[str]:
+        """Return the ids of rules of which fewer skips are right than was thought, since the last call."""
+        reopened, self._reopened = self._reopened, set()
+        return reopened
 
     def _forget(self, held: HostPages | None, url: str) -> None:
         self._remembered.pop(url, None)
@@ -293,6 +254,7 @@ class KnownPages:
         if held.names is not None:
             held.names.forget(url, page.names)
         held.contents.discard(page.content)
+        held.leading.led.discard(url)
         if not held.pages:
             self._hosts.pop(registrable(host_of(url)), None)
 
@@ -338,7 +300,7 @@ class KnownPages:
     def _by_key(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         key, applied = self._keys.key_of_canonical(url)
         hashed = hash(key)
-        known = held.find(hashed, purpose)
+        known = None if key in held.leading else held.find(hashed, purpose)
         if known is None or held.is_torn(hashed) or not self._recent(known, at):
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.

@@ -97,6 +97,12 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 302, {"Location": "/page/5"}, b""
     if "file=image" in parts.query:
         return 200, {"Content-Type": "image/png"}, b"\x89PNG\r\n\x1a\n" + bytes(200)
+    if name == "/leave":  # all alike, and each leads to another page
+        return 200, {}, html("leave", "<p>You are about to leave this part of our site.</p>", [f"/{parts.query[3:]}"])
+    if name == "/leaves":
+        return 200, {}, html("leaves", prose("leaves"), [f"/leave?to=page/{n}" for n in range(PAGES)])
+    if name == "/downloads":
+        return 200, {}, html("leaves", prose("leaves"), [f"/leave?to=image.png?{n}" for n in range(PAGES)])
     if name.startswith("/calendar/"):
         return 200, {}, html("calendar", prose("calendar"), [])
     if name.startswith(("/page/", "/slow/")):

@@ -14,7 +14,7 @@ from clusterd_crawler import signals
 from clusterd_crawler.skipped import SkippedDuplicate
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.exceptions import StopDownload
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 from twisted.python.failure import Failure
 
 #: Seconds that a step waits for what is to happen.
@@ -71,7 +71,7 @@ class Job(scrapy.Spider):
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[scrapy.Request | dict[str, Any]]:
         self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
-        if self.job.get("follow"):
+        if self.job.get("follow") and isinstance(response, HtmlResponse):
             for href in response.css("a::attr(href)").getall():
                 yield self.request(response.urljoin(href))
         if self.job.get("images"):

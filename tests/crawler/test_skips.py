@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler import skips
+from clusterd_crawler import known_pages
 from clusterd_crawler.bearers import NameTable, parse_names, witnessed
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
@@ -297,7 +297,7 @@ def test_a_page_fetched_again_answers_only_for_the_names_that_it_bears_now(known
 def test_a_host_with_too_many_keys_that_differ_skips_nothing_by_key(
     known: KnownPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(skips, "TORN_LIMIT", 3)
+    monkeypatch.setattr(known_pages, "TORN_LIMIT", 3)
     known.load(rule_set(DROP_SID))
     known.fetched("http://h.com/good?sid=1", 1, content=1)
     for number in range(4):

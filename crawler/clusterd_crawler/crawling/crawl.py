@@ -35,7 +35,7 @@ from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.purposes import Purposes
 from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import URL_BYTES, Page, Reporter, Seen
-from clusterd_crawler.crawling.requests import is_page, may_be_skipped
+from clusterd_crawler.crawling.requests import is_page, may_be_skipped, referrer
 from clusterd_crawler.crawling.responses import is_good, is_part
 from clusterd_crawler.crawling.rewriting import META, Rewriting
 from clusterd_crawler.crawling.rule_changes import RuleChanges
@@ -175,6 +175,7 @@ class Crawl:
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
         assert self._publisher is not None
+        self._changes.look_again()
         recent = time.monotonic() - self._explored_last < EXPLORED_SECONDS
         if self._changes.busy or self._paused.busy or (recent and len(self._kept) and self._publisher.reachable):
             raise DontCloseSpider
@@ -321,7 +322,10 @@ class Crawl:
             self._stats.inc_value("clusterd/rejected")
             self.failed(request, response.status, "only a part of the page came")
         elif isinstance(response, HtmlResponse) or explored is not None:
+            self._changes.look_again()
             await self._sketched(Page(url, at, request, response, explored))
+        elif via := referrer(request):
+            self._decisions.led(via)
 
     async def _sketched(self, page: Page) -> None:
         version = page.url, page.at
@@ -343,8 +347,8 @@ class Crawl:
         """Note what a page was sketched to."""
         assert self._counting is not None
         self._counting.sketches += 1
-        purpose = self._purposes.noted(page.request)
-        self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, purpose)
+        purpose, via = self._purposes.noted(page.request), referrer(page.request)
+        self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, purpose, via)
         if seen.good and self._rewriting is not None and (linked := page.request.meta.get(META)):
             rule = (self._decisions.key(linked)[1] or ("rewritten",))[-1]
             self._rewriting.came(page.request, rule, purpose)

@@ -41,6 +41,8 @@ class _Noted(NamedTuple):
     #: Whether the guard against traps has been told of it.
     watched: bool = False
     purpose: Purpose = ANYONE
+    #: The page that linked to it.
+    via: str = ""
 
 
 class Decisions:
@@ -96,6 +98,7 @@ class Decisions:
         good: bool = True,
         content: int = 0,
         purpose: Purpose = ANYONE,
+        via: str = "",
     ) -> None:
         """Note a page that was fetched, at once or after the loading that is going on."""
         if not good:
@@ -108,13 +111,27 @@ class Decisions:
                 watched = not self._decides
                 if watched and good and content:
                     self._watch(url, content)
-                self._noted.append(_Noted(url, at, names, good, content, watched, purpose))
+                self._noted.append(_Noted(url, at, names, good, content, watched, purpose, via))
                 if self._decides:
                     self._note()
             finally:
                 self._lock.release()
         else:
-            self._noted.append(_Noted(url, at, names, good, content, purpose=purpose))
+            self._noted.append(_Noted(url, at, names, good, content, purpose=purpose, via=via))
+
+    def led(self, url: str) -> None:
+        """Note a page that linked to a file."""
+        self._noted.append(_Noted("", 0, via=url))
+
+    def reopened(self) -> frozenset[str]:
+        """Return the rules of which fewer skips are right than was thought, for where pages lead."""
+        if not self._has_rules or not self._lock.acquire(blocking=False):
+            return frozenset()
+        try:
+            self._note()
+            return frozenset(self._known.reopened())
+        finally:
+            self._lock.release()
 
     def _watch(self, url: str, content: int) -> None:
         """Tell the guard against traps of a page whose key nobody needs yet."""
@@ -169,6 +186,9 @@ class Decisions:
     def _note(self) -> None:
         while self._noted:
             page = self._noted.popleft()
+            if not page.url:
+                self._known.led(page.via)
+                continue
             self._known.fetched(
                 page.url,
                 page.at,
@@ -177,4 +197,5 @@ class Decisions:
                 page.content,
                 watched=page.watched,
                 purpose=page.purpose,
+                via=page.via,
             )

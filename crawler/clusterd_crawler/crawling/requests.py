@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
@@ -25,3 +27,9 @@ def may_be_skipped(request: Request) -> bool:
         and request.url.startswith(("http://", "https://"))
         and len(request.url) <= URL_BYTES
     )
+
+
+def referrer(request: Request) -> str:
+    """Return the page that linked to what is asked for, as far as the request says so; one object for all its links."""
+    found = request.headers.get("Referer")
+    return sys.intern(found.decode("latin-1")) if found else ""

@@ -59,7 +59,7 @@ class RuleChanges:
         self._in_use: dict[str, InUse] = {}
         #: Rules that were in use and are not any more.
         self._gone: set[str] = set()
-        self._waiting: deque[RuleSet] = deque()
+        self._waiting: deque[RuleSet | frozenset[str]] = deque()
         self._working = False
         #: How often requests are on their way between memory, disk and the scheduler.
         self._moving = 0
@@ -72,6 +72,14 @@ class RuleChanges:
 
     def arrived(self, rules: RuleSet) -> None:
         """Take a rule set; it is in use soon."""
+        self._take(rules)
+
+    def look_again(self) -> None:
+        """Decide anew about what rules kept out whose pages turned out to lead to something new."""
+        if reopened := self._decisions.reopened():
+            self._take(reopened)
+
+    def _take(self, rules: RuleSet | frozenset[str]) -> None:
         self._waiting.append(rules)
         if not self._working:
             self._working = True
@@ -87,6 +95,9 @@ class RuleChanges:
         try:
             while self._waiting:
                 rules = self._waiting.popleft()
+                if isinstance(rules, frozenset):
+                    await self._reconsider(rules)
+                    continue
                 try:
                     await self._use(rules)
                 except Exception:

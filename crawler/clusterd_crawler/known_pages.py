@@ -1,0 +1,77 @@
+"""The pages that a crawl knows, by domain: what was fetched, and where its keys and names lead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from clusterd_crawler.bearers import NameTable
+from clusterd_crawler.leading import Leading
+from clusterd_crawler.purpose import ANYONE, Purpose
+from clusterd_crawler.sketch import Name
+
+#: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
+#: domain justifies a skip until its rules change.
+TORN_LIMIT: Final = 100_000
+#: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
+UNKNOWN: Final = 0
+
+
+@dataclass(slots=True)
+class KnownPage:
+    """A fetched page that may justify a skip."""
+
+    url: str
+    at: int
+    content: int = UNKNOWN
+    names: tuple[Name, ...] = ()
+    #: Another crawl fetched it; this one has not.
+    earlier: bool = False
+    #: Ids of the rules applied to its URL, in order.
+    applied: tuple[str, ...] = ()
+    purpose: Purpose = ANYONE
+
+
+@dataclass(slots=True)
+class HostPages:
+    """What is known of a host: its good pages, and where their keys and names lead."""
+
+    pages: dict[str, KnownPage] = field(default_factory=dict)
+    #: Hash of a key → the page fetched last under it.
+    keys: dict[int, KnownPage] = field(default_factory=dict)
+    #: Hash of a key's hash, a reader and a session → a page that was fetched for them, before others of the key were.
+    read_before: dict[int, KnownPage] = field(default_factory=dict)
+    #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
+    torn: set[int] = field(default_factory=set)
+    #: Hash of a key under all rules, those included that ask what the known page shows → such a page.
+    shown: dict[int, KnownPage] = field(default_factory=dict)
+    names: NameTable | None = None
+    contents: set[int] = field(default_factory=set)
+    leading: Leading = field(default_factory=Leading)
+
+    def note(self, key: int, page: KnownPage) -> None:
+        """Note a page under its key; what was fetched before for another purpose is known still."""
+        before = self.keys.get(key)
+        if before is not None and before.purpose[:2] != page.purpose[:2]:
+            self.read_before[hash((key, *before.purpose[:2]))] = before
+        self.keys[key] = page
+
+    def find(self, key: int, purpose: Purpose) -> KnownPage | None:
+        """Return the page of a key that has served a purpose."""
+        known = self.keys.get(key)
+        if known is None or known.purpose.serves(purpose):
+            return known
+        for reader in (purpose.reader, ANYONE.reader):
+            known = self.read_before.get(hash((key, reader, purpose.session)))
+            if known is not None and known.purpose.serves(purpose) and known.url in self.pages:
+                return known
+        return None
+
+    def tear(self, key: int) -> None:
+        """Note a key whose pages differ."""
+        if len(self.torn) < TORN_LIMIT:
+            self.torn.add(key)
+
+    def is_torn(self, key: int) -> bool:
+        """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
+        return key in self.torn or len(self.torn) >= TORN_LIMIT

@@ -1,0 +1,90 @@
+"""Pages that bring nothing new themselves, but lead to what is new: "you leave this site", "your download starts soon",
+lists of nothing but buttons.
+
+Rules speak of what pages show. What they lead to is seen by the crawl alone: a page that brought a content that was not
+known, or a file, was linked from somewhere. Where so many of the pages of one key led to such, no skip rests on that
+key. Some may by chance, those that were fetched before the rule was known, each of them the first to lead to some part
+of the site: as further ones lead nowhere, skips rest on the key again. Of a family only the latest members count.
+
+Cost: a set entry and two numbers for each page that led to something; a bit for some members of each family.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from clusterd_crawler.keys import FAMILY
+
+#: Fewest pages of a key that have to lead on, and one in how many.
+LED: Final = 3
+ONE_IN: Final = 3
+#: Latest members of a family that are looked at, and how many of them have to lead on.
+LATEST: Final = 50
+LED_LATEST: Final = 2
+
+
+class Leading:
+    """The pages of one domain."""
+
+    def __init__(self) -> None:
+        #: URLs of the known pages that led to what was new.
+        self.led: set[str] = set()
+        #: Key of a family → its latest members, each with whether it led on.
+        self._members: dict[str, OrderedDict[str, bool]] = {}
+        #: Key → how many of its pages led on, and how many came since the first of these did.
+        self._counts: dict[str, list[int]] = {}
+        #: Keys on which no skip rests.
+        self._keys: set[str] = set()
+        #: Ids of the rules that made these keys of URLs, since the last `begun`.
+        self._begun: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def clear(self) -> None:
+        """Forget all keys: rules have changed."""
+        self._members.clear()
+        self._counts.clear()
+        self._keys.clear()
+
+    def fetched(self, url: str, key: str, rules: Iterable[str]) -> None:
+        """Note a page that was fetched, and the rules that made its key."""
+        if key.startswith(FAMILY):
+            members = self._members.setdefault(key, OrderedDict())
+            members[url] = members.pop(url, False) or url in self.led
+            if len(members) > LATEST:
+                members.popitem(last=False)
+            self._look(key, rules, sum(members.values()) >= LED_LATEST)
+        elif url in self.led or key in self._counts:
+            self._count(key, rules, url in self.led, 1)
+
+    def led_on(self, url: str, key: str, rules: Iterable[str]) -> None:
+        """Note that a known page led to something new."""
+        if url in self.led:
+            return
+        self.led.add(url)
+        if not key.startswith(FAMILY):
+            self._count(key, rules, True, key not in self._counts)
+        elif url in (members := self._members.get(key, OrderedDict())):
+            members[url] = True
+            self._look(key, rules, sum(members.values()) >= LED_LATEST)
+
+    def begun(self) -> set[str]:
+        """Return the ids of the rules of which a key has begun to lead on since the last call."""
+        begun, self._begun = self._begun, set()
+        return begun
+
+    def _count(self, key: str, rules: Iterable[str], led: bool, came: int) -> None:
+        counts = self._counts.setdefault(key, [0, 0])
+        counts[0] += led
+        counts[1] += came
+        self._look(key, rules, counts[0] >= LED and counts[1] <= ONE_IN * counts[0])
+
+    def _look(self, key: str, rules: Iterable[str], leads: bool) -> None:
+        if not leads:
+            self._keys.discard(key)
+        elif key not in self._keys:
+            self._keys.add(key)
+            self._begun.update(rules)

@@ -1,0 +1,108 @@
+"""Pages that all show the same may lead to pages that do not: these are to be reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.exploring import FAMILY_TIMES
+from clusterd_crawler.leading import LATEST
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
+from clusterd_crawler.skips import KnownPages
+
+from tests.crawler.crawling import crawl, publish_rules
+from tests.crawler.site import PAGES, Site
+
+HOST = "h.com"
+TO = Key(name="to")
+CONTEXT = (Condition(TO, "any"),)
+#: The two ways to say that all pages are one.
+ONE_PAGE = {
+    "family": Rule("family", HOST, CONTEXT, (Edit(Key(), "family"),)),
+    "no parameter": Rule("dropped", HOST, CONTEXT, (Edit(TO, "delete"),)),
+}
+WALL = 5
+
+
+@pytest.fixture(params=ONE_PAGE)
+def rule(request: pytest.FixtureRequest) -> Rule:
+    return ONE_PAGE[request.param]
+
+
+@pytest.fixture
+def known(rule: Rule) -> KnownPages:
+    made = KnownPages(explore=0)
+    made.load(RuleSet(HOST, 1, (rule,)))
+    return made
+
+
+def leave(number: int) -> str:
+    return f"http://{HOST}/leave?to={number}"
+
+
+def fetch(known: KnownPages, number: int, leads_on: bool) -> None:
+    """Fetch a page that shows what all do, and what it leads to: something new, or what is known."""
+    known.fetched(leave(number), number, content=WALL)
+    known.fetched(f"http://{HOST}/p/{number}", number, content=100 + number if leads_on else WALL, via=leave(number))
+
+
+def is_skipped(known: KnownPages) -> bool:
+    return known.decide(leave(10**6), 10**6) is not None
+
+
+def test_no_skip_rests_on_pages_that_lead_to_something_new(known: KnownPages, rule: Rule) -> None:
+    fetch(known, 1, leads_on=True)
+    assert is_skipped(known)
+    assert not known.reopened()
+    for number in (2, 3):
+        fetch(known, number, leads_on=True)
+    assert not is_skipped(known)
+    assert known.reopened() == {rule.id}
+    assert not known.reopened()
+
+
+def test_a_rule_that_comes_later_finds_where_its_pages_led(rule: Rule) -> None:
+    known = KnownPages(explore=0)
+    for number in range(3):
+        fetch(known, number, leads_on=True)
+    known.load(RuleSet(HOST, 1, (rule,)))
+    assert not is_skipped(known)
+
+
+def test_pages_that_lead_nowhere_are_skipped(known: KnownPages) -> None:
+    for number in range(30):
+        fetch(known, number, leads_on=False)
+    assert is_skipped(known)
+
+
+def test_who_led_somewhere_first_says_less_the_more_lead_nowhere(known: KnownPages) -> None:
+    for number in range(3):
+        fetch(known, number, leads_on=True)
+    for number in range(3, LATEST + 3):
+        fetch(known, number, leads_on=False)
+    assert is_skipped(known)
+
+
+def test_a_page_that_led_somewhere_is_forgotten_with_the_page(rule: Rule) -> None:
+    known = KnownPages(explore=0, limit=4)
+    known.load(RuleSet(HOST, 1, (rule,)))
+    for number in range(100):
+        fetch(known, number, leads_on=True)
+        (held,) = known._hosts.values()
+        assert len(held.leading.led) <= 4
+
+
+@pytest.mark.parametrize("how", ONE_PAGE)
+@pytest.mark.parametrize("start", ["/leaves", "/downloads"])
+def test_what_alike_pages_lead_to_is_reached(
+    start: str, how: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Pages and files. What was skipped before it was known where they lead is asked for after all."""
+    rule = Rule(how.split()[0], site.host, CONTEXT, ONE_PAGE[how].transformation)
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (rule,)))
+    explore = 0.4 / FAMILY_TIMES if how == "family" else 0.4
+    done = crawl(tmp_path, [site.url + start], settings | {"CLUSTERD_EXPLORE": explore}, follow=True)
+    led_to = "/page/" if start == "/leaves" else "/image.png?"
+    assert sum(path.startswith(led_to) for path in done.paths()) == PAGES
+    assert done.stat("requeued") > 0

@@ -107,7 +107,7 @@ class Embedded:
             except BlockingIOError:
                 log.debug("others still use the store in %s", self.folder)
             else:
-                if _answers(self._socket):
+                if self._runs():
                     self._shut_down()
             self._users.close()
 
@@ -186,15 +186,21 @@ class Embedded:
         except redis.RedisError as error:
             log.warning("the store in %s could not be asked to stop: %s", self.folder, error)
             return
+        deadline = time.monotonic() + STOP_TIMEOUT
+        while self._runs():
+            if time.monotonic() > deadline:
+                log.warning("the store in %s is still stopping", self.folder)
+                return
+            time.sleep(0.01)
+
+    def _runs(self) -> bool:
+        """Whether a server lives."""
         with _open_lock(self.folder / "redis.server.lock") as alive:
-            deadline = time.monotonic() + STOP_TIMEOUT
-            while time.monotonic() < deadline:
-                try:
-                    fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return
-                except BlockingIOError:
-                    time.sleep(0.01)
-        log.warning("the store in %s is still stopping", self.folder)
+            try:
+                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
 
     def _last_words(self) -> str:
         """Return the server's last line of log: why it did not start."""

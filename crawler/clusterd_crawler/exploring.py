@@ -1,6 +1,7 @@
 """Which would-be skips are fetched all the same, so that rules are watched: a share of them, by the hash of the URL.
 
-A rule is explored the more the less is known of it. By URL, so that a replay repeats. Cost: a hash a would-be skip.
+A rule is explored the more the less is known of it. By URL, so that a replay repeats, and by the crawl, so that what
+one crawl leaves out wrongly, and never looks at, another one does. Cost: a hash a would-be skip.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ SEED: Final = 0x5EED
 class Exploring:
     """How often the would-be skips of each rule are explored."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, crawl: str = "") -> None:
         self._share = share
+        self._seed = mmh3.hash(crawl, SEED, signed=False) if crawl else SEED
         self._below = int(share * 2**32)
         #: Ids of rules that only say how URLs are spelled.
         self._spelling: set[str] = set()
@@ -53,7 +55,7 @@ class Exploring:
 
     def explores(self, url: str, rule: str, key: str, explored: int) -> bool:
         """Return whether a page is fetched all the same, of a rule of which so many have been."""
-        return mmh3.hash(url, SEED, signed=False) < self._below * self._times(rule, key, explored)
+        return mmh3.hash(url, self._seed, signed=False) < self._below * self._times(rule, key, explored)
 
     def _times(self, rule: str, key: str, explored: int) -> float:
         """Return how many times as often as others a would-be skip is explored."""

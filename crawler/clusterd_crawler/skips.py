@@ -96,7 +96,9 @@ class KnownPages:
         """Make the decider that the settings ask for, for this crawl."""
         within = None if settings.skip_within == "crawl" else int(settings.skip_within)
         guard = cast(Guard, settings.trap_guard)
-        return cls(explore=settings.explore, within=within, limit=settings.known_limit, guard=guard, crawl=crawl)
+        made = cls(explore=settings.explore, within=within, limit=settings.known_limit, guard=guard, crawl=crawl)
+        made._exploring = Exploring(settings.explore, crawl or "")
+        return made
 
     def __len__(self) -> int:
         return len(self._remembered)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.settings import Settings
 from clusterd_crawler.skips import KnownPages
 
 HOST = "h.com"
@@ -29,6 +30,20 @@ def test_a_share_is_explored_and_always_the_same() -> None:
         decisions.append([skip.explore for skip in skips if skip])
     assert decisions[0] == decisions[1]
     assert 140 < sum(decisions[0]) < 260
+
+
+def test_each_crawl_explores_other_pages() -> None:
+    """Else a page that is left out wrongly and not looked at would be left out of every crawl."""
+    explored = []
+    for crawl in ("one", "other", "one"):
+        known = KnownPages.from_settings(Settings(explore=0.1), crawl)
+        known.load(rule_set(DROP_SID))
+        known.fetched("http://h.com/a", 1)
+        skips = [known.decide(f"http://h.com/a?sid={n}", 2) for n in range(2000)]
+        explored.append({skip.url for skip in skips if skip and skip.explore})
+    assert explored[0] == explored[2]
+    assert all(140 < len(urls) < 260 for urls in explored)
+    assert len(explored[0] & explored[1]) < 50
 
 
 @pytest.mark.parametrize("in_order", [False, True])

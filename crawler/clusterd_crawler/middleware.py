@@ -47,6 +47,7 @@ class ClusterdMiddleware:
         """Connect to the crawl's signals."""
         made = cls(crawler)
         crawler.signals.connect(made.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(made.item_scraped, signal=signals.item_scraped)
         crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(made.spider_closed, signal=signals.spider_closed)
         return made
@@ -76,6 +77,11 @@ class ClusterdMiddleware:
         """Keep the spider open where a rule may be withdrawn."""
         if self._crawl is not None:
             self._crawl.idle()
+
+    def item_scraped(self, item: Any, response: Response | None) -> None:
+        """Notice what files a page's items name."""
+        if self._crawl is not None:
+            self._crawl.item_files.scraped(item, response)
 
     def request_scheduled(self, request: Request, spider: Spider) -> None:
         """Skip a request before it is queued."""

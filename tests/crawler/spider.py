@@ -74,6 +74,8 @@ class Job(scrapy.Spider):
         if self.job.get("follow") and isinstance(response, HtmlResponse):
             for href in response.css("a::attr(href)").getall():
                 yield self.request(response.urljoin(href))
+        if self.job.get("files"):
+            yield {"file_urls": [response.urljoin(href) for href in response.css("a::attr(href)").getall()]}
         if self.job.get("images"):
             yield {"image_urls": [response.urljoin("/image.png")]}
 

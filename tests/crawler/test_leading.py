@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd_crawler.crawling.item_files import ItemFiles
 from clusterd_crawler.exploring import FAMILY_TIMES
 from clusterd_crawler.leading import LATEST
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skips import KnownPages
+from scrapy.http import HtmlResponse
+from scrapy.settings import Settings
 
 from tests.crawler.crawling import crawl, publish_rules
 from tests.crawler.site import PAGES, Site
@@ -106,3 +109,30 @@ def test_what_alike_pages_lead_to_is_reached(
     led_to = "/page/" if start == "/leaves" else "/image.png?"
     assert sum(path.startswith(led_to) for path in done.paths()) == PAGES
     assert done.stat("requeued") > 0
+
+
+def test_pages_of_which_the_pipelines_take_files_are_read(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    rule = Rule("dropped", site.host, CONTEXT, (Edit(TO, "delete"),))
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (rule,)))
+    more = {"CLUSTERD_EXPLORE": 0.4, "DEPTH_LIMIT": 1}
+    done = crawl(tmp_path, [f"{site.url}/downloads"], settings | more, follow=True, files=True)
+    assert len(done.seen) == PAGES + 1
+    assert done.stat("requeued") > 0
+
+
+def test_files_that_items_name_are_reached_once() -> None:
+    """By the fields of Scrapy's media pipelines, or those that the settings name in their place."""
+    led: list[str] = []
+    files = ItemFiles(Settings({"FILES_URLS_FIELD": "papers"}), led.append)
+    page, other = (HtmlResponse(f"http://{HOST}/{name}#top") for name in ("page", "other"))
+    for item in ({"name": "no file"}, {"papers": None}, {"image_urls": ["/1.png"]}, {"papers": ["/1.pdf", "/2.pdf"]}):
+        files.scraped(item, page)
+    assert led == [f"http://{HOST}/page"] * 2
+    files.scraped({"papers": ["/2.pdf"], "image_urls": ["/1.png"]}, other)
+    files.scraped({"papers": ["/3.pdf"]}, None)
+    files.scraped("no item", other)
+    assert led[2:] == []
+    files.scraped({"papers": ["/2.pdf", "/4.pdf"]}, other)
+    assert led[2:] == [f"http://{HOST}/other"]

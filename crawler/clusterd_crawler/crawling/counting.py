@@ -13,6 +13,7 @@ from clusterd_crawler.crawling.kept import Kept
 from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.reporter import Reporter
 from clusterd_crawler.publish.publisher import Counts, Publisher
+from clusterd_crawler.settings import Settings
 from clusterd_crawler.traps import GUARDED
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ class Counting:
     def __init__(
         self,
         stats: StatsCollector,
-        trap_guard: str,
+        settings: Settings,
         publisher: Publisher,
         decisions: Decisions,
         reporter: Reporter,
@@ -35,7 +36,7 @@ class Counting:
         paused: Paused,
     ) -> None:
         self._stats = stats
-        self._guarded = GUARDED.get(trap_guard, "")
+        self._guarded = GUARDED.get(settings.trap_guard, "")
         self._publisher = publisher
         self._decisions = decisions
         self._reporter = reporter

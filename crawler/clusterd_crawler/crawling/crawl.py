@@ -26,6 +26,7 @@ from clusterd_crawler.crawling.download_places import DownloadPlaces
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.identity import identify
+from clusterd_crawler.crawling.item_files import ItemFiles
 from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.meeting import Meeting
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
@@ -87,9 +88,9 @@ class Crawl:
         self._attend = attend
         self._wanted = identify(settings, self._spider.name, crawler.settings.get("JOBDIR"))
         self.id = self._wanted.crawl
-        self._purposes = Purposes(self._spider, crawler.settings)
-        self._purposes.listen(crawler.engine)
+        self._purposes = Purposes(self._spider, crawler.settings, crawler.engine)
         self._decisions = Decisions(KnownPages.from_settings(settings, self.id), settings.known_limit)
+        self.item_files = ItemFiles(crawler.settings, self._decisions.led)
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
         self._places = DownloadPlaces(crawler)
@@ -122,9 +123,8 @@ class Crawl:
             self._verdicts.prompt = await run_in_thread(self._daemon.start)
         self._publisher = Publisher(self._connections.log(), lambda: Spool(spool, limit), self._settings.queue)
         self._reporter.publisher = self._publisher
-        guard = self._settings.trap_guard
         self._counting = Counting(
-            self._stats, guard, self._publisher, self._decisions, self._reporter, self._kept, self._paused
+            self._stats, self._settings, self._publisher, self._decisions, self._reporter, self._kept, self._paused
         )
         self._subscriber = Subscriber(
             self._connections.feed(self._wanted.since(now()) if self._settings.skip else None),

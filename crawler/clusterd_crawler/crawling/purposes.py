@@ -37,7 +37,7 @@ AWAITED: Final = -1
 class Purposes:
     """For the loop's thread."""
 
-    def __init__(self, spider: Spider, settings: BaseSettings) -> None:
+    def __init__(self, spider: Spider, settings: BaseSettings, engine: Any = None) -> None:
         self._spider = spider
         default = settings.getdict("DEFAULT_REQUEST_HEADERS")
         # The middleware gives a spider's ``http_user`` to all requests, when they are about to be sent.
@@ -49,12 +49,12 @@ class Purposes:
         self._ends = settings.getint("DEPTH_LIMIT") > 0
         self._noted: WeakKeyDictionary[Request, Purpose] = WeakKeyDictionary()
         self._awaited: WeakSet[Request] = WeakSet()
+        if engine is not None:
+            self._listen(engine)
 
-    def listen(self, engine: Any) -> None:
+    def _listen(self, engine: Any) -> None:
         """Learn which requests are awaited: nothing else tells them from those that the scheduler hands out."""
-        download = getattr(engine, "download_async", None)
-        if download is None:
-            return
+        download = engine.download_async
 
         def noting(request: Request) -> Any:
             self._awaited.add(request)

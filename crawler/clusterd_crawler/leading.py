@@ -24,6 +24,9 @@ ONE_IN: Final = 3
 LATEST: Final = 50
 LED_LATEST: Final = 2
 
+#: Most keys that are counted; of more all are counted anew.
+KEYS: Final = 500_000
+
 
 class Leading:
     """The pages of one domain."""
@@ -77,6 +80,8 @@ class Leading:
         return begun
 
     def _count(self, key: str, rules: Iterable[str], led: bool, came: int) -> None:
+        if len(self._counts) >= KEYS:
+            self._counts.clear()
         counts = self._counts.setdefault(key, [0, 0])
         counts[0] += led
         counts[1] += came

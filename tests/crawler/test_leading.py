@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd_crawler import leading
 from clusterd_crawler.crawling.item_files import ItemFiles
 from clusterd_crawler.exploring import FAMILY_TIMES
 from clusterd_crawler.leading import LATEST
@@ -94,6 +95,18 @@ def test_a_page_that_led_somewhere_is_forgotten_with_the_page(rule: Rule) -> Non
         fetch(known, number, leads_on=True)
         (held,) = known._hosts.values()
         assert len(held.leading.led) <= 4
+
+
+def test_keys_that_lead_somewhere_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "KEYS", 3)
+    known = KnownPages(explore=0)
+    known.load(RuleSet(HOST, 1, (ONE_PAGE["no parameter"],)))
+    for number in range(20):
+        page = f"http://{HOST}/{number}"
+        known.fetched(page, number, content=WALL)
+        known.fetched(f"{page}/next", number, content=100 + number, via=page)
+        (held,) = known._hosts.values()
+        assert len(held.leading._counts) <= 3
 
 
 @pytest.mark.parametrize("how", ONE_PAGE)

@@ -98,8 +98,8 @@ class Purposes:
         return _identity(callback)
 
     def _session(self, request: Request) -> int:
-        headers = request.headers
-        chosen = {name: headers.get(name) for name in self._headers if name in headers}
+        headers, there = request.headers, request.headers.keys()  # their own look-up takes as long as all the rest
+        chosen = {name: headers.get(name) for name in self._headers if name in there}
         said: list[object] = [(name, value) for name, value in chosen.items() if value != self._headers[name]]
         said += [(name, repr(request.meta[name])) for name in META if request.meta.get(name) is not None]
         if request.cookies:
@@ -115,7 +115,10 @@ def _identity(callback: Any) -> object:
     code = getattr(function, "__code__", None)
     if code is None:
         return id(function)
-    return code, repr(function.__defaults__), *(_content(cell) for cell in function.__closure__ or ())
+    held, given = function.__closure__, function.__defaults__
+    if held is None and given is None:
+        return id(code)
+    return id(code), repr(given), *(_content(cell) for cell in held or ())
 
 
 def _content(cell: CellType) -> str:

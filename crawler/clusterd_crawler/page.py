@@ -16,6 +16,7 @@ from clusterd_crawler import names, text
 from clusterd_crawler.embedded_content import FEW_TOKENS, embedded_identity
 from clusterd_crawler.html.declared import Declared
 from clusterd_crawler.sketch import TEXT, Profile, Sketch, sketch_streams
+from clusterd_crawler.soft_errors import is_soft_error
 
 
 def sketch_page(
@@ -31,7 +32,6 @@ def sketch_page(
     explored: str = "",
     instead_of: str = "",
     wants_verdict: bool = False,
-    soft_error: bool = False,
     parse: bool = True,
 ) -> Sketch:
     """Sketch a page from its bytes and the Content-Type header that came with them; what else is given is kept.
@@ -58,7 +58,7 @@ def sketch_page(
         explored=explored,
         instead_of=instead_of,
         wants_verdict=wants_verdict,
-        soft_error=soft_error,
+        soft_error=is_markup and is_soft_error(body),
     )
 
 
@@ -89,9 +89,13 @@ def _sketch(
     marked: bool,
     profile: Profile,
     declared: Sequence[Declared] = (),
+    soft_error: bool = False,
     **kept: Any,
 ) -> Sketch:
-    """Sketch what a page shows; ``kept`` stands in the sketch as it is."""
+    """Sketch what a page shows; ``kept`` stands in the sketch as it is.
+
+    A page that shows nothing is as good as none: it may be there when it is asked for again.
+    """
     streams = sketch_streams(shown, profile, marked=marked)
     few = bool(declared) and streams.main.tokens < FEW_TOKENS
     return Sketch(
@@ -102,5 +106,6 @@ def _sketch(
         whole=streams.whole,
         bag=streams.bag,
         embedded=embedded_identity(url, declared, len(shown)) if few else 0,
+        soft_error=soft_error or not streams.whole.shingles,
         **kept,
     )

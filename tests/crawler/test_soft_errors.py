@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.crawling.soft_errors import is_soft_error
+from clusterd_crawler.soft_errors import is_soft_error
 
 
 @pytest.mark.parametrize(

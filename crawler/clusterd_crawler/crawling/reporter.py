@@ -17,7 +17,6 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from clusterd_crawler import compiled
-from clusterd_crawler.crawling.soft_errors import is_soft_error
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, SkipReport, encode
 from clusterd_crawler.page import content_identity, sketch_page
@@ -147,14 +146,12 @@ class Reporter:
             explored="" if explored is None else explored.rule,
             instead_of="" if explored is None else explored.known_url,
             wants_verdict=True,
-            soft_error=is_soft_error(body),
             parse=parse,
         )
         if is_file or len(whole) > len(body):  # What two long pages show at their beginnings says nothing of the rest.
             identity = content_identity(whole)
             sketch = replace(sketch, content=identity, embedded=identity)
-        # A page that shows nothing is as good as none: it may be there when it is asked for again.
-        return sketch if sketch.whole.shingles else replace(sketch, soft_error=True)
+        return sketch
 
     def report(self, message: SkipReport | Failure) -> None:
         """Publish what is no page; small, and done at once."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from scrapy.http import Response
 
-from clusterd_crawler.crawling.soft_errors import is_soft_error
+from clusterd_crawler.soft_errors import is_soft_error
 
 #: Scrapy's flags of a body that is not whole: the connection ended too early (``DOWNLOAD_FAIL_ON_DATALOSS`` is off), or
 #: the spider wanted no more (`StopDownload`). ("partial" is only a body whose length nobody told.)

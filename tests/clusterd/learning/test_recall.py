@@ -15,7 +15,7 @@ H = "http://h.example"
 
 
 def watched(rule: str, number: int, content: int) -> Page:
-    return Page(f"{H}/{rule}/{number}", content, fetched_at=number, explored=rule, crawl="one")
+    return Page(f"{H}/{rule}/{number}", content, 300, fetched_at=number, explored=rule, crawl="one")
 
 
 @pytest.fixture
@@ -75,3 +75,14 @@ def test_a_page_that_says_that_it_is_none_is_no_witness_and_no_evidence(recall: 
     assert len(recall.learner.pages) == 1
     recall.show([Page(f"{H}/doc/2?sid=1", 7, fetched_at=40, crawl="one")])
     assert len(recall.learner.pages) == 2
+
+
+def test_a_file_speaks_against_the_rule_that_took_it_for_a_page(recall: Recall) -> None:
+    # Given requests that a rule took for pages, and that brought files, which justify no skip, or nothing at all …
+    for rule, content in (("files", 1000), ("nothing", 0)):
+        recall.show(
+            Page(f"{H}/{rule}/{number}", content and content + number, 0, (), number, rule, crawl="one", state="soft")
+            for number in range(2, 2 + STRIKES)
+        )
+    # … the files contradict it.
+    assert list(recall.failing()) == ["files"]

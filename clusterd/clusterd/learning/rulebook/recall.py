@@ -75,7 +75,7 @@ class Recall:
             if known is not None and known[0] >= page.fetched_at:
                 continue
             self.shown[url] = (page.fetched_at, page.content)
-            if page.state == "good" and page.explored:
+            if page.explored and _is_witness(page):
                 self._count_trial(page)
             elif page.state == "good":
                 self.contents.add(page.crawl, page.content)
@@ -153,6 +153,11 @@ class Recalls:
     def clear(self) -> None:
         """Drop all learners."""
         self._hosts.clear()
+
+
+def _is_witness(page: Page) -> bool:
+    """Whether a page says something of the rule that it was fetched to watch; a file does, which shows no words."""
+    return page.state == "good" or (page.state == "soft" and not page.words and page.content != 0)
 
 
 def _weight(recall: Recall) -> int:

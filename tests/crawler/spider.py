@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -109,6 +110,8 @@ class Job(scrapy.Spider):
 
 def main(path: str) -> None:
     job = json.loads(Path(path).read_text())
+    # Scrapy's cookies ask it for the public suffixes; offline it says so with a traceback, and takes those that it has.
+    logging.getLogger("tldextract").setLevel(logging.ERROR)
     settings = {"LOG_LEVEL": "DEBUG", "TELNETCONSOLE_ENABLED": False, "ADDONS": {"clusterd_crawler.Addon": 500}}
     settings |= job["settings"]
     kind = AsyncCrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED") is False else CrawlerProcess

@@ -126,15 +126,16 @@ def own_callbacks(switched_on: bool) -> Iterator[Callable[[], dict[str, float]]]
     if not switched_on:
         yield dict
         return
+    from clusterd_crawler.crawling.counting import Counting
     from clusterd_crawler.crawling.crawl import Crawl
     from clusterd_crawler.crawling.event_loop import EventLoop
     from clusterd_crawler.crawling.pages import Pages
 
-    kept: list[tuple[type, str, Any]] = [(Pages, "flush", Pages.flush)]
-    Pages.flush = own.timed(Pages.flush)  # type: ignore[method-assign]
-    for name in ("consider", "admit", "fetched", "left_downloader", "ended", "failed", "instead", "idle", "_count"):
-        kept.append((Crawl, name, getattr(Crawl, name)))
-        setattr(Crawl, name, own.timed(getattr(Crawl, name)))
+    of_crawl = ("consider", "admit", "fetched", "left_downloader", "ended", "failed", "instead", "idle")
+    timed: list[tuple[type, str]] = [(Pages, "flush"), (Counting, "count"), *((Crawl, name) for name in of_crawl)]
+    kept = [(place, name, getattr(place, name)) for place, name in timed]
+    for place, name, before in kept:
+        setattr(place, name, own.timed(before))
     call, start = EventLoop.call, EventLoop.start
     kept += [(EventLoop, "call", call), (EventLoop, "start", start)]
     EventLoop.call = lambda loop, function, *args: call(loop, own.timed(function), *args)  # type: ignore[method-assign]

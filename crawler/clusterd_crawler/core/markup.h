@@ -200,7 +200,7 @@ static void push(walk_t *w, const tag_t *tag) {
     slice_t role = stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
     uint32_t names = !main && tag->bits & NAMED ? named(tag) : 0;
-    int chrome = names & SURELY || (!main && is_chrome(w, tag, role)), doubtful = (names & DOUBTFULLY) != 0;
+    int chrome = !main && (names & SURELY || is_chrome(w, tag, role)), doubtful = (names & DOUBTFULLY) != 0;
     if (!(tag->bits & CONTAINER || hidden || chrome || main || doubtful || (w->odd && !is_shape(w, tag->bits)))) return;
     if (w->depth == MAX_DEPTH) {
         w->flags |= EXTREME;

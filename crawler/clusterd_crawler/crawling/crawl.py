@@ -193,7 +193,7 @@ class Crawl:
         url = request.url.partition("#")[0]
         if self._rewriting is not None and not filtered:
             self._rewriting.linked(url)
-        skip = self._decide(url, self._purposes.of(request))
+        skip = self._decide(url, self._purposes.noted(request))
         if skip is None:
             return
         if skip.explore:
@@ -215,10 +215,10 @@ class Crawl:
 
     def admit(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""
-        self.consider(request, filtered=True)
         if not self._settings.skip or not is_page(request):
             return None
         self._purposes.note(request)
+        self.consider(request, filtered=True)
         key, rules = self._decisions.key(request.url)
         if not key:
             return None
@@ -318,10 +318,10 @@ class Crawl:
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
             self.failed(request, response.status, f"HTTP status {response.status}")
-        elif (isinstance(response, HtmlResponse) or explored is not None) and is_part(response):
+        elif (is_told := isinstance(response, HtmlResponse) or explored is not None) and is_part(response):
             self._stats.inc_value("clusterd/rejected")
             self.failed(request, response.status, "only a part of the page came")
-        elif isinstance(response, HtmlResponse) or explored is not None:
+        elif is_told:
             self._changes.look_again()
             await self._sketched(Page(url, at, request, response, explored))
         elif via := referrer(request):

@@ -257,13 +257,11 @@ class Walk:
         role = attributes.get(b"role", b"").strip(chrome.BLANKS).lower()
         main = bool(bits & chrome.MAIN) or role == b"main"
         named, doubtful = chrome.named(attributes) if bits & chrome.NAMED and not main else (False, False)
-        is_chrome = named or (
-            not main
-            and (
-                bool(bits & chrome.CHROME)
-                or (bool(bits & chrome.SECTIONAL) and not self.scopes)
-                or role in chrome.ROLES
-            )
+        is_chrome = not main and (
+            named
+            or bool(bits & chrome.CHROME)
+            or (bool(bits & chrome.SECTIONAL) and not self.scopes)
+            or role in chrome.ROLES
         )
         telling = hidden or is_chrome or main or doubtful
         if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):

@@ -34,6 +34,18 @@ def hash_tags(shards: int) -> tuple[str, ...]:
     return tuple(found.values())
 
 
+def spread_tags(shards: int) -> tuple[str, ...]:
+    """Return a tag for each of so many shards over all slots, `HOME` first: what must change together is spread, too."""
+    found: dict[int, str] = {key_slot(HOME.encode()) * shards // REDIS_CLUSTER_HASH_SLOTS: HOME}
+    for number in count(1):
+        stretch, rest = divmod(key_slot(b"%d" % number) * shards, REDIS_CLUSTER_HASH_SLOTS)
+        if REDIS_CLUSTER_HASH_SLOTS <= 4 * rest < 3 * REDIS_CLUSTER_HASH_SLOTS:
+            found.setdefault(stretch, str(number))
+        if len(found) == shards:
+            break
+    return tuple(found.values())
+
+
 def numbered(shards: int) -> tuple[str, ...]:
     """Return the tags that stores of layout 4 use: the numbers of the shards."""
     return tuple(str(number) for number in range(shards))

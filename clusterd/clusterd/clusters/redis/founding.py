@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Final
 
-from clusterd_consumer.hash_tags import hash_tags, numbered
+from clusterd_consumer.hash_tags import hash_tags, numbered, spread_tags
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_crawler.errors import WrongInput
 
@@ -18,6 +18,8 @@ from clusterd.clusters.redis.home import Home
 
 #: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
 LAYOUT: Final = 5
+#: The same, of a store whose shards are homes, too, spread over all slots (`homes`): every new one on a Redis Cluster.
+SPREAD: Final = 6
 #: The oldest that can be read: its shards are called by their numbers.
 OLDEST: Final = 4
 
@@ -34,22 +36,23 @@ def _read(known: bytes) -> Scheme | None:
     return None
 
 
-def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tuple[str, ...]:
-    """Agree with whoever opened the store first on layout, shards and scheme; return the tags of the shards."""
+def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tuple[tuple[str, ...], int]:
+    """Agree with whoever opened the store first on layout, shards and scheme; return the shards' tags, and the layout."""
     ours = json.dumps(asdict(scheme), sort_keys=True)
     known, there = home.command("HMGET", "m", "scheme", "layout")
     if known is None:
         for name, value in (("layout", layout), ("shards", shards), ("scheme", ours)):
             home.command("HSETNX", "m", name, value)
-    elif not OLDEST <= int(there or 1) <= LAYOUT:
+    elif not OLDEST <= int(there or 1) <= SPREAD:
         raise WrongInput(
-            f"this store has the layout {int(there or 1)}, this version of clusterd reads {OLDEST} to {LAYOUT}: "
+            f"this store has the layout {int(there or 1)}, this version of clusterd reads {OLDEST} to {SPREAD}: "
             "use the version that made it, or read the log again into a store of another prefix"
         )
     known, begun, there = home.command("HMGET", "m", "scheme", "shards", "layout")
     if known.decode() != ours:
         raise WrongInput(_another(known, scheme))
-    return hash_tags(int(begun)) if int(there) > OLDEST else numbered(int(begun))
+    named = {OLDEST: numbered, LAYOUT: hash_tags, SPREAD: spread_tags}[int(there)]
+    return named(int(begun)), int(there)
 
 
 def _another(known: bytes, wanted: Scheme) -> str:

@@ -25,11 +25,14 @@ from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Reques
 from clusterd_crawler.sketch import Sketch
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
-SHARED: Final = ("order", "counters", "tables", "records", "forest", "settling")
+SHARED: Final = ("order", "counters", "spans", "tables", "records", "forest", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near", "origins"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
     *("tell", "state", "repend", "mark", "anew", "lease"),
+    *("seed", "accept", "crown", "roots", "under", "widen", "adopt", "parts", "release", "shut", "lead"),
+    *("stands", "cut", "equals", "alike", "texts", "parted", "renew", "review"),
+    "rebuild",
 )
 #: Places of counters in the order of `Counters`; where those of clusters begin.
 COUNTED: Final = (0, 1, 2, 5, 6, 13, 14)
@@ -40,8 +43,9 @@ USED: Final = struct.Struct("<II")
 
 #: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
 FLAGS: Final = {
-    **dict.fromkeys(("versions", "urls", "contents", "near"), READS),
-    **dict.fromkeys(("standings", "members", "shown", "origins"), FREES),
+    **dict.fromkeys(("versions", "urls", "contents", "near", "roots", "equals", "alike", "texts"), READS),
+    **dict.fromkeys(("standings", "members", "shown", "origins", "parts", "stands"), FREES),
+    **dict.fromkeys(("crown", "under", "widen", "adopt", "release", "shut", "lead", "cut", "parted", "renew"), FREES),
     **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
@@ -69,6 +73,26 @@ REPEND: Final = Script(LIBRARY, "repend")
 MARK: Final = Script(LIBRARY, "mark")
 ANEW: Final = Script(LIBRARY, "anew")
 LEASE: Final = Script(LIBRARY, "lease")
+SEED: Final = Script(LIBRARY, "seed")
+ACCEPT: Final = Script(LIBRARY, "accept")
+CROWN: Final = Script(LIBRARY, "crown")
+ROOTS: Final = Script(LIBRARY, "roots")
+UNDER: Final = Script(LIBRARY, "under")
+WIDEN: Final = Script(LIBRARY, "widen")
+ADOPT: Final = Script(LIBRARY, "adopt")
+PARTS: Final = Script(LIBRARY, "parts")
+RELEASE: Final = Script(LIBRARY, "release")
+SHUT: Final = Script(LIBRARY, "shut")
+LEAD: Final = Script(LIBRARY, "lead")
+STANDS: Final = Script(LIBRARY, "stands")
+CUT: Final = Script(LIBRARY, "cut")
+EQUALS: Final = Script(LIBRARY, "equals")
+ALIKE: Final = Script(LIBRARY, "alike")
+TEXTS: Final = Script(LIBRARY, "texts")
+PARTED: Final = Script(LIBRARY, "parted")
+RENEW: Final = Script(LIBRARY, "renew")
+REVIEW: Final = Script(LIBRARY, "review")
+REBUILD: Final = Script(LIBRARY, "rebuild")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +122,11 @@ def counted(packed: bytes | None) -> Counters:
 class Home:
     """The scripts and keys of the home shard."""
 
-    def __init__(self, calls: Calls, prefix: str) -> None:
+    def __init__(self, calls: Calls, prefix: str, tag: str = HOME, place: int = 0) -> None:
         self._calls = calls
-        self.base = f"{prefix}{{{HOME}}}"
+        self.base = f"{prefix}{{{tag}}}"
+        #: Of several homes, which this is.
+        self.place = place
         self._labels: dict[str, int] = {"": 0}
         self._pairs: dict[tuple[str, str], bytes] = {}
         self._names: dict[int, str] = {0: ""}

@@ -1,8 +1,8 @@
 """The index on one Redis or on a Redis Cluster, safe with many writers.
 
-A batch of up to `PART` sketches takes three calls: `register` (home shard: versions, texts, contents), `propose` (every
-shard: sketches, postings, candidates), `link` (home shard: verified edges, clusters, position). Between them other
-workers may do what they like; what keeps the partition right:
+A batch of up to `PART` sketches takes three calls: `register` (homes of the pages' hosts: versions, texts, contents),
+`propose` (every shard: sketches, postings, candidates), `link` (homes: verified edges, clusters, position; `linking` and
+`spans` where there are several). Between them other workers may do what they like; what keeps the partition right:
 
 - Write first, then look up: of two contents posted at once at least one is proposed the other.
 - A content is pending from `register` to `link`. After a crash the log delivers again, and who meets a pending content
@@ -20,38 +20,36 @@ workers may do what they like; what keeps the partition right:
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
-from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_connection import Client, connect, translated
-from clusterd_consumer.redis_scripts import Calls, packed_numbers
+from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
-from clusterd.clusters.redis.edges import packed_edges
-from clusterd.clusters.redis.founding import LAYOUT, OLDEST, founded, keeps_whole, scheme_of
-from clusterd.clusters.redis.home import ADD_POLICY, LINK, REGISTER, Home
+from clusterd.clusters.redis.beyond import Beyond
+from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
+from clusterd.clusters.redis.home import ADD_POLICY, REGISTER, Home
+from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending
 from clusterd.clusters.redis.posting import postings_of, verdicts_on
-from clusterd.clusters.redis.questions import Questions, slot_of
+from clusterd.clusters.redis.questions import Questions
 from clusterd.clusters.redis.registered import (
     CURRENT,
     PLACE,
     Registered,
-    matches_of,
-    note,
     outcomes_of,
     packed_versions,
     read_answers,
@@ -59,6 +57,7 @@ from clusterd.clusters.redis.registered import (
 )
 from clusterd.clusters.redis.retention import expire, forgotten
 from clusterd.clusters.redis.settling import PATIENCE, Settler
+from clusterd.clusters.redis.spans import Spans
 from clusterd.clusters.redis.stream import SecondStream, Showing
 
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
@@ -76,6 +75,7 @@ class RedisIndex:
     """The index on Redis.
 
     ``policies``: added where the store lacks them; None: a store keeps those that it has, a new one gets the default.
+    ``shards``: of a new store; each is a home, too (`homes`). None: one on one Redis, `SHARDS` on a Redis Cluster.
     """
 
     def __init__(
@@ -87,13 +87,19 @@ class RedisIndex:
         calls: Callable[[Client], Calls] = Calls,
         patience: float = PATIENCE,
         whole: bool = False,
+        shards: int | None = None,
     ) -> None:
         self._client = connect(redis_url)
         self._calls = calls(self._client)
         self._home = Home(self._calls, prefix)
         self._scheme = scheme = scheme or scheme_of(self._home)
-        self._tags = tags = founded(self._home, scheme, SHARDS if is_cluster(redis_url) else 1)
-        self._numbers = Numbers(self._calls, self._home, prefix, tags) if len(tags) > 1 else None
+        shards = shards or (SHARDS if is_cluster(redis_url) else 1)
+        self._tags, self._layout = tags, layout = founded(self._home, scheme, shards, SPREAD if shards > 1 else LAYOUT)
+        self._homes = homes = Homes(self._calls, prefix, tags if layout == SPREAD else tags[:1])
+        homes.seed()
+        alone = len(homes) == 1
+        self._home = homes.first
+        self._numbers = [Numbers(self._calls, one, prefix, tags, alone) for one in homes.all] if len(tags) > 1 else []
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies: list[Policy] = []
         self._reload()
@@ -102,14 +108,14 @@ class RedisIndex:
         for policy in policies:
             if policy not in self._policies:
                 self.add_policy(policy)
-        self._questions = Questions(self._home, self._lists, scheme)
+        self._spans = Spans(homes)
+        self._questions = Questions(homes, self._spans, self._lists, scheme)
         kept = keeps_whole(self._home, whole)
         self._whole = SecondStream(self._calls, prefix, "whole", tags, scheme) if kept else None
-        self._settler = Settler(self._home, self._lists, scheme, patience)
-        self._pending = Pending(self._calls, self._home)
-        self._marks = (
-            Marks(self._calls, self._home, prefix, tags, self._pending, self._numbers) if self._numbers else None
-        )
+        self._settler = Settler(homes, self._spans, self._lists, scheme, patience)
+        self._pending = [Pending(self._calls, one, len(tags) == 1) for one in homes.all]
+        self._marks = Marks(self._calls, homes, prefix, tags, self._pending, self._numbers) if self._numbers else None
+        self._linker = Linker(homes, self._spans, self._pending, self._graded, self._reload)
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
 
@@ -121,10 +127,10 @@ class RedisIndex:
         A large one goes part by part: while one is linked, the next is posted and verified, the one after registered.
         Each in order: of parts that are posted at once the later might not see the one before in a common list.
         """
-        state = self._pending.look()
+        states = [pending.look() for pending in self._pending]
         if len(sketches) <= PART:
             known = self._register(sketches)
-            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, state)
+            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, states)
             self._help()
             return outcomes
         parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
@@ -135,9 +141,9 @@ class RedisIndex:
                     going[-3].result()
                 known = self._register(part)
                 posted = posting.submit(self._post, part, known)
-                going.append(linking.submit(self._finish, part, known, posted.result, {}, state))
+                going.append(linking.submit(self._finish, part, known, posted.result, {}, states))
         outcomes = [outcome for part in going for outcome in part.result()]
-        self._link([], {}, position or {}, state)
+        self._linker.link([], [], {}, position or {}, states)
         self._help()
         return outcomes
 
@@ -147,12 +153,14 @@ class RedisIndex:
         registered: Sequence[Registered],
         posted: Callable[[], Mapping[int, dict[int, Verdict]]],
         position: Mapping[str, str],
-        state: int,
+        states: Sequence[int],
     ) -> list[Outcome]:
-        """Link what was posted and verified; say what came of it. ``state``: the store's when the batch was begun."""
+        """Link what was posted and verified; say what came of it. ``states``: the homes' when the batch was begun."""
         verdicts = posted()
         self._show_whole(sketches, registered)
-        self._link(registered, verdicts, position, state)
+        united = self._linker.link(sketches, registered, verdicts, position, states)
+        if len(self._homes) > 1:
+            Beyond(self._homes, self._spans, len(self._graded())).tell(sketches, registered, united)
         return outcomes_of(self._policies, sketches, registered)
 
     def _help(self) -> None:
@@ -161,23 +169,35 @@ class RedisIndex:
             self._settler.settle(HELP, self._policies)
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
-        while True:
-            arguments = packed_versions(self._home, sketches)
+        known: list[Registered | None] = [None] * len(sketches)
+        left = self._homes.places(sketches)
+        waiting = 0
+        while left:
             graded = self._graded()
-            caller = b"%d %s" % (len(graded), self._home.used(sketches))
-            with self._pending.telling() as posted:
-                answered, *reply = self._home.run(REGISTER, caller, posted, *arguments)
-            if answered == len(graded) and reply:
-                self._waiting = reply[0]
-                known = read_answers(reply[1], reply[2:], PLACE.size * (1 + len(graded)))
-                if self._numbers:
-                    self._numbers.note(one.content for one in known)
-                return known
-            self._catch_up()
+            with ExitStack() as stack:
+                calls = {}
+                for home, of in left.items():
+                    own = [sketches[place] for place in of]
+                    caller = b"%d %s" % (len(graded), self._homes.all[home].used(own))
+                    posted = stack.enter_context(self._pending[home].telling())
+                    calls[home] = (caller, posted, *packed_versions(self._homes.all[home], own))
+                replies = self._homes.each(REGISTER, calls)
+            for home, (answered, *reply) in replies.items():
+                if answered == len(graded) and reply:
+                    waiting += reply[0]
+                    found = read_answers(reply[1], reply[2:], PLACE.size * (1 + len(graded)))
+                    for place, one in zip(left.pop(home), found, strict=True):
+                        known[place] = one
+                    if self._numbers:
+                        self._numbers[home].note(one.content for one in found)
+            if left:
+                self._catch_up()
+        self._waiting = waiting
+        return [one for one in known if one is not None]
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
-        postings = postings_of(sketches, registered, self._scheme)
+        postings = postings_of(sketches, registered, self._scheme, len(self._homes) > 1)
         if not postings:
             return {}
         proposed, stored_of = self._lists.propose(list(postings.values()))
@@ -192,52 +212,20 @@ class RedisIndex:
             current = [(one, known) for one, known in zip(sketches, registered, strict=True) if known.flags & CURRENT]
             self._whole.apply([Showing(known.page, time_of(one), one.whole, one.profile) for one, known in current])
 
-    def _link(
-        self,
-        registered: Sequence[Registered],
-        verdicts: Mapping[int, dict[int, Verdict]],
-        position: Mapping[str, str],
-        state: int,
-    ) -> None:
-        """Link what was verified, write the position; note what that says of each page."""
-        contents = [registered[place].content for place in verdicts]
-        found = ((place, matches_of(judged)) for place, judged in verdicts.items() if judged)
-        linked = {place: matches for place, matches in found if matches}
-        offsets = [word for pair in position.items() for word in pair]
-        if not linked:
-            self._pending.done(contents, state)
-            if offsets:
-                self._pending.tell(offsets, state)
-            return
-        posted = packed_numbers([state, *contents])
-        while True:
-            graded = self._graded()
-            arguments: list[Any] = [len(graded), len(position), *offsets, posted]
-            for place, matches in linked.items():
-                known = registered[place]
-                page = struct.pack("<3I", known.page, known.node, known.content) + packed_numbers(matches)
-                arguments += (page, packed_edges(graded, verdicts[place]))
-            reply = self._home.run(LINK, *arguments)
-            if reply[0] == -1:
-                self._pending.position()
-                raise Unreachable("the store was set back while a batch was under way, which is to be applied again")
-            if reply[0] == len(graded):
-                for number, place in enumerate(linked):
-                    note(registered[place], verdicts[place], *reply[1 + 3 * number : 4 + 3 * number])
-                return
-            self._reload()
-
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
-        return self._pending.position()
+        for pending in self._pending[1:]:
+            pending.position()
+        return self._pending[0].position()
 
     def went_back(self) -> bool:
         """Whether, at the latest `position`, a node had been set back since this was last asked (`marks`)."""
-        return self._pending.went_back()
+        return any([pending.went_back() for pending in self._pending])
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
-        self._pending.tell()
+        for pending in self._pending:
+            pending.tell()
         if self._marks:
             self._marks.look()
         waiting = self._settler.settle(steps, self._reload())
@@ -254,13 +242,13 @@ class RedisIndex:
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
-        gone = expire(self._home, before)
+        gone = sum([expire(home, before) for home in self._homes.all])
         self._settler.discard()
         return gone
 
     def forgotten(self) -> int:
         """Return before which time (Unix ms) superseded versions were forgotten; 0: none was."""
-        return forgotten(self._home)
+        return max(forgotten(home) for home in self._homes.all)
 
     # -- policies --------------------------------------------------------------------------------------------------
 
@@ -270,8 +258,8 @@ class RedisIndex:
 
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
-        text = json.dumps(asdict(policy))
-        self._take(self._home.run(ADD_POLICY, policy.name, text, 0 if policy.identical else 1))
+        self._take(self._home.run(ADD_POLICY, *_added(policy)))
+        self._spread_policies()
         if not policy.identical and all(known.name != policy.name for known in self._policies):
             raise WrongInput(
                 f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept"
@@ -282,21 +270,29 @@ class RedisIndex:
     def _reload(self) -> list[Policy]:
         return self._take(self._home.command("LRANGE", "policies", 0, -1))
 
+    def _spread_policies(self) -> None:
+        """Let all homes know the policies of the first, in its order."""
+        for home in self._homes.all[1:]:
+            self._homes.send([home.function(ADD_POLICY, *_added(policy)) for policy in self._policies])
+
     def _catch_up(self) -> None:
         """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
         known = self._policies
-        if self._numbers:
-            self._numbers.go_on()
-        self._pending.look_anew()
-        self._home.forget_labels()
+        for numbers in self._numbers:
+            numbers.go_on()
+        for pending in self._pending:
+            pending.look_anew()
+        for home in self._homes.all:
+            home.forget_labels()
         names = {policy.name for policy in self._reload()}
         lost = [policy for policy in known if policy.name not in names]
         if lost:
-            layout = LAYOUT if self._tags == hash_tags(len(self._tags)) else OLDEST
-            founded(self._home, self._scheme, len(self._tags), layout)
+            founded(self._home, self._scheme, len(self._tags), self._layout)
             keeps_whole(self._home, self._whole is not None)
+        self._homes.seed()
         for policy in lost:
             self.add_policy(policy)
+        self._spread_policies()
 
     def _take(self, texts: Sequence[bytes]) -> list[Policy]:
         self._policies = [Policy(**json.loads(text)) for text in texts]
@@ -345,29 +341,33 @@ class RedisIndex:
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
-        return sorted(host.decode() for host in self._home.command("SMEMBERS", "hosts"))
+        return sorted(host.decode() for hosts in self._homes.ask("SMEMBERS", "hosts") for host in hosts)
 
     def counts(self) -> dict[str, int]:
         """Return how much is known; ``store_bytes`` is what the Redis servers use in all."""
-        known = self._home.counters()
+        known = self._homes.counters()
         return {
-            "documents": known.urls,
-            "versions": known.versions,
-            "contents": known.contents,
+            "documents": sum(one.urls for one in known),
+            "versions": sum(one.versions for one in known),
+            "contents": sum(one.contents for one in known),
             "settling": self._settler.waiting() + (self._whole.waiting() if self._whole else 0),
             "store_bytes": self._calls.used_memory(),
         }
 
     def cluster_counts(self) -> dict[str, int]:
-        """Return how many clusters of two URLs and more each policy has, as the home shard counts them."""
-        counted, policies = self._home.counters().clusters, self._reload()
-        slots = [slot_of(policies, policy.name) for policy in policies]
-        return {p.name: counted[0 if slot < 0 else 2 + slot] for p, slot in zip(policies, slots, strict=True)}
+        """Return how many clusters of two URLs and more each policy has, as they are counted."""
+        return self._questions.cluster_counts(self._reload())
 
     def close(self) -> None:
         """Free connections."""
         with suppress(Unreachable):
-            self._pending.tell()
+            for pending in self._pending:
+                pending.tell()
         self._calls.close()
         with translated():
             self._client.close()
+
+
+def _added(policy: Policy) -> tuple[str, str, int]:
+    """Return what add_policy.lua is given of a policy."""
+    return policy.name, json.dumps(asdict(policy)), 0 if policy.identical else 1

@@ -3,7 +3,7 @@
 Where one node comes back without its last second (AOF ``everysec``, a replica that took over) or from an older backup,
 the home shard still says that contents were posted whose postings or sketches are gone. Every `INTERVAL` a mark is set:
 
-1. note of the home shard how far the log was read, the last number of a content, which contents are pending;
+1. note how far the log was read, of each home the last number of a content, and which contents are pending;
 2. count up one counter in every shard;
 3. keep both, with the process of the server that each shard answered from.
 
@@ -16,7 +16,8 @@ mark is replaced last.
 
 Old marks are thinned out: of any age there is one that is at most a quarter older (`KEPT`). A log that is not kept
 outside the store has no position: what lost its postings alone is then looked up again by its stored sketch, as for a
-new policy. Texts of whole pages (`stream`) are not posted again. Cost: a call to each node every `INTERVAL`, none
+new policy. Texts of whole pages (`stream`) are not posted again. A home of several that was set back may have lost what
+joined its clusters with others' (`spans`): all its pairs are looked at again, by whoever settles. Cost: a call to each node every `INTERVAL`, none
 for a page; a restart of any node costs the workers what they read since the last mark.
 """
 
@@ -34,7 +35,8 @@ from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.redis_scripts import Calls, command, packed_numbers
 from clusterd_crawler.errors import Unreachable
 
-from clusterd.clusters.redis.home import MARK, REPEND, Home, counted, pairs
+from clusterd.clusters.redis.home import MARK, REBUILD, REPEND, pairs
+from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending
 
@@ -60,10 +62,16 @@ class Mark:
     #: Of each shard: the process that answered, and its counter.
     processes: Sequence[str] = ()
     counts: Sequence[int] = ()
-    #: Of the home shard, before that: last number of a content, contents that were pending, position in the log.
-    nodes: int = 0
+    #: Before that: of each home the last number of a content; contents that were pending, position in the log.
+    nodes: int | Sequence[int] = 0
     pending: Sequence[int] = ()
     position: Mapping[str, str] = field(default_factory=dict)
+
+    def node(self, home: int) -> int:
+        """Return the last number of a content that a home had given."""
+        if isinstance(self.nodes, int):  # of a store with one home
+            return self.nodes
+        return self.nodes[home] if self.nodes else home << OWN
 
     def within(self, counts: Sequence[int]) -> bool:
         """Whether shards with these counters hold all that was written before this mark."""
@@ -74,10 +82,17 @@ class Marks:
     """Sets marks, and lets the store go back where a node has lost something."""
 
     def __init__(
-        self, calls: Calls, home: Home, prefix: str, tags: Sequence[str], pending: Pending, numbers: Numbers
+        self,
+        calls: Calls,
+        homes: Homes,
+        prefix: str,
+        tags: Sequence[str],
+        pending: Sequence[Pending],
+        numbers: Sequence[Numbers],
     ) -> None:
         self._calls = calls
-        self._home = home
+        self._homes = homes
+        self._home = homes.first
         self._pending = pending
         self._numbers = numbers
         self._keys = [f"{prefix}{{{tag}}}:mark" for tag in dict.fromkeys((HOME, *tags))]
@@ -92,7 +107,8 @@ class Marks:
 
     def mark(self) -> None:
         """Set a mark; where a node was set back since the latest, go back first."""
-        self._numbers.go_on()
+        for one in self._numbers:
+            one.go_on()
         last, here = self._last(), self._here()
         same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
         name = "GET" if (same and last.number) or len(here.pending) > MOST else "INCR"
@@ -120,11 +136,13 @@ class Marks:
             self._home.command("DEL", "back:lock")
 
     def _here(self) -> Mark:
-        """Return what the home shard says, the position first: it may be older than the rest, not newer."""
-        asked = ("HGETALL", "q"), ("GET", "i"), ("SRANDMEMBER", "w", MOST + 1)
-        position, counters, pending = self._home.ask([self._home.request(*one) for one in asked])
+        """Return what the homes say, the position first: it may be older than the rest, not newer."""
+        position = self._home.command("HGETALL", "q")
+        counters, pending = self._homes.counters(), self._homes.ask("SRANDMEMBER", "w", MOST + 1)
         read = {partition.decode(): offset.decode() for partition, offset in pairs(position).items()}
-        return Mark(nodes=counted(counters).nodes, pending=sorted(map(int, pending)), position=read)
+        waiting = sorted(int(number) for of in pending for number in of)
+        nodes = [known.nodes or home << OWN for home, known in enumerate(counters)]
+        return Mark(nodes=nodes, pending=waiting, position=read)
 
     def _go_back(self, last: Mark, here: Mark) -> None:
         """Let everything since the latest mark that all shards hold be posted again."""
@@ -132,17 +150,34 @@ class Marks:
         known = [Mark(), *(Mark(**json.loads(text)) for number, text in texts.items() if number != b"last")]
         held = max((mark for mark in known if mark.within(here.counts)), key=lambda mark: mark.number)
         log.warning("a node of the store was set back; going back from mark %d to %d", last.number, held.number)
-        self._home.command("INCR", "back")
-        nodes = counted(self._home.command("GET", "i")).nodes
+        self._homes.ask("INCR", "back")
         outside = bool(here.position or held.position)  # the log is kept outside the store
-        for again in (held.pending, range(held.nodes + 1, nodes + 1)) if outside else ():
-            for start in range(0, len(again), CHUNK):
-                self._home.run(REPEND, packed_numbers(again[start : start + CHUNK]))
+        for home, counters in zip(self._homes.all, self._homes.counters(), strict=True):
+            again = [number for number in held.pending if self._homes.place_of(number) == home.place]
+            for some in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside else ():
+                for start in range(0, len(some), CHUNK):
+                    home.run(REPEND, packed_numbers(some[start : start + CHUNK]))
+            if not outside and home.place:
+                home.run(REBUILD, held.node(home.place) + 1)
+        self._review(last, here)
         now = replace(held, number=here.number, processes=here.processes, counts=here.counts)
         lost = [mark.number for mark in known if mark.number > held.number]
         position = [word for pair in held.position.items() for word in pair]
-        self._keep(last, now, lost, 0 if outside else held.nodes + 1, *position)
-        self._pending.position()
+        self._keep(last, now, lost, 0 if outside else held.node(0) + 1, *position)
+        self._homes.send([home.request("INCR", "back") for home in self._homes.all[1:]])
+        for pending in self._pending:
+            pending.position()
+
+    def _review(self, last: Mark, here: Mark) -> None:
+        """Let all pairs of the homes that were set back be looked at again."""
+        if len(self._homes) == 1:
+            return
+        back = [
+            place
+            for place in range(len(self._homes))
+            if here.processes[place] != last.processes[place] or here.counts[place] < last.counts[place]
+        ]
+        self._homes.send([self._homes.all[place].request("SET", "review", (place << OWN) + 1) for place in back])
 
     def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: int | str) -> None:
         """Keep a mark, and drop others, unless somebody else was faster; ``back``: what `mark.lua` needs to go back."""

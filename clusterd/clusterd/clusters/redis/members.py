@@ -11,73 +11,138 @@ Who asks for all is given every content there is, chunk by chunk (`current`).
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.acceptance import WALKED
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.home import CONTENTS, MEMBERS, VERSIONS, Home
+from clusterd.clusters.redis.beyond import EQUAL
+from clusterd.clusters.redis.beyond import SHOWN as SHOWS
+from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, VERSIONS, Home
+from clusterd.clusters.redis.homes import OWN, Homes
+from clusterd.clusters.redis.spans import SPANNED, Spans
 
 #: URLs, or contents, that one call looks at.
 CHUNK: Final = 1000
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
 VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
+#: texts.lua: node, sketch identity, profile, text, pages that show it.
+TEXT: Final = struct.Struct("<I8sB8sI")
 
 
-def members(home: Home, slot: int, url: str, most: int | None = None) -> tuple[int, list[int]] | None:
-    """Return the name of a URL's cluster and its pages, ``most`` of them at least where there are as many.
+class Members:
+    """Walks clusters."""
 
-    Where it parts meanwhile, or the URL leaves it, the walk begins again, with steps twice as long. None: no such URL.
-    """
-    limit = CHUNK
-    place: tuple[int, int, int] = (0, 0, 0)
-    pages: dict[int, None] = {}
-    while True:
-        reply = home.run(MEMBERS, slot, url_key(url), *place, limit)
-        if not reply:
-            return None
-        if len(reply) == 1:
-            place, pages, limit = (0, 0, 0), {}, 2 * limit
-            continue
-        name, content, text, page, packed = reply
-        pages.update(dict.fromkeys(np.frombuffer(packed, "<u4").tolist()))
-        if not content or (most is not None and len(pages) >= most):
-            return int(name), list(pages)
-        place = (content, text, page)
+    def __init__(self, homes: Homes, spans: Spans) -> None:
+        self._homes = homes
+        self._spans = spans
+
+    def of(self, slot: int, url: str, most: int | None = None) -> tuple[int, list[int]] | None:
+        """Return the name of a URL's cluster and its pages, ``most`` of them at least where there are as many.
+
+        Where it parts meanwhile, or the URL leaves it, the walk begins again, with steps twice as long. None: no such
+        URL. A page is told with its home (`Homes.page`).
+        """
+        home = self._homes.of_url(url)
+        found = self._walk(home, slot, url_key(url), most)
+        if found is None or len(self._homes) == 1:
+            return found
+        name, pages = found
+        others: Mapping[int, int] = {}
+        if slot < 0:
+            name, others = self._equals(home, url, name)
+        elif name >= SPANNED:
+            standing = self._spans.standings([name])[name]
+            name, others = standing.name, standing.parts
+        for place, content in others.items():
+            if place != home.place and (most is None or len(pages) < most):
+                _, more = self._walk(self._homes.all[place], slot, packed_numbers([content]), most) or (0, [])
+                pages += more
+        return name, pages
+
+    def _walk(self, home: Home, slot: int, begin: bytes, most: int | None) -> tuple[int, list[int]] | None:
+        """Walk the part of a cluster that lies in a home, from a URL or a content on."""
+        limit = CHUNK
+        place: tuple[int, int, int] = (0, 0, 0)
+        pages: dict[int, None] = {}
+        while True:
+            reply = home.run(MEMBERS, slot, begin, *place, limit)
+            if not reply:
+                return None
+            if len(reply) == 1:
+                place, pages, limit = (0, 0, 0), {}, 2 * limit
+                continue
+            name, content, text, page, packed = reply
+            pages.update(dict.fromkeys(np.frombuffer(packed, "<u4").tolist()))
+            if not content or (most is not None and len(pages) >= most):
+                return int(name), [page_of(home, one) for one in pages]
+            place = (content, text, page)
+
+    def _equals(self, home: Home, url: str, node: int) -> tuple[int, dict[int, int]]:
+        """Return the name of a cluster of equal texts, and the text in each other home that knows it."""
+        (number,) = struct.unpack_from("<I", home.run(VERSIONS, "hash", url_key(url))[1][-VERSION.size :])
+        texts = TEXT.iter_unpack(home.run(TEXTS, packed_numbers([number])))
+        identity = next(((sketch, profile, text) for one, sketch, profile, text, _ in texts if one == node), None)
+        if identity is None:  # it has just changed
+            return node, {}
+        asked = {place: (EQUAL.pack(*identity, 0),) for place in range(len(self._homes)) if place != home.place}
+        replies = {place: SHOWS.unpack(reply[0]) for place, reply in self._homes.each(EQUALS, asked).items()}
+        found = {place: other for place, (other, live) in replies.items() if live}
+        return min([node, *found.values()]), found
+
+    def left_out(
+        self, slots: Sequence[int], urls: Sequence[str], profile: int, known: Collection[int]
+    ) -> Iterator[list[int]]:
+        """Yield the contents of this profile in the clusters of these URLs that are not known yet, some at a time."""
+        asked = [(slot, url) for slot in slots for url in urls]
+        replies = self._homes.send(
+            [self._homes.of_url(url).function(MEMBERS, slot, url_key(url), 0, 0, 0, 1) for slot, url in asked]
+        )
+        company = {one: int(reply[0]) for one, reply in zip(asked, replies, strict=True) if len(reply) > 1}
+        spanning = self._spans.standings(company.values())
+        first: dict[tuple[int, int], str] = {}
+        for ((slot, url), name), reply in zip(company.items(), [r for r in replies if len(r) > 1], strict=True):
+            if reply[1] or name in spanning:  # it has company
+                first.setdefault((slot, spanning[name].name if name in spanning else name), url)
+        seen: set[int] = set()
+        for (slot, _), url in first.items():
+            if len(seen) >= WALKED:
+                return
+            _, walked = self.of(slot, url, WALKED - len(seen)) or (0, [])
+            fresh = [page for page in walked[: WALKED - len(seen)] if page not in seen]
+            seen.update(fresh)
+            for start in range(0, len(fresh), CHUNK):
+                yield self._contents(fresh[start : start + CHUNK], profile, known)
+
+    def _contents(self, pages: Sequence[int], profile: int, known: Collection[int]) -> list[int]:
+        """Return the contents that pages show now, of this profile and not known."""
+        found: dict[int, None] = {}
+        for home, numbers in pages_by_home(self._homes, pages):
+            reply = home.run(VERSIONS, "id", np.array(numbers, "<u4").tobytes())
+            current = (VERSION.unpack(packed[-VERSION.size :]) for packed in reply[1::2] if packed)
+            found |= dict.fromkeys(one[0] for one in current if one[-1] == profile and one[0] not in known)
+        return list(found)
 
 
-def left_out(
-    home: Home, slots: Sequence[int], urls: Sequence[str], profile: int, known: Collection[int]
-) -> Iterator[list[int]]:
-    """Yield the contents of this profile in the clusters of these URLs that are not known yet, some at a time."""
-    asked = [(slot, url) for slot in slots for url in urls]
-    replies = home.ask([home.function(MEMBERS, slot, url_key(url), 0, 0, 0, 1) for slot, url in asked])
-    first: dict[tuple[int, int], str] = {}
-    for (slot, url), reply in zip(asked, replies, strict=True):
-        if len(reply) > 1 and reply[1]:  # it has company
-            first.setdefault((slot, int(reply[0])), url)
-    seen: set[int] = set()
-    for (slot, _), url in first.items():
-        if len(seen) >= WALKED:
-            return
-        _, walked = members(home, slot, url, WALKED - len(seen)) or (0, [])
-        fresh = [page for page in walked[: WALKED - len(seen)] if page not in seen]
-        seen.update(fresh)
-        for start in range(0, len(fresh), CHUNK):
-            yield _contents(home, fresh[start : start + CHUNK], profile, known)
+def page_of(home: Home, number: int) -> int:
+    """Return a page of a home as one of all homes."""
+    return home.place << 32 | number
 
 
-def current(home: Home, nodes: int, profile: int) -> Iterator[list[int]]:
-    """Yield the contents of a profile among the first ``nodes`` that URLs show now, some at a time."""
-    for start in range(1, nodes + 1, CHUNK):
-        found = home.run(CONTENTS, start, min(nodes, start + CHUNK - 1))
-        yield [number for number, code in struct.iter_unpack("<IB", found) if code == profile]
+def pages_by_home(homes: Homes, pages: Sequence[int]) -> list[tuple[Home, list[int]]]:
+    """Return pages of all homes by home, with the numbers that they have there, in order."""
+    groups: dict[int, list[int]] = {}
+    for page in pages:
+        groups.setdefault(page >> 32, []).append(page & 0xFFFFFFFF)
+    return [(homes.all[place], numbers) for place, numbers in groups.items()]
 
 
-def _contents(home: Home, pages: Sequence[int], profile: int, known: Collection[int]) -> list[int]:
-    """Return the contents that pages show now, of this profile and not known."""
-    reply = home.run(VERSIONS, "id", np.array(pages, "<u4").tobytes())
-    current = (VERSION.unpack(packed[-VERSION.size :]) for packed in reply[1::2] if packed)
-    return list({fetch[0]: None for fetch in current if fetch[-1] == profile and fetch[0] not in known})
+def current(homes: Homes, profile: int) -> Iterator[list[int]]:
+    """Yield the contents of a profile that URLs show now, some at a time."""
+    for home, known in zip(homes.all, homes.counters(), strict=True):
+        for start in range((home.place << OWN) + 1, known.nodes + 1, CHUNK):
+            found = home.run(CONTENTS, start, min(known.nodes, start + CHUNK - 1))
+            yield [number for number, code in struct.iter_unpack("<IB", found) if code == profile]

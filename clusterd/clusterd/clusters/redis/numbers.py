@@ -21,6 +21,7 @@ from typing import Final
 from clusterd_consumer.redis_scripts import Calls, command
 
 from clusterd.clusters.redis.home import ANEW, Home
+from clusterd.clusters.redis.homes import OWN
 
 #: Numbers that are given before the nodes are told of it.
 STEP: Final = 1 << 15
@@ -31,21 +32,25 @@ GAP: Final = 1 << 17
 class Numbers:
     """What the shards know of numbers that were given."""
 
-    def __init__(self, calls: Calls, home: Home, prefix: str, tags: Sequence[str]) -> None:
+    def __init__(self, calls: Calls, home: Home, prefix: str, tags: Sequence[str], alone: bool = True) -> None:
         self._calls = calls
         self._home = home
+        self._name = f"n{home.place}" if home.place else "n"
+        #: One of several homes has fewer numbers to give.
+        self._step, self._gap = (STEP, GAP) if alone else (STEP // 8, GAP // 8)
+        self._first = home.place << OWN
         self._keys = [f"{prefix}{{{tag}}}:given" for tag in tags]
-        self._noted = -STEP
+        self._noted = self._first - self._step
         self.go_on()
 
     def note(self, contents: Iterable[int]) -> None:
         """Tell all shards now and then how far numbers were given, these among them."""
         highest = max(contents, default=0)
-        if highest >= self._noted + STEP:
-            self._calls.ask([command("ZADD", key, "GT", highest, "n") for key in self._keys])
+        if highest >= self._noted + self._step:
+            self._calls.ask([command("ZADD", key, "GT", highest, self._name) for key in self._keys])
             self._noted = highest
 
     def go_on(self) -> None:
         """Where another process of a server keeps the home shard, let it begin behind all numbers that were given."""
-        given = self._calls.ask([command("ZSCORE", key, "n") for key in self._keys])
-        self._home.run(ANEW, max(int(float(number or 0)) for number in given), GAP)
+        given = self._calls.ask([command("ZSCORE", key, self._name) for key in self._keys])
+        self._home.run(ANEW, max(self._first, *(int(float(number or 0)) for number in given)), self._gap)

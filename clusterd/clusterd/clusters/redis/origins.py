@@ -19,16 +19,27 @@ from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.acceptance import accepts
 from clusterd.clusters.contract import Policy
-from clusterd.clusters.redis.home import ORIGINS, Home
+from clusterd.clusters.redis.home import ORIGINS, TEXTS
+from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.members import TEXT
+from clusterd.clusters.redis.spans import Spans
 
 #: origins.lua: oldest neighbour and its text, content that the cluster is named after and its text, profile.
 ORIGIN: Final = struct.Struct("<I8sI8sB")
+Origin = tuple[int, bytes, int, bytes, int]
 
 
-def originals(home: Home, lists: RedisLists, slot: int, policy: Policy, contents: Sequence[int]) -> list[int]:
+def originals(
+    homes: Homes, spans: Spans, lists: RedisLists, slot: int, policy: Policy, contents: Sequence[int]
+) -> list[int]:
     """Return for each content the text of the oldest that is known to resemble it itself, or its own."""
-    reply = home.run(ORIGINS, slot, packed_numbers(contents))
-    origins = [ORIGIN.unpack_from(reply, place) for place in range(0, len(reply), ORIGIN.size)]
+    groups = homes.by_home((content, place) for place, content in enumerate(contents))
+    asked = {home: (slot, packed_numbers([contents[place] for place in of])) for home, of in groups.items()}
+    found = [(0, b"", 0, b"", 0)] * len(contents)
+    for home, reply in homes.each(ORIGINS, asked).items():
+        for place, one in zip(groups[home], ORIGIN.iter_unpack(reply), strict=True):
+            found[place] = one
+    origins = _beyond(homes, spans, slot, contents, found) if len(homes) > 1 else found
     compared = [(content, one[2]) for content, one in zip(contents, origins, strict=True) if one[2] < one[0]]
     stored_of = lists.sketches({number for pair in compared for number in pair})
 
@@ -40,3 +51,24 @@ def originals(home: Home, lists: RedisLists, slot: int, policy: Policy, contents
         int.from_bytes(named if name < oldest and resembles(content, name, profile) else text, "big")
         for content, (oldest, text, name, named, profile) in zip(contents, origins, strict=True)
     ]
+
+
+def _beyond(homes: Homes, spans: Spans, slot: int, contents: Sequence[int], found: Sequence[Origin]) -> list[Origin]:
+    """Complete what homes know of their own contents: neighbours in other homes, and names of clusters of several.
+
+    Of several homes the numbers do not tell which content is older: then the least number stands for the oldest.
+    """
+    stand = spans.stand((slot, content) for content in contents)
+    names = [stand[slot, content][0] for content in contents]
+    wanted = homes.by_home((number, number) for number in {*names, *(one[0] for one in found)})
+    replies = homes.each(TEXTS, {home: (packed_numbers(of),) for home, of in wanted.items()})
+    texts = {
+        node: (text, profile) for reply in replies.values() for node, _, profile, text, _ in TEXT.iter_unpack(reply)
+    }
+    origins = []
+    for content, name, (oldest, text, own, named, profile) in zip(contents, names, found, strict=True):
+        first, text = (oldest, texts[oldest][0]) if oldest in texts else (content, text)
+        if name in texts and texts[name][1] == profile:
+            own, named = name, texts[name][0]
+        origins.append((first, text, own, named, profile))
+    return origins

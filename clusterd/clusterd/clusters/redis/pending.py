@@ -21,9 +21,11 @@ from clusterd.clusters.redis.home import STATE, TELL, Home, pairs
 class Pending:
     """What one index has to tell; for several threads."""
 
-    def __init__(self, calls: Calls, home: Home) -> None:
+    def __init__(self, calls: Calls, home: Home, alone: bool = True) -> None:
         self._calls = calls
         self._home = home
+        #: On one Redis; of several homes each is told of the server's process by `numbers`.
+        self._alone = alone
         self._lock = threading.Lock()
         self._done: list[int] = []
         self._process = ""
@@ -35,7 +37,7 @@ class Pending:
 
     def look(self) -> int:
         """Look whether another process of the server answers; return the state of the store."""
-        process = self._calls.process()
+        process = self._calls.process() if self._alone else ""
         if process != self._process:
             self._home.run(STATE, int(process[:8], 16))
             self.position()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from clusterd_consumer.postings.posted import prepare_all
+import mmh3
+import numpy as np
+from clusterd_consumer.postings.posted import Keys, prepare_all
 from clusterd_consumer.postings.redis_lists import Posting
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge, judge_many
@@ -14,8 +16,13 @@ from clusterd_crawler.sketch import PROFILES, Sketch
 from clusterd.clusters.redis.registered import MADE, POST, STORE, Registered
 
 
-def postings_of(sketches: Sequence[Sketch], registered: Sequence[Registered], scheme: Scheme) -> dict[int, Posting]:
-    """Return what is to be posted, or only stored, by the places of the sketches: each content once."""
+def postings_of(
+    sketches: Sequence[Sketch], registered: Sequence[Registered], scheme: Scheme, several: bool = False
+) -> dict[int, Posting]:
+    """Return what is to be posted, or only stored, by the places of the sketches: each content once.
+
+    ``several``: contents of several homes are posted, and equal ones are to find each other.
+    """
     places: dict[int, int] = {}
     for place, known in enumerate(registered):
         if known.flags & (POST | STORE):
@@ -28,8 +35,18 @@ def postings_of(sketches: Sequence[Sketch], registered: Sequence[Registered], sc
     postings = {}
     for content, place in places.items():
         flags, (stored, keys) = registered[place].flags, made[place]
+        if several:
+            keys = keys_with_identity(stored, np.frombuffer(keys, "<u4")).tobytes()
         postings[place] = Posting(content, stored, keys if flags & POST else b"", flags & MADE != 0)
     return postings
+
+
+def keys_with_identity(stored: bytes, keys: Keys) -> Keys:
+    """Return the keys of a sketch that is posted in several homes, and one more, which equal ones have in common.
+
+    Within a home equal sketches are one content; of two homes one finds the other by this, whatever lists are full.
+    """
+    return np.append(keys, np.uint32(mmh3.hash(stored, 0x1D, signed=False)))
 
 
 def verdicts_on(

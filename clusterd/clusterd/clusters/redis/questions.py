@@ -21,57 +21,96 @@ from clusterd.clusters.acceptance import loosest
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.home import SHOWN, STANDINGS, URLS, VERSIONS, Home
-from clusterd.clusters.redis.members import CHUNK, VERSION, current, left_out, members
+from clusterd.clusters.redis.counting import ClusterCounts
+from clusterd.clusters.redis.home import ALIKE, SHOWN, STANDINGS, URLS, VERSIONS, Home
+from clusterd.clusters.redis.homes import OWN, Homes
+from clusterd.clusters.redis.members import CHUNK, VERSION, Members, current, page_of
 from clusterd.clusters.redis.origins import originals
 from clusterd.clusters.redis.ranking import judged, ranked, ranking, unproposed
+from clusterd.clusters.redis.spans import SPANNED, Spans
 from clusterd.clusters.redis.stream import SecondStream
 
 #: URLs of one content that are put in order, at least; of more, any are answered.
 EQUALS: Final = 64
 
+Numbers = np.typing.NDArray[np.uint32]
+#: Pages of all homes (`members.page_of`).
+Pages = np.typing.NDArray[np.int64]
+#: alike.lua.
+IDENTITY: Final = np.dtype([("node", "<u4"), ("sketch", "V8"), ("profile", "u1"), ("text", "V8")])
+Identities = np.typing.NDArray[np.void]
+
 
 class Questions:
     """Answers about clusters, pages and documents never seen before."""
 
-    def __init__(self, home: Home, lists: RedisLists, scheme: Scheme) -> None:
-        self._home = home
+    def __init__(self, homes: Homes, spans: Spans, lists: RedisLists, scheme: Scheme) -> None:
+        self._homes = homes
+        self._spans = spans
         self._lists = lists
         self._scheme = scheme
+        self._members = Members(homes, spans)
+        self._counts = ClusterCounts(homes)
 
     def clusters(self, policies: Sequence[Policy], policy: str, min_size: int, host: str | None) -> Iterator[Cluster]:
         """Yield the clusters of a policy, largest first."""
-        slot = slot_of(policies, policy)
-        last = self._home.counters().urls
-        spans = [(start, min(last, start + CHUNK - 1)) for start in range(1, last + 1, CHUNK)]
-        parts = [np.frombuffer(self._home.run(STANDINGS, slot, *span), "<u4") for span in spans]
-        names = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
-        pages = np.argsort(names, kind="stable")
-        bounds = np.flatnonzero(np.diff(names[pages])) + 1
-        groups = [group for group in np.split(pages, bounds) if len(group) >= min_size and names[group[0]]]
+        names, pages = self._standings(slot_of(policies, policy))
+        order = np.argsort(names, kind="stable")
+        bounds = np.flatnonzero(np.diff(names[order])) + 1
+        groups = [group for group in np.split(order, bounds) if len(group) >= min_size and names[group[0]]]
         if host is not None:
-            own_pages = self._pages_of(host).astype(np.int64)
-            own = set(names[own_pages[own_pages <= last] - 1].tolist())
+            own = set(names[np.isin(pages, self._pages_of(host))].tolist())
             groups = [group for group in groups if int(names[group[0]]) in own]
         for size, alike in groupby(sorted(groups, key=len, reverse=True), key=len):
             same = list(alike)
-            urls = self._urls(np.concatenate(same) + 1)
+            urls = self._urls(pages[np.concatenate(same)])
             found = (
                 gathered(f"{policy}-{names[one[0]]}", policy, urls[place * size : (place + 1) * size])
                 for place, one in enumerate(same)
             )
             yield from sorted(found, key=lambda cluster: cluster.representative)
 
-    def _urls(self, pages: np.typing.NDArray[np.int64]) -> list[str]:
-        found: list[str] = []
-        for start in range(0, len(pages), CHUNK):
-            packed = pages[start : start + CHUNK].astype("<u4").tobytes()
-            found += [url.decode() for url in self._home.run(URLS, packed)]
+    def _standings(self, slot: int) -> tuple[Numbers, Pages]:
+        """Return the name of the cluster of each page, and the pages."""
+        names, pages = [np.zeros(0, np.uint32)], [np.zeros(0, np.int64)]
+        equal: list[Identities] = [np.zeros(0, IDENTITY)]
+        for home, known in zip(self._homes.all, self._homes.counters(), strict=True):
+            last = known.urls
+            spans = [(start, min(last, start + CHUNK - 1)) for start in range(1, last + 1, CHUNK)]
+            if slot < 0 and len(self._homes) > 1:
+                equal += [np.frombuffer(home.run(ALIKE, *span), IDENTITY) for span in spans]
+            else:
+                names += [np.frombuffer(home.run(STANDINGS, slot, *span), "<u4") for span in spans]
+            pages.append(np.arange(1, last + 1, dtype=np.int64) | home.place << 32)
+        if slot < 0 and len(self._homes) > 1:
+            names.append(_names_of_equals(np.concatenate(equal)))
+        found = np.concatenate(names)
+        spanning = self._spans.standings(np.unique(found[found >= SPANNED]).tolist())
+        if spanning:
+            found = found.copy()
+            for place in np.flatnonzero(found >= SPANNED).tolist():
+                found[place] = spanning[int(found[place])].name
+        return found, np.concatenate(pages)
+
+    def cluster_counts(self, policies: Sequence[Policy]) -> dict[str, int]:
+        """Return how many clusters of two URLs and more each policy has."""
+        return self._counts.of([(policy.name, slot_of(policies, policy.name)) for policy in policies])
+
+    def _urls(self, pages: Pages) -> list[str]:
+        found: list[str] = [""] * len(pages)
+        places = pages >> 32
+        for place in np.unique(places).tolist():
+            of = np.flatnonzero(places == place)
+            for start in range(0, len(of), CHUNK):
+                part = of[start : start + CHUNK]
+                packed = (pages[part] & 0xFFFFFFFF).astype("<u4").tobytes()
+                for at, url in zip(part.tolist(), self._homes.all[place].run(URLS, packed), strict=True):
+                    found[at] = url.decode()
         return found
 
     def cluster_of(self, policies: Sequence[Policy], url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL; walks its members in bounded calls."""
-        found = members(self._home, slot_of(policies, policy), url)
+        found = self._members.of(slot_of(policies, policy), url)
         if found is None:
             return None
         name, pages = found
@@ -90,11 +129,11 @@ class Questions:
         if look == "lists":
             return hits
         more: dict[int, Verdict] = {}
-        for numbers in left_out(self._home, loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
+        for numbers in self._members.left_out(loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
             more |= judged(self._stored(numbers), query, kind, self._scheme)
         if look == "all":
-            nodes = self._home.counters().nodes
-            for numbers in current(self._home, nodes, profile):
+            nodes = sum(one.nodes - (place << OWN) for place, one in enumerate(self._homes.counters()))
+            for numbers in current(self._homes, profile):
                 unknown = [number for number in numbers if number not in found and number not in more]
                 more |= unproposed(self._stored(unknown), query, kind, self._scheme, nodes)
         return self._hits(ranked(found | more), named, limit) if more else hits
@@ -105,26 +144,41 @@ class Questions:
     def _hits(self, found: Mapping[int, Verdict], named: str, limit: int) -> list[Hit]:
         """Return the pages that show the first of these contents, which are in order, best first."""
         in_order = list(found.items())
-        shown: list[tuple[Verdict, str | None, bytes]] = []
+        shown: list[tuple[Verdict, int, int, list[int]]] = []
         pages = 0
         for start in range(0, len(in_order), CHUNK):
             chunk = in_order[start : start + CHUNK]
-            reply = self._home.run(SHOWN, packed_numbers([n for n, _ in chunk]), max(limit, EQUALS))
-            for (_, verdict), standing, packed in zip(chunk, reply[::2], reply[1::2], strict=True):
+            reply = self._shown([number for number, _ in chunk], max(limit, EQUALS))
+            for number, verdict in chunk:
                 if pages >= limit and verdict.resemblance < shown[-1][0].resemblance:
                     break
-                size, name = struct.unpack("<II", standing) if standing else (0, 0)
-                shown.append((verdict, f"{named}-{name}" if size > 1 else None, packed))
-                pages += len(packed) // 4
+                shown.append((verdict, *reply[number]))
+                pages += len(reply[number][2])
             if pages >= limit:
                 break
-        urls = iter(self._urls(np.frombuffer(b"".join(packed for _, _, packed in shown), "<u4").astype(np.int64)))
-        hits = [
-            Hit(url, v.resemblance, v.a_in_b, v.b_in_a, cluster)
-            for v, cluster, packed in shown
-            for url in islice(urls, len(packed) // 4)
-        ]
+        spanning = self._spans.standings({name for _, _, name, _ in shown})
+        urls = iter(self._urls(np.array([page for *_, of in shown for page in of], np.int64)))
+        hits = []
+        for verdict, size, name, of in shown:
+            if name in spanning:
+                size, name = spanning[name].size, spanning[name].name
+            cluster = f"{named}-{name}" if size > 1 else None
+            hits += [
+                Hit(u, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, cluster) for u in islice(urls, len(of))
+            ]
         return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+
+    def _shown(self, numbers: Sequence[int], limit: int) -> dict[int, tuple[int, int, list[int]]]:
+        """Return size and name of the cluster of each content, and pages that show it."""
+        groups = self._homes.by_home((number, number) for number in numbers)
+        replies = self._homes.each(SHOWN, {place: (packed_numbers(of), limit) for place, of in groups.items()})
+        found: dict[int, tuple[int, int, list[int]]] = {}
+        for place, of in groups.items():
+            home, reply = self._homes.all[place], replies[place]
+            for number, standing, packed in zip(of, reply[::2], reply[1::2], strict=True):
+                pages = [page_of(home, page) for (page,) in struct.iter_unpack("<I", packed)]
+                found[number] = *(struct.unpack("<II", standing) if standing else (0, 0)), pages
+        return found
 
     def similar_whole(self, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:
         """Return the pages that resemble the query as a whole, best first; of a second stream there are no clusters."""
@@ -136,26 +190,30 @@ class Questions:
 
     def versions(self, url: str) -> list[Version]:
         """Return the versions of a URL, oldest first."""
-        reply = self._home.run(VERSIONS, "hash", url_key(url))
-        return self._versions(url, reply[1]) if reply[1] else []
+        home = self._homes.of_url(url)
+        reply = home.run(VERSIONS, "hash", url_key(url))
+        return self._versions(home, url, reply[1]) if reply[1] else []
 
     def pages(self, host: str | None) -> Iterator[Version]:
         """Yield the versions of all URLs, or of those of a host."""
-        if host is None:
-            numbers = np.arange(1, self._home.counters().urls + 1, dtype=np.uint32)
-        else:
-            numbers = self._pages_of(host)
-        for start in range(0, len(numbers), CHUNK):
-            reply = self._home.run(VERSIONS, "id", numbers[start : start + CHUNK].astype("<u4").tobytes())
-            for url, packed in zip(reply[::2], reply[1::2], strict=True):
-                yield from self._versions(url.decode(), packed)
+        for home in self._homes.all if host is None else [self._homes.of_host(host)]:
+            if host is None:
+                numbers = np.arange(1, home.counters().urls + 1, dtype=np.int64)
+            else:
+                numbers = self._pages_of(host) & 0xFFFFFFFF
+            for start in range(0, len(numbers), CHUNK):
+                reply = home.run(VERSIONS, "id", numbers[start : start + CHUNK].astype("<u4").tobytes())
+                for url, packed in zip(reply[::2], reply[1::2], strict=True):
+                    yield from self._versions(home, url.decode(), packed)
 
-    def _pages_of(self, host: str) -> np.typing.NDArray[np.uint32]:
-        return np.frombuffer(self._home.command("GET", f"h:{host}") or b"", "<u4")
+    def _pages_of(self, host: str) -> Pages:
+        home = self._homes.of_host(host)
+        numbers = np.frombuffer(home.command("GET", f"h:{host}") or b"", "<u4")
+        return numbers.astype(np.int64) | home.place << 32
 
-    def _versions(self, url: str, packed: bytes) -> list[Version]:
+    def _versions(self, home: Home, url: str, packed: bytes) -> list[Version]:
         fetches = list(map(_fetch, VERSION.iter_unpack(packed)))
-        names = self._home.label_names(max((max(f.crawl, f.sweep) for f in fetches), default=0))
+        names = home.label_names(max((max(f.crawl, f.sweep) for f in fetches), default=0))
         versions = [
             Version(
                 url=url,
@@ -177,10 +235,21 @@ class Questions:
         found: list[StreamSketch | None] = []
         for start in range(0, len(asked), CHUNK):
             part = asked[start : start + CHUNK]
-            reply = self._home.run(VERSIONS, "hash", b"".join(url_key(url) for url, _ in part))
-            fetches = [_fetched(packed, at) for packed, (_, at) in zip(reply[1::2], part, strict=True)]
+            fetches = self._fetches(part)
             stored_of = self._lists.sketches({fetch.number for fetch in fetches if fetch is not None})
             found += [None if fetch is None else _restored(fetch, stored_of[fetch.number]) for fetch in fetches]
+        return found
+
+    def _fetches(self, asked: Sequence[tuple[str, int | None]]) -> list[Fetch | None]:
+        """Return the version that each asks for."""
+        groups: dict[int, list[int]] = {}
+        for place, (url, _) in enumerate(asked):
+            groups.setdefault(self._homes.of_url(url).place, []).append(place)
+        keys = {home: ("hash", b"".join([url_key(asked[place][0]) for place in of])) for home, of in groups.items()}
+        found: list[Fetch | None] = [None] * len(asked)
+        for home, reply in self._homes.each(VERSIONS, keys).items():
+            for place, packed in zip(groups[home], reply[1::2], strict=True):
+                found[place] = _fetched(packed, asked[place][1])
         return found
 
     def originals(
@@ -188,16 +257,27 @@ class Questions:
     ) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""
         slot, kind = slot_of(policies, policy), next(one for one in policies if one.name == policy)
-        reply = self._home.run(VERSIONS, "hash", b"".join(url_key(url) for url, _ in asked))
-        fetches = [_fetched(packed, at) for packed, (_, at) in zip(reply[1::2], asked, strict=True)]
+        fetches = self._fetches(asked)
         texts = [fetch.text if fetch else None for fetch in fetches]
         copies = [(place, fetch.number) for place, fetch in enumerate(fetches) if fetch and fetch.shingles]
         if slot < 0 or not copies:
             return texts
-        found = originals(self._home, self._lists, slot, kind, [number for _, number in copies])
+        found = originals(self._homes, self._spans, self._lists, slot, kind, [number for _, number in copies])
         for (place, _), text in zip(copies, found, strict=True):
             texts[place] = text
         return texts
+
+
+def _names_of_equals(found: Identities) -> Numbers:
+    """Return for each page the least text that is equal to its own, 0 where there is no page."""
+    if not len(found):
+        return np.zeros(0, np.uint32)
+    octets = found.view(np.uint8).reshape(len(found), IDENTITY.itemsize)[:, 4:]
+    identities = np.ascontiguousarray(octets).view("V17").ravel()
+    _, inverse = np.unique(identities, return_inverse=True)
+    least = np.full(inverse.max() + 1, 0xFFFFFFFF, np.uint32)
+    np.minimum.at(least, inverse, np.where(found["node"] > 0, found["node"], 0xFFFFFFFF).astype(np.uint32))
+    return np.where(found["node"] > 0, least[inverse], 0).astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 One settler works at a time, under a lease; the pages of other workers go on meanwhile. A step is one of:
 
 1. continue a move (a part of a cluster on its way to a fresh element, `lua/move.lua`),
-2. search whether the former neighbours of dismissed ghosts still hold together (`splitting`), and start the moves,
-3. withdraw a few ghosts from their lists and dismiss them together (`lua/dismiss.lua`),
-4. look contents up again for a policy that was added after them.
+2. unite clusters of several homes that others left (`spans`),
+3. search whether the former neighbours of dismissed ghosts still hold together (`splitting`), and start the moves,
+4. withdraw a few ghosts from their lists and dismiss them together (`lua/dismiss.lua`),
+5. look contents up again for a policy that was added after them.
 
-Each leaves its mark in the store before the next begins, so a settler that dies is followed by another.
+Of several homes one settler has the leases of all. A search goes over their borders; a part that has contents in several
+moves in all of them before any looks at its edges once more. Each leaves its mark in the store before the next begins, so a settler that dies is followed by another.
 """
 
 from __future__ import annotations
@@ -15,19 +17,40 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from clusterd_consumer.postings.posted import keys_of
+from clusterd_consumer.postings.posted import Keys, keys_of
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import packed_numbers
 
+from clusterd.clusters.acceptance import mask
 from clusterd.clusters.contract import SPLITS, Policy, Split
 from clusterd.clusters.redis.edges import packed_edges
-from clusterd.clusters.redis.home import CONTENTS, DISMISS, LEASE, MOVE, NEAR, PART, RELINK, WHOLE, Home, counted
-from clusterd.clusters.redis.posting import judged
+from clusterd.clusters.redis.home import (
+    CONTENTS,
+    DISMISS,
+    LEASE,
+    MOVE,
+    NEAR,
+    PART,
+    PARTED,
+    RELINK,
+    RENEW,
+    REVIEW,
+    SHOWN,
+    URLS,
+    WHOLE,
+    Counters,
+    Home,
+    counted,
+)
+from clusterd.clusters.redis.homes import OWN, Homes
+from clusterd.clusters.redis.posting import judged, keys_with_identity
+from clusterd.clusters.redis.spans import EDGE, REVIEWED, SPANNED, Spans
 from clusterd.clusters.splitting import Search
 
 #: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
@@ -56,24 +79,30 @@ class BroughtBack(Exception):
 class Settler:
     """Does what waits, step by step."""
 
-    def __init__(self, home: Home, lists: RedisLists, scheme: Scheme, patience: float = PATIENCE) -> None:
-        self._home = home
+    def __init__(
+        self, homes: Homes, spans: Spans, lists: RedisLists, scheme: Scheme, patience: float = PATIENCE
+    ) -> None:
+        self._homes = homes
+        self._spans = spans
         self._lists = lists
         self._scheme = scheme
         self._patience = patience
         self._token = os.urandom(8).hex()
 
     def waiting(self) -> int:
-        """Return how many ghosts, searches, moves and unbuilt stretches wait."""
-        asked = ("LLEN", "g"), ("LLEN", "tasks"), ("EXISTS", "mv"), ("EXISTS", "rl"), ("GET", "i")
-        *waits, packed = self._home.ask([self._home.request(*one) for one in asked])
-        known = counted(packed)
-        unbuilt = -(-max(0, known.build_to - known.build + 1) // BUILT) if known.build else 0
-        return int(sum(waits) + unbuilt)
+        """Return how many ghosts, searches, moves, pairs and unbuilt stretches wait."""
+        asked = *(("LLEN", key) for key in ("g", "tasks", "due")), *(("EXISTS", key) for key in ("mv", "rl", "review"))
+        asked += (("GET", "i"),)
+        replies = iter(self._homes.send([home.request(*one) for home in self._homes.all for one in asked]))
+        waiting = 0
+        for home in self._homes.all:
+            waiting += sum(int(next(replies)) for _ in asked[:-1])
+            waiting += _unbuilt(counted(next(replies)), home.place << OWN)
+        return waiting
 
     def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
         """Do up to ``steps`` steps, unless another settler is at it; return how many wait."""
-        if self.waiting() and self._home.run(LEASE, self._token, SILENCE):
+        if self.waiting() and self._lease():
             try:
                 done = 0
                 while (steps is None or done < steps) and self._step(policies):
@@ -81,34 +110,87 @@ class Settler:
             except (LeaseLost, BroughtBack):
                 pass
             finally:
-                if self._home.command("GET", "lock") == self._token.encode():
-                    self._home.command("DEL", "lock")
+                self._release()
         self.discard()
         return self.waiting()
 
-    def _step(self, policies: Sequence[Policy]) -> bool:
-        """Do one step; return whether anything could be done."""
-        return self._move() or self._search() or self._dismiss() or self._build(policies)
-
-    def _move(self) -> bool:
-        if not (self._home.command("EXISTS", "mv") or self._home.command("EXISTS", "rl")):
-            return False
-        self._held(self._home.run(MOVE, self._token, MOVES))
+    def _lease(self) -> bool:
+        """Take the leases of all homes, in order: who has the first has, or gets, the others."""
+        for place, home in enumerate(self._homes.all):
+            if not home.run(LEASE, self._token, SILENCE):
+                self._release(place)
+                return False
         return True
 
-    def _search(self) -> bool:
+    def _release(self, homes: int | None = None) -> None:
+        for home in self._homes.all[:homes]:
+            if home.command("GET", "lock") == self._token.encode():
+                home.command("DEL", "lock")
+
+    def _step(self, policies: Sequence[Policy]) -> bool:
+        """Do one step; return whether anything could be done."""
+        if len(self._homes) > 1:
+            return self._step_of_several(policies)
+        home = self._homes.first
+        return self._move(home) or self._search(home) or self._dismiss(home) or self._build(home, policies)
+
+    def _step_of_several(self, policies: Sequence[Policy]) -> bool:
+        self._renew()
+        homes = self._homes.all
+        return (
+            self._move_all()
+            or self._unite(policies)
+            or any(self._held(home.run(REVIEW, self._token, MOVES)) for home in homes)
+            or any(self._search(home) for home in homes)
+            or any(self._dismiss(home) for home in homes)
+            or any(self._build(home, policies) for home in homes)
+        )
+
+    def _renew(self) -> None:
+        """Keep the leases of all homes: most steps are of one."""
+        for held in self._homes.each(RENEW, {home.place: (self._token,) for home in self._homes.all}).values():
+            self._held(held)
+
+    def _move(self, home: Home, looking: int = 1) -> bool:
+        if not (home.command("EXISTS", "mv") or (looking and home.command("EXISTS", "rl"))):
+            return False
+        self._held(home.run(MOVE, self._token, MOVES, looking))
+        return True
+
+    def _move_all(self) -> bool:
+        """Continue a move where there is one; look at what has moved when all homes are done with that."""
+        if any(self._move(home, 0) for home in self._homes.all):
+            return True
+        return any(self._move(home) for home in self._homes.all)
+
+    def _unite(self, policies: Sequence[Policy]) -> bool:
+        """Unite what is due: what other workers left, and what has moved."""
+        entries = self._spans.due()
+        if not any(entries.values()):
+            return False
+        again = [EDGE.unpack(entry)[1:] for of in entries.values() for entry in of if entry[0] == REVIEWED]
+        self._spans.tell_both(again, sum(not policy.identical for policy in policies))
+        finished = self._spans.unite_due(entries)
+        self._spans.done(finished)
+        tidied = self._spans.tidy()
+        return tidied or any(finished.values())
+
+    def _search(self, home: Home) -> bool:
         """Search side by side what waits; part the first that has fallen apart: the others may hang on that."""
-        tasks: list[bytes] = self._home.command("LRANGE", "tasks", 0, SEARCHES - 1)
+        tasks: list[bytes] = home.command("LRANGE", "tasks", 0, SEARCHES - 1)
         if not tasks:
             return False
         found = {task: Search(np.frombuffer(task, "<u4", offset=5).tolist()) for task in tasks}
         self._run(found)
         whole = [task for task, search in found.items() if not search.apart]
         if whole:
-            self._held(self._home.run(WHOLE, self._token, *whole))
+            self._held(home.run(WHOLE, self._token, *whole))
         for task, search in found.items():
             if search.apart:
-                self._part(task, search)
+                if len(self._homes) > 1:
+                    self._part_spread(home, task, search)
+                else:
+                    self._part(home, task, search)
                 break
         return True
 
@@ -116,81 +198,184 @@ class Settler:
         """Run the searches of these tasks, each round of all of them by one call."""
         near: dict[int, bytes] = {}
         while open_ := {task: search.wanted() for task, search in found.items() if not search.done}:
-            unread = list(dict.fromkeys(node for nodes in open_.values() for node in nodes if node not in near))
-            near.update(zip(unread, self._home.run(NEAR, packed_numbers(unread)), strict=True))
+            near.update(self._near(node for nodes in open_.values() for node in nodes if node not in near))
             for task, nodes in open_.items():
                 found[task].feed({node: _joined(near[node], task[0]) for node in nodes})
 
-    def _part(self, task: bytes, search: Search) -> None:
+    def _near(self, nodes: Iterable[int]) -> dict[int, bytes]:
+        """Return the packed edges of contents."""
+        groups = self._homes.by_home((node, node) for node in dict.fromkeys(nodes))
+        replies = self._homes.each(NEAR, {place: (packed_numbers(group),) for place, group in groups.items()})
+        return {node: one for place, of in groups.items() for node, one in zip(of, replies[place], strict=True)}
+
+    def _part(self, home: Home, task: bytes, search: Search) -> None:
         """Let the sides that lie apart move, one after the other."""
         for side in search.apart:
             part = struct.pack(f"<B{len(side)}I", task[0], *sorted(side))
-            self._held(self._home.run(PART, self._token, task, part, b"", b"", SPLITS))
-            while self._move():
+            self._held(home.run(PART, self._token, task, part, b"", b"", SPLITS))
+            while self._move(home):
                 pass
         sides = packed_numbers([min(side) for side in search.apart])
-        if self._held(self._home.run(PART, self._token, task, b"", struct.pack("<I", search.rest), sides, SPLITS)) > 1:
+        if self._held(home.run(PART, self._token, task, b"", struct.pack("<I", search.rest), sides, SPLITS)) > 1:
             raise BroughtBack
+
+    def _part_spread(self, home: Home, task: bytes, search: Search) -> None:
+        """Let sides that lie in several homes move; then see whether all of them stayed away, and tell of those.
+
+        In which era a pair was looked up before its content moved does not count any more when the moves are looked at.
+        """
+        policy = task[0]
+        for side in search.apart:
+            for place, contents in self._homes.by_home((content, content) for content in sorted(side)).items():
+                part = struct.pack(f"<B{len(contents)}I", policy, *contents)
+                self._held(self._homes.all[place].run(PART, self._token, b"", part, b"", b"", SPLITS))
+            while any([self._move(one, 0) for one in self._homes.all]):
+                pass
+            self._spans.advance()
+            while any([self._move(one) for one in self._homes.all]):
+                pass
+        entries = self._spans.due(0)
+        self._spans.done(self._spans.unite_due(entries))
+        sides = [min(side) for side in search.apart]
+        others = self._tasks_of(policy, task)
+        asked = {search.rest, *sides, *(node for _, _, nodes in others for node in nodes)}
+        stand = self._spans.stand_here((policy, content) for content in asked)
+        spanning = self._spans.standings({name for name, _ in stand.values()})
+        where = {
+            content: (spanning[name].span + SPANNED if name in spanning else name)
+            for (_, content), (name, _) in stand.items()
+        }
+        here = where[search.rest]
+        for place, other, nodes in others:
+            if any(where[node] == here for node in nodes):
+                self._held(
+                    self._homes.all[place].run(
+                        PARTED, self._token, other, other + packed_numbers([search.rest]), SPLITS
+                    )
+                )
+        back = [side for side in sides if where[side] == here]
+        again = struct.pack(f"<BI{len(back) + 1}I", policy, 0, *back, search.rest) if back else b""
+        name, size = stand[policy, search.rest]
+        if name in spanning:
+            name, size = spanning[name].name, spanning[name].size
+        urls = self._shown([side for side in sides if side not in back])
+        told = [SPLIT.pack(policy, name, size) + url for url in urls] if size else []
+        self._held(home.run(PARTED, self._token, task, again, SPLITS, *told))
+        if back:
+            raise BroughtBack
+
+    def _tasks_of(self, policy: int, except_: bytes) -> list[tuple[int, bytes, list[int]]]:
+        """Return the searches of a policy that wait: home, task, contents."""
+        return [
+            (place, task, np.frombuffer(task, "<u4", offset=5).tolist())
+            for place, tasks in enumerate(self._homes.ask("LRANGE", "tasks", 0, -1))
+            for task in tasks
+            if task[0] == policy and task != except_
+        ]
+
+    def _shown(self, contents: Sequence[int]) -> list[bytes]:
+        """Return a URL of each content that a page shows."""
+        urls = []
+        for content in contents:
+            home = self._homes.all[self._homes.place_of(content)]
+            _, pages = home.run(SHOWN, packed_numbers([content]), 1)
+            if pages:
+                urls += home.run(URLS, pages[:4])
+        return urls
 
     def splits(self, graded: Sequence[Policy]) -> list[Split]:
         """Return the splits that wait to be told."""
-        return [_split(graded, entry) for entry in self._home.command("LRANGE", "sp", 0, -1)]
+        return [_split(graded, entry) for entries in self._homes.ask("LRANGE", "sp", 0, -1) for entry in entries]
 
     def told(self, graded: Sequence[Policy], splits: Sequence[Split]) -> None:
         """Forget these splits, each once."""
         places = {policy.name: place for place, policy in enumerate(graded)}
         entries = [_packed_split(places[split.policy], split) for split in splits]
-        self._home.ask([self._home.request("LREM", "sp", 1, entry) for entry in entries])
+        for home in self._homes.all:
+            home.ask([home.request("LREM", "sp", 1, entry) for entry in entries])
 
-    def _dismiss(self) -> bool:
+    def _dismiss(self, home: Home) -> bool:
         """Withdraw and dismiss the first ghosts; one that was pending at first may yet be posted, and waits."""
-        entries = [int(entry) for entry in self._home.command("LRANGE", "g", 0, GHOSTS - 1)]
+        entries = [int(entry) for entry in home.command("LRANGE", "g", 0, GHOSTS - 1)]
         if not entries:
             return False
-        waits = self._home.command("SMISMEMBER", "w", *(entry >> 8 for entry in entries))
+        waits = home.command("SMISMEMBER", "w", *(entry >> 8 for entry in entries))
         ready = [entry for entry, pending in zip(entries, waits, strict=True) if not pending]
         awaited = [entry for entry, pending in zip(entries, waits, strict=True) if pending]
         posted = [entry for entry in ready if entry & 255]
         stored = self._lists.sketches({entry >> 8 for entry in posted})
-        keys = {e >> 8: keys_of(stored[e >> 8], e & 255, self._scheme) for e in posted if stored[e >> 8]}
+        keys = {e >> 8: self._keys(stored[e >> 8], e & 255) for e in posted if stored[e >> 8]}
         if keys:
             self._lists.withdraw(keys)
+        if len(self._homes) > 1:
+            self._cut_beyond(home, [entry >> 8 for entry in ready])
         packed = struct.pack(f"<{len(entries)}Q", *ready, *awaited)
         now = int(time.time())
-        return self._held(self._home.run(DISMISS, self._token, self._patience, len(ready), packed, now)) > 0
+        done = self._held(home.run(DISMISS, self._token, self._patience, len(ready), packed, now))
+        if len(self._homes) > 1 and done:
+            self._spans.advance()
+        return done > 0
 
-    def _build(self, policies: Sequence[Policy]) -> bool:
+    def _cut_beyond(self, home: Home, ghosts: Sequence[int]) -> None:
+        """Take ghosts from the edges of their neighbours in other homes: nobody is told of these any more."""
+        near = self._near(ghosts)
+        edges = [(other, ghost) for ghost in ghosts for other, _ in struct.iter_unpack("<IH", near[ghost])]
+        self._spans.cut(edge for edge in edges if self._homes.place_of(edge[0]) != home.place)
+
+    def _build(self, home: Home, policies: Sequence[Policy]) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""
-        known = self._home.counters()
+        known = home.counters()
         start, to = known.build, known.build_to
         if not start or start > to:
             return False
         graded = [policy for policy in policies if not policy.identical]
         if len(graded) != known.graded:
             return False  # a policy was added a moment ago: the next call knows it
-        found = self._home.run(CONTENTS, start, min(to, start + BUILT - 1))
+        found = home.run(CONTENTS, start, min(to, start + BUILT - 1))
         profiles = dict(struct.iter_unpack("<IB", found))
         stored = {number: one for number, one in self._lists.sketches(profiles).items() if one}
-        postings = [Posting(n, b"", keys_of(one, profiles[n], self._scheme).tobytes()) for n, one in stored.items()]
+        postings = [Posting(n, b"", self._keys(one, profiles[n]).tobytes()) for n, one in stored.items()]
         arguments: list[object] = [len(graded), start + BUILT]
         proposed, candidates = self._lists.propose(postings) if postings else ([], {})
         for posting, numbers in zip(postings, proposed, strict=True):
             near = {number: candidates[number] for number in numbers if candidates.get(number)}
             verdicts = judged(stored[posting.number], profiles[posting.number], near)
-            arguments += (posting.number, packed_edges(graded, verdicts))
-        self._home.run(RELINK, *arguments)
+            kept = self._told(graded, home, posting.number, verdicts)
+            arguments += (posting.number, packed_edges(graded, kept))
+        home.run(RELINK, *arguments)
         return True
+
+    def _told(
+        self, graded: Sequence[Policy], home: Home, content: int, verdicts: Mapping[int, Verdict]
+    ) -> Mapping[int, Verdict]:
+        """Tell contents of other homes of their edges; leave out those that are gone."""
+        away = [(number, content, mask(graded, one)) for number, one in verdicts.items()]
+        away = [edge for edge in away if self._homes.place_of(edge[0]) != home.place and edge[2]]
+        gone = self._spans.tell_both([(content, number, bits) for number, _, bits in away], len(graded))
+        return {number: one for number, one in verdicts.items() if number not in gone}
+
+    def _keys(self, stored: bytes, profile: int) -> Keys:
+        """Return the keys under which a stored sketch is posted."""
+        keys = keys_of(stored, profile, self._scheme)
+        return keys_with_identity(stored, keys) if len(self._homes) > 1 else keys
 
     def discard(self) -> None:
         """Free the stored sketches of contents that were forgotten."""
-        while numbers := [int(number) for number in self._home.command("LRANGE", "trash", 0, 255)]:
-            self._lists.discard(numbers)
-            self._home.ask([self._home.request("LREM", "trash", 1, number) for number in numbers])
+        for home, numbers in zip(self._homes.all, self._homes.ask("LRANGE", "trash", 0, 255), strict=True):
+            while numbers:
+                self._lists.discard([int(number) for number in numbers])
+                home.ask([home.request("LREM", "trash", 1, number) for number in numbers])
+                numbers = home.command("LRANGE", "trash", 0, 255)
 
     def _held(self, reply: int) -> int:
         if reply == -1:
             raise LeaseLost
         return reply
+
+
+def _unbuilt(known: Counters, first: int) -> int:
+    """Return how many stretches of a home wait for a new policy; ``first``: behind which its numbers begin."""
+    return -(-max(0, known.build_to - known.build + 1) // BUILT) if known.build > first else 0
 
 
 def _joined(edges: bytes, policy: int) -> list[int]:

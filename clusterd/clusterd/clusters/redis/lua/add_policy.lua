@@ -13,7 +13,7 @@ define('add_policy', function(ARGV)
   if ARGV[3] == '1' then
     if begin() == 16 then return known end
     counters[CLUSTERS + 3 + graded] = counters[CLUSTERS + 2]
-    counters[BUILD], counters[BUILD_TO] = 1, counters[N]
+    counters[BUILD], counters[BUILD_TO] = (spans.first() or 0) + 1, counters[N]
     count(GRADED, 1)
     write_counters()
   end

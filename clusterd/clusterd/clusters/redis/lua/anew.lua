@@ -9,7 +9,7 @@ define('anew', function(ARGV)
   local known, now, given = call('GET', BASE .. ':process'), process(), tonumber(ARGV[1])
   if not now or known == now then return 0 end
   begin()
-  if known or given > counters[N] then
+  if known or given > math.max(counters[N], spans.first() or 0) then
     counters[N], counted = math.max(counters[N], given) + tonumber(ARGV[2]), true
     write_counters()
   end

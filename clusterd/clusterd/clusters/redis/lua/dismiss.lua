@@ -8,7 +8,7 @@
 --
 -- 1. Cut the edges of all ghosts that were withdrawn, and leave a search (settling.lua) for each of their clusters and
 -- each policy under which they held others together: one for ghosts that touch, since what one of them held together may
--- hang on the other. 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait
+-- hang on the other. (Neighbours in other homes have been told before: spans.py.) 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait
 -- in line again.
 
 define('dismiss', function(ARGV)
@@ -70,7 +70,7 @@ define('dismiss', function(ARGV)
     for at = 1, #mine, 6 do
       local other, bits = unpack4('<I4I2', mine, at)
       if not leaving[other] then
-        set_edges(other, cut_edge(edges(other), ghost))
+        if not spans.is_remote(other) then set_edges(other, cut_edge(edges(other), ghost)) end
         for p = 0, graded - 1 do
           if joins(bits, p) then note(p, ghost, other) end
         end

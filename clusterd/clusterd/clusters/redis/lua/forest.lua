@@ -140,6 +140,10 @@ local function unpoint(id)
     e[POINTERS] = e[POINTERS] - 1
     if e[POINTERS] > 0 then return end
     local parent = e[PARENT]
+    if parent >= SPANNED then
+      spans.lose(parent - SPANNED)
+      parent = 0
+    end
     e[PARENT] = counters[FREE]
     count(FREE, id - counters[FREE])
     id = parent
@@ -165,23 +169,30 @@ local function root(p, content)
   local first = c[3 * p + ELEMENT]
   if first == 0 then return 0 end
   local id, parent = first, get(ELEMENTS, first)[PARENT]
-  while parent ~= 0 do id, parent = parent, get(ELEMENTS, parent)[PARENT] end
+  while parent ~= 0 and parent < SPANNED do id, parent = parent, get(ELEMENTS, parent)[PARENT] end
   if id ~= first then point(p, content, id) end
   return id
 end
 
+-- The anchor of this home's part of a span, its policy and its root; nil where it has none.
+function spans.rooted(span)
+  local p, anchor = spans.part(span)
+  local id = anchor and p < graded and root(p, anchor) or 0
+  if id ~= 0 and get(ELEMENTS, id)[PARENT] == SPANNED + span then return anchor, p, id end
+end
+
 local function resize(p, id, by)
   local e = edit(ELEMENTS, id)
-  recount(p + 3, e[SIZE], e[SIZE] + by)
+  if e[PARENT] == 0 then recount(p + 3, e[SIZE], e[SIZE] + by) end
   e[SIZE] = e[SIZE] + by
 end
 
--- Size and name of a content's cluster.
+-- Size and name of a content's cluster; of a part of a span, its own size, and SPANNED + span.
 local function standing(p, content)
   local id = root(p, content)
   if id == 0 then return get(NODES, content)[CLIVE], content end
   local e = get(ELEMENTS, id)
-  return e[SIZE], e[NAME]
+  return e[SIZE], e[PARENT] == 0 and e[NAME] or e[PARENT]
 end
 
 -- Note that a content is shown by one URL more, or less.
@@ -229,6 +240,8 @@ local function join(p, a, b)
   if ra == 0 and rb ~= 0 then a, b, ra, rb = b, a, rb, ra end
   local sa = ra == 0 and get(NODES, a)[CLIVE] or get(ELEMENTS, ra)[SIZE]
   local sb = rb == 0 and get(NODES, b)[CLIVE] or get(ELEMENTS, rb)[SIZE]
+  -- (Parts of spans are counted by these.)
+  local ca, cb = ra ~= 0 and get(ELEMENTS, ra)[PARENT] ~= 0, rb ~= 0 and get(ELEMENTS, rb)[PARENT] ~= 0
   if ra == 0 then
     ra = new_element(math.min(a, b))
     settle_alone(p, a, ra)
@@ -238,20 +251,22 @@ local function join(p, a, b)
   else
     local ea, eb = edit(ELEMENTS, ra), edit(ELEMENTS, rb)
     if sb > sa then ra, rb, ea, eb = rb, ra, eb, ea end
+    ea[PARENT] = spans.merged(ea[PARENT], eb[PARENT])
     eb[PARENT], ea[POINTERS], ea[SIZE] = ra, ea[POINTERS] + 1, sa + sb
   end
   splice(p, a, b)
-  recount(p + 3, sa, 0)
-  recount(p + 3, sb, 0)
-  recount(p + 3, 0, sa + sb)
+  if not ca then recount(p + 3, sa, 0) end
+  if not cb then recount(p + 3, sb, 0) end
+  if not (ca or cb) then recount(p + 3, 0, sa + sb) end
   if a == first then return sa, sb end
   return sb, sa
 end
 
 -- Take a content out of its ring; its element is left to the caller.
 local function unring(p, content)
-  local at, c = 3 * p, edit_place(content)
+  local at, c, id = 3 * p, edit_place(content), root(p, content)
   local before, after = c[at + BEFORE], c[at + AFTER]
+  if get(ELEMENTS, id)[PARENT] ~= 0 then spans.hand_over(get(ELEMENTS, id)[PARENT] - SPANNED, content, after) end
   edit_place(before)[at + AFTER] = after
   edit_place(after)[at + BEFORE] = before
 end
@@ -315,18 +330,18 @@ do
   -- Let a content that has never been joined enter the ring of another: what `join` comes to for most, written at once.
   local function enter(p, a, sa, b, sb)
     local at, ca, cb, id = 3 * p, places[a], places[b], root(p, b)
-    local after = b
+    local after, spanning = b, false
     if id == 0 then
       id = new_element(math.min(a, b), sa + sb, 2)
       cb[at + ELEMENT], cb[at + BEFORE] = id, a
     else
       local e = edit(ELEMENTS, id)
-      sb, after = e[SIZE], cb[at + AFTER]
+      sb, after, spanning = e[SIZE], cb[at + AFTER], e[PARENT] ~= 0
       e[SIZE], e[POINTERS] = sa + sb, e[POINTERS] + 1
       edit_place(after)[at + BEFORE] = a
     end
     cb[at + AFTER], ca[at + ELEMENT], ca[at + AFTER], ca[at + BEFORE] = a, id, after, b
-    local more = (sa + sb > 1 and 1 or 0) - (sa > 1 and 1 or 0) - (sb > 1 and 1 or 0)
+    local more = (spanning and 0 or (sa + sb > 1 and 1 or 0) - (sb > 1 and 1 or 0)) - (sa > 1 and 1 or 0)
     if more ~= 0 then count(CLUSTERS + 3 + p, more) end
     return sa, sb
   end
@@ -356,11 +371,24 @@ do
     set_edges(b, edges(b) .. pack('<I4I2', a, bits))
   end
 
+  -- Note a neighbour in another home: both are to be united (spans.py).
+  function spans.bind(content, other, bits)
+    if not has(get(NODES, content), JOINED) then set(edit(NODES, content), JOINED, true) end
+    local before = edges(content)
+    local bytes = add_edge(before, other, bits)
+    if bytes == before then return end
+    set_edges(content, bytes)
+    return true
+  end
+
   function link(content, bytes, met)
     for at = 1, #bytes, 6 do
       local other, bits = unpack4('<I4I2', bytes, at)
-      local n = get(NODES, other)
-      if n[REP] == other and not has(n, DEPARTED) and other ~= content then
+      local n = not spans.is_remote(other) and get(NODES, other)
+      if not n then
+        spans.bind(content, other, bits)
+        spans.due('<BI4I4I2', spans.PAIR, content, other, bits)
+      elseif n[REP] == other and not has(n, DEPARTED) and other ~= content then
         if not has(get(NODES, content), JOINED) then
           welcome(content, other, bits, met, true)
         elseif not has(n, JOINED) then

@@ -11,7 +11,7 @@
 --         where there is none (most often, what a page resembles most is what it showed before); its places (forest.lua),
 --         empty where it shows another text by now; for each graded policy a byte: 1 where this page made one of two
 --         clusters of several pages, 2 where it brought others together of which but one or none was in company before,
---         else 0
+--         else 0; besides 4 × the clusters that were joined (2 at most), and 16 × those that had several pages before (2 at most)
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
 define('link', function(ARGV)
@@ -24,7 +24,8 @@ define('link', function(ARGV)
 
   local function brought(by, p)
     local joined, of_several = unpack(by[p] or {0, 0})
-    return of_several > 1 and '\1' or joined > 1 and '\2' or '\0'
+    local did = of_several > 1 and 1 or joined > 1 and 2 or 0
+    return string.char(did + 4 * math.min(joined, 2) + 16 * math.min(of_several, 2))
   end
 
   for i = first, #ARGV, 2 do

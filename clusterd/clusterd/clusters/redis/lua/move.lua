@@ -1,6 +1,7 @@
--- move(BASE; token, limit) → contents that are still to move or to be looked at; -1: the lease is lost
+-- move(BASE; token, limit, looking) → contents that are still to move or to be looked at; -1: the lease is lost
 --
 -- KEYS[1] BASE   the home shard (forest.lua, settling.lua)
+-- ARGV    token of the lease; contents at most; 1: the parts of all homes have moved, and are to be looked at once more
 --
 -- Continues the move in BASE:mv, up to `limit` contents. 1. Each leaves its ring for that of the fresh element. 2. When
 -- all have moved, each is looked at once more: an edge out of the part that was added meanwhile (by a page that saw the
@@ -31,9 +32,7 @@ define('move', function(ARGV)
       first = u4(looked, 2)
       element = root(p, first)
     else
-      local name = count(N, 1)
-      call('HINCRBY', BASE .. ':b', floor(name / NODES.per), 1)
-      element = new_element(name)
+      element = new_element(spans.fresh_number())
     end
     local stop = math.min(#moving, 1 + 4 * limit)
     for at = 2, stop, 4 do move(p, element, u4(moving, at), first) end
@@ -49,7 +48,7 @@ define('move', function(ARGV)
   end
 
   local looked = call('GET', BASE .. ':rl')
-  if not looked then return 0 end
+  if not looked or ARGV[3] == '0' then return 0 end
   local p = unpack4('<B', looked)
   local stop = math.min(#looked, 1 + 4 * limit)
   for at = 2, stop, 4 do
@@ -57,7 +56,13 @@ define('move', function(ARGV)
     local mine = edges(content)
     for place = 1, #mine, 6 do
       local other, bits = unpack4('<I4I2', mine, place)
-      if joins(bits, p) then join(p, content, other) end
+      if joins(bits, p) then
+        if spans.is_remote(other) then
+          spans.due('<BI4I4I2', spans.REVIEWED, content, other, BITS[p + 1])
+        else
+          join(p, content, other)
+        end
+      end
     end
   end
   finish()

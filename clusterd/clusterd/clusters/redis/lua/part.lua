@@ -2,7 +2,7 @@
 --         or the task does not wait any more
 --
 -- KEYS[1] BASE   the home shard (forest.lua, settling.lua)
--- ARGV    token of the lease; the task that was searched; the part that is to move (BASE:mv), or '' where all have moved:
+-- ARGV    token of the lease; the task that was searched ('': it waits in another home); the part that is to move (BASE:mv), or '' where all have moved:
 --         then rest, a content of the side that stayed; sides, a content of each that moved; how many splits are kept
 --
 -- A side that has moved, and that no edge which came meanwhile joins to the rest, is a split: BASE:sp, a list, holds those
@@ -17,7 +17,7 @@
 define('part', function(ARGV)
   if not held(ARGV[1]) then return -1 end
   if ARGV[3] ~= '' then
-    if not call('LPOS', BASE .. ':tasks', ARGV[2]) then return -1 end
+    if ARGV[2] ~= '' and not call('LPOS', BASE .. ':tasks', ARGV[2]) then return -1 end
     call('SET', BASE .. ':mv', ARGV[3])
     return 1
   end

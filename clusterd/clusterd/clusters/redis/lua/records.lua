@@ -79,33 +79,36 @@ local function set_field(s, id, field, value)
   end
 end
 
--- What was made: all ids that the call took from the counter.
-local function write_made(s)
-  local from, last, made = u4(counters.read, 4 * s.counter - 3) + 1, counters[s.counter], s.made
-  while from <= last do
-    local stop, parts, count = math.min(last, from - from % s.per + s.per - 1), {}, 0
-    for id = from, stop do
-      count = count + 1
-      parts[count] = made[id]
+local write_store
+do
+  -- What was made: all ids that the call took from the counter.
+  local function write_made(s)
+    local from, last, made = u4(counters.read, 4 * s.counter - 3) + 1, counters[s.counter], s.made
+    while from <= last do
+      local stop, parts, count = math.min(last, from - from % s.per + s.per - 1), {}, 0
+      for id = from, stop do
+        count = count + 1
+        parts[count] = made[id]
+      end
+      local key = key_of(s, from)
+      -- A new block is written from its last byte on: that makes room for the whole, and no zeros pass Lua.
+      if from % s.per == 0 or from == 1 then call('SETRANGE', key, s.to[s.per - 1], '\0') end
+      call('SETRANGE', key, s.from[from % s.per], concat(parts))
+      from = stop + 1
     end
-    local key = key_of(s, from)
-    -- A new block is written from its last byte on: that makes room for the whole, and no zeros pass Lua.
-    if from % s.per == 0 or from == 1 then call('SETRANGE', key, s.to[s.per - 1], '\0') end
-    call('SETRANGE', key, s.from[from % s.per], concat(parts))
-    from = stop + 1
   end
-end
 
-local function write_store(s)
-  for id in pairs(s.dirty) do
-    local bytes = pack(s.layout, unpack(s.cache[id], 1, s.fields))
-    if s.made[id] then
-      s.made[id] = bytes
-    else
-      call('SETRANGE', key_of(s, id), s.from[id % s.per], bytes)
+  function write_store(s)
+    for id in pairs(s.dirty) do
+      local bytes = pack(s.layout, unpack(s.cache[id], 1, s.fields))
+      if s.made[id] then
+        s.made[id] = bytes
+      else
+        call('SETRANGE', key_of(s, id), s.from[id % s.per], bytes)
+      end
     end
+    write_made(s)
   end
-  write_made(s)
 end
 
 -- NODES. A text: its content (a node id), the first of the URLs that show it, how many do, versions that refer to it. In
@@ -140,39 +143,42 @@ local function url_block(block)
   return bytes, key
 end
 
--- One URL more in a block that was begun: all that end behind it, yet without a URL, end where it does.
-local function add_url(id)
-  local bytes, key = url_block(floor(id / PACK))
-  local slot, url = id % PACK, new_urls[id]
-  local ends = rep(pack('<I3', #bytes - HEADER + #url), PACK - slot)
-  call('SET', key, sub(bytes, 1, 3 * slot) .. ends .. sub(bytes, HEADER + 1) .. url)
-end
+local write_urls
+do
+  -- One URL more in a block that was begun: all that end behind it, yet without a URL, end where it does.
+  local function add_url(id)
+    local bytes, key = url_block(floor(id / PACK))
+    local slot, url = id % PACK, new_urls[id]
+    local ends = rep(pack('<I3', #bytes - HEADER + #url), PACK - slot)
+    call('SET', key, sub(bytes, 1, 3 * slot) .. ends .. sub(bytes, HEADER + 1) .. url)
+  end
 
-local function write_urls()
-  local id = first_url
-  if id and id == last_url and id % PACK > 0 and url_block(floor(id / PACK)) ~= '' then return add_url(id) end
-  while id and id <= last_url do
-    local block, ends, parts, key, size = floor(id / PACK), {}, {'', ''}, nil, 0
-    if id % PACK > 0 then
-      parts[2], key = url_block(block)
-      if parts[2] ~= '' then
-        ends, parts[2] = {unpack4(ENDS, parts[2])}, sub(parts[2], HEADER + 1)
-        size = #parts[2]
+  function write_urls()
+    local id = first_url
+    if id and id == last_url and id % PACK > 0 and url_block(floor(id / PACK)) ~= '' then return add_url(id) end
+    while id and id <= last_url do
+      local block, ends, parts, key, size = floor(id / PACK), {}, {'', ''}, nil, 0
+      if id % PACK > 0 then
+        parts[2], key = url_block(block)
+        if parts[2] ~= '' then
+          ends, parts[2] = {unpack4(ENDS, parts[2])}, sub(parts[2], HEADER + 1)
+          size = #parts[2]
+        end
+      else
+        key = url_blocks .. whole(block)
       end
-    else
-      key = url_blocks .. whole(block)
-    end
-    for slot = 0, PACK - 1 do
-      local url = new_urls[block * PACK + slot]
-      if url then
-        size = size + #url
-        parts[#parts + 1] = url
+      for slot = 0, PACK - 1 do
+        local url = new_urls[block * PACK + slot]
+        if url then
+          size = size + #url
+          parts[#parts + 1] = url
+        end
+        if url or not ends[slot + 1] then ends[slot + 1] = size end
       end
-      if url or not ends[slot + 1] then ends[slot + 1] = size end
+      parts[1] = pack(ENDS, unpack(ends, 1, PACK))
+      call('SET', key, concat(parts))
+      id = (block + 1) * PACK
     end
-    parts[1] = pack(ENDS, unpack(ends, 1, PACK))
-    call('SET', key, concat(parts))
-    id = (block + 1) * PACK
   end
 end
 
@@ -215,6 +221,29 @@ local function page_by_hash(uhash)
   while page do
     if get(PAGES, page)[UHASH] == tail then return page end
     page, at = next_id(bytes, head, at)
+  end
+end
+
+-- The content of a sketch, nil where it is not known; one that departed serves late versions only.
+local function find_content(sketch, profile, late)
+  local bytes, head = bucket_of(SKETCHES, sketch), sub(sketch, 2, 4)
+  local node, at = next_id(bytes, head, 1)
+  while node do
+    local n = get(NODES, node)
+    if n[SKEY] == sketch and n[PROFILE] == profile and (late or not has(n, DEPARTED)) then return node end
+    node, at = next_id(bytes, head, at)
+  end
+end
+
+-- The node of a text of a content: its own, or another (only those are in the table of texts).
+local function find_text(text, content)
+  if get(NODES, content)[TEXT] == text then return content end
+  local bytes, head = bucket_of(TEXTS.used and TEXTS or open(TEXTS), text), sub(text, 2, 4)
+  local node, at = next_id(bytes, head, 1)
+  while node do
+    local n = get(NODES, node)
+    if n[TEXT] == text and n[REP] == content then return node end
+    node, at = next_id(bytes, head, at)
   end
 end
 

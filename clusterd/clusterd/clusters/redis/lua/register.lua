@@ -35,10 +35,6 @@ local DETAILS = '<c6c4c8c8I3I3I2c8c8I3I3B'
 -- have departed.
 local versions, heads, tails, posts, to_post, doubts, doubted, doubtful
 
-local function texts()
-  return TEXTS.used and TEXTS or open(TEXTS)
-end
-
 local function parse(i)
   local from = (i - 1) * VERSION
   local at, _, content, bag, crawl, sweep, status, sketch, text, shingles, _, profile = unpack4(DETAILS, versions, from + 5)
@@ -58,33 +54,10 @@ local function post_if_pending(i, content, flag)
   end
 end
 
--- The content of a sketch, nil where it is not known; one that departed serves late versions only.
-local function find_content(sketch, profile, late)
-  local bytes, head = bucket_of(SKETCHES, sketch), sub(sketch, 2, 4)
-  local node, at = next_id(bytes, head, 1)
-  while node do
-    local n = get(NODES, node)
-    if n[SKEY] == sketch and n[PROFILE] == profile and (late or not has(n, DEPARTED)) then return node end
-    node, at = next_id(bytes, head, at)
-  end
-end
-
--- The node of a text of a content: its own, or another (only those are in the table of texts).
-local function find_text(text, content)
-  if get(NODES, content)[TEXT] == text then return content end
-  local bytes, head = bucket_of(texts(), text), sub(text, 2, 4)
-  local node, at = next_id(bytes, head, 1)
-  while node do
-    local n = get(NODES, node)
-    if n[TEXT] == text and n[REP] == content then return node end
-    node, at = next_id(bytes, head, at)
-  end
-end
-
 local function new_text(v, content)
   local id, c = count(N, 1), edit(NODES, content)
   make(NODES, id, pack('<I4I4I4I4I4I4I4I4', content, 0, 0, 0, 0, 0, c[TNEXT], content) .. v.node .. '\0')
-  put(texts(), sub(v.text, 1, 4), pack('<I4', id))
+  put(TEXTS.used and TEXTS or open(TEXTS), sub(v.text, 1, 4), pack('<I4', id))
   if c[TNEXT] ~= 0 then set_field(NODES, c[TNEXT], TPREV, id) end
   c[TNEXT] = id
   return id
@@ -299,6 +272,7 @@ define('register', function(ARGV)
 
   if ARGV[2] ~= '' then unpend(ARGV[2]) end
   if not knows(ARGV[1]) then return {graded} end
+  if spans.is_full() then return redis.error_reply('ERR the numbers of a home of this store are used up: divide the hosts among stores') end
   open(SKETCHES)
   open(URLS)
   versions, tails, posts, to_post, doubts, doubted, doubtful = ARGV[5], {}, {}, {}, {}, {}, false

@@ -38,16 +38,28 @@ local function unpend(packed)
   return true
 end
 
+-- A number that no content has, for the name of a cluster.
+function spans.fresh_number()
+  local number = count(N, 1)
+  call('HINCRBY', BASE .. ':b', floor(number / NODES.per), 1)
+  return number
+end
+
 local free_text, free_content
 do
+  -- Records of a block: numbers begin with 1, or behind another home's, so the first block has fewer.
+  local function records(block)
+    local first = (spans.first() or 0) + 1
+    return floor(first / NODES.per) == block and NODES.per - first % NODES.per or NODES.per
+  end
+
   local function free(id)
     local block = floor(id / NODES.per)
     NODES.dirty[id], NODES.cache[id] = nil, nil
     if call('STRLEN', key_of(NODES, id)) > 0 then
       call('SETRANGE', key_of(NODES, id), id % NODES.per * NODES.size, NODES.zeros)
     end
-    -- Ids begin with 1, so the first block is full with one record less.
-    if call('HINCRBY', BASE .. ':b', block, 1) < (block == 0 and NODES.per - 1 or NODES.per) then return end
+    if call('HINCRBY', BASE .. ':b', block, 1) < records(block) then return end
     call('DEL', key_of(NODES, id))
     call('HDEL', BASE .. ':b', block)
   end
@@ -73,6 +85,7 @@ do
     unlist(SKETCHES, sub(n[SKEY], 1, 4), id)
     free(id)
     call('RPUSH', BASE .. ':trash', id)
+    if spans.first() then call('SREM', BASE .. ':twins', id) end
     count(CONTENTS, -1)
   end
 end

@@ -1,0 +1,90 @@
+"""The homes of a store: one on one Redis; on a Redis Cluster as many as shards, so that each node has some.
+
+A page, its versions, texts and contents belong to the home of its host, whatever happens to others. Numbers of contents,
+and names of clusters, tell by their highest bits which home gave them, so that postings, edges and clusters name them as
+if there were one. What joins clusters of several homes is in `spans`. So nothing lies in one slot alone but what is
+written once a batch (how far the log was read) or seldom (policies, marks): nodes add room and pace. All pages of one host
+are together: a crawl of one host alone is no faster on more nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import mmh3
+from clusterd_consumer.redis_scripts import Calls, Request, Script
+from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.urls import host_of
+
+from clusterd.clusters.redis.home import SEED, Counters, Home, counted
+
+#: Bits of a number that are a home's own: 134 million contents each (`lua/spans.lua`).
+OWN: Final = 27
+
+Item = TypeVar("Item")
+
+
+class Homes:
+    """All homes of a store; the first keeps what is one for all."""
+
+    def __init__(self, calls: Calls, prefix: str, tags: Sequence[str]) -> None:
+        self._calls = calls
+        self.all = [Home(calls, prefix, tag, place) for place, tag in enumerate(tags)]
+        self.first = self.all[0]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.all)
+
+    def seed(self) -> None:
+        """Let each home begin its numbers behind those of the one before."""
+        if len(self.all) > 1:
+            self.each(SEED, {home.place: (home.place << OWN,) for home in self.all})
+
+    def place_of(self, number: int) -> int:
+        """Return which home gave a number."""
+        return number >> OWN if len(self.all) > 1 else 0
+
+    def of_url(self, url: str) -> Home:
+        """Return the home of a URL."""
+        return self.first if len(self.all) == 1 else self.of_host(host_of(url))
+
+    def of_host(self, host: str) -> Home:
+        """Return the home of a host."""
+        if len(self.all) == 1:
+            return self.first
+        return self.all[mmh3.hash(host.encode("utf-8", "surrogatepass"), signed=False) % len(self.all)]
+
+    def places(self, sketches: Sequence[Sketch]) -> dict[int, list[int]]:
+        """Return the places of sketches by the home of their hosts."""
+        if len(self.all) == 1:
+            return {0: list(range(len(sketches)))} if sketches else {}
+        groups: dict[int, list[int]] = {}
+        for place, sketch in enumerate(sketches):
+            groups.setdefault(self.of_host(host_of(sketch.url)).place, []).append(place)
+        return groups
+
+    def counters(self) -> list[Counters]:
+        """Return what each home counts."""
+        return [counted(packed) for packed in self.ask("GET", "i")]
+
+    def by_home(self, numbered: Iterable[tuple[int, Item]]) -> dict[int, list[Item]]:
+        """Return items by the home that gave their numbers."""
+        groups: dict[int, list[Item]] = {}
+        for number, item in numbered:
+            groups.setdefault(self.place_of(number), []).append(item)
+        return groups
+
+    def each(self, script: Script, arguments: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
+        """Run a function in several homes at once; return what each replies."""
+        replies = self._calls.ask([self.all[place].function(script, *given) for place, given in arguments.items()])
+        return dict(zip(arguments, replies, strict=True))
+
+    def ask(self, name: str, key: str, *arguments: Any) -> list[Any]:
+        """Run a command on a key of every home."""
+        return self._calls.ask([home.request(name, key, *arguments) for home in self.all])
+
+    def send(self, requests: Sequence[Request]) -> list[Any]:
+        """Ask several things of several homes."""
+        return self._calls.ask(requests) if requests else []

@@ -1,0 +1,293 @@
+"""Pairs that were verified become edges: within a home by one call (`lua/link.lua`), between homes by several (`spans`).
+
+Of a pair in two homes the content that was there first hears of it first: if it has departed, the new one is not told.
+Then the new one takes up its edges, in the call that joins it with those of its own home and says that it is pending no
+more; what is to be united beyond that home is due from then on, and is united at once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from clusterd_consumer.postings.verdict import Verdict
+from clusterd_consumer.redis_scripts import packed_numbers
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.sketch import Sketch
+
+from clusterd.clusters.acceptance import mask
+from clusterd.clusters.changes import GREW, MERGED
+from clusterd.clusters.contract import Policy
+from clusterd.clusters.identity import sketch_key
+from clusterd.clusters.redis.edges import packed_edges
+from clusterd.clusters.redis.home import ACCEPT, LINK
+from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.pending import Pending
+from clusterd.clusters.redis.registered import Registered, matches_of, note
+from clusterd.clusters.redis.spans import ACCEPTED, EDGE, PAIR, UNION, Pair, Spans, pairs_of
+
+#: Matches in other homes of which a page's URL is asked for.
+ASKED: Final = 8
+
+#: Contents of one page, and the verdict on each.
+Verdicts = Mapping[int, Verdict]
+
+
+class Linker:
+    """Links what was verified."""
+
+    def __init__(
+        self,
+        homes: Homes,
+        spans: Spans,
+        pending: Sequence[Pending],
+        graded: Callable[[], list[Policy]],
+        reload: Callable[[], object],
+    ) -> None:
+        self._homes = homes
+        self._spans = spans
+        self._pending = pending
+        self._graded = graded
+        self._reload = reload
+
+    def link(
+        self,
+        sketches: Sequence[Sketch],
+        registered: Sequence[Registered],
+        verdicts: Mapping[int, dict[int, Verdict]],
+        position: Mapping[str, str],
+        states: Sequence[int],
+    ) -> bool:
+        """Link what was verified, write the position; note what that says of each page.
+
+        ``verdicts``: by the place of a page; ``states``: those of the homes when the batch was begun. Returns whether
+        clusters of several homes were united.
+        """
+        offsets = [word for pair in position.items() for word in pair]
+        contents: dict[int, list[int]] = {}
+        linked: dict[int, dict[int, list[int]]] = {}
+        for place, judged in verdicts.items():
+            home = self._homes.place_of(registered[place].content)
+            contents.setdefault(home, []).append(registered[place].content)
+            if judged and (matches := matches_of(judged)):
+                linked.setdefault(home, {})[place] = matches
+        for home in contents.keys() - linked.keys():
+            self._pending[home].done(contents[home], states[home])
+        if len(self._homes) == 1 and linked:
+            posted = packed_numbers([states[0], *contents[0]])
+            self._link_all({0: posted}, linked, registered, verdicts, offsets)
+            return False
+        united = bool(linked) and self._link_spread(sketches, registered, verdicts, linked, contents, states)
+        if offsets:
+            self._pending[0].tell(offsets, states[0])
+        return united
+
+    def _link_all(
+        self,
+        posted: Mapping[int, bytes],
+        linked: Mapping[int, Mapping[int, list[int]]],
+        registered: Sequence[Registered],
+        verdicts: Mapping[int, Mapping[int, Verdict]],
+        offsets: Sequence[str] = (),
+    ) -> None:
+        """Let the homes take up the edges of their contents."""
+        open_ = dict(linked)
+        while open_:
+            graded = self._graded()
+            calls: dict[int, list[Any]] = {}
+            for home, pages in open_.items():
+                arguments = calls[home] = [len(graded), len(offsets) // 2, *offsets, posted[home]]
+                for place, matches in pages.items():
+                    known = registered[place]
+                    page = struct.pack("<3I", known.page, known.node, known.content) + packed_numbers(matches)
+                    arguments += (page, packed_edges(graded, verdicts[place]))
+            for home, reply in self._homes.each(LINK, calls).items():
+                if reply[0] == -1:
+                    self._pending[home].position()
+                    raise Unreachable(
+                        "the store was set back while a batch was under way, which is to be applied again"
+                    )
+                if reply[0] == len(graded):
+                    for number, place in enumerate(open_.pop(home)):
+                        note(registered[place], verdicts[place], *reply[1 + 3 * number : 4 + 3 * number])
+            if open_:
+                self._reload()
+
+    # -- several homes ---------------------------------------------------------------------------------------------
+
+    def _link_spread(
+        self,
+        sketches: Sequence[Sketch],
+        registered: Sequence[Registered],
+        verdicts: Mapping[int, Mapping[int, Verdict]],
+        linked: Mapping[int, Mapping[int, list[int]]],
+        contents: Mapping[int, list[int]],
+        states: Sequence[int],
+    ) -> bool:
+        accepted, urls, twins = self._accept(sketches, registered, verdicts, linked)
+        own: dict[int, dict[int, list[int]]] = {}
+        kept: dict[int, dict[int, Verdict]] = {}
+        for home, pages in linked.items():
+            own[home] = {}
+            for place, matches in pages.items():
+                gone = {number for number in verdicts[place] if self._homes.place_of(number) != home}
+                own[home][place] = [number for number in matches if number not in gone]
+                gone -= accepted[place].keys()
+                kept[place] = {number: one for number, one in verdicts[place].items() if number not in gone}
+        for home, of in twins.items():
+            self._homes.all[home].command("SADD", "twins", *of)
+        posted = {home: packed_numbers([states[home], *contents[home]]) for home in linked}
+        before = self._link_noting(posted, own, registered, kept)
+        for place, found in urls.items():
+            _match(registered[place], verdicts[place], before[place], found)
+        united = self._unite(registered, accepted, linked)
+        return self._unite_joined(linked) or united
+
+    def _link_noting(
+        self,
+        posted: Mapping[int, bytes],
+        own: Mapping[int, Mapping[int, list[int]]],
+        registered: Sequence[Registered],
+        kept: Mapping[int, Mapping[int, Verdict]],
+    ) -> dict[int, float]:
+        """Link within the homes; return how well the page matches what matches it best there."""
+        equal = {place for pages in own.values() for place in pages if registered[place].match}
+        self._link_all(posted, own, registered, kept)
+        return {
+            place: registered[place].resemblance if registered[place].match or place in equal else 0.0
+            for pages in own.values()
+            for place in pages
+        }
+
+    def _accept(
+        self,
+        sketches: Sequence[Sketch],
+        registered: Sequence[Registered],
+        verdicts: Mapping[int, Mapping[int, Verdict]],
+        linked: Mapping[int, Mapping[int, list[int]]],
+    ) -> tuple[dict[int, dict[int, int]], dict[int, list[tuple[int, bytes]]], dict[int, list[int]]]:
+        """Tell contents of other homes of their edges.
+
+        Returns for each page: which took one up, with the policies' bits; which of the best matches a page shows, with
+        its URL, best first; and for each home its contents that have a twin elsewhere.
+        """
+        accepted: dict[int, dict[int, int]] = {place: {} for pages in linked.values() for place in pages}
+        while True:
+            graded = self._graded()
+            asked: dict[int, list[tuple[int, int, int, int, bytes]]] = {}
+            for home, pages in linked.items():
+                for place, matches in pages.items():
+                    away = [number for number in matches if self._homes.place_of(number) != home]
+                    best = set(away[:ASKED])
+                    key, profile = sketch_key(sketches[place]), sketches[place].profile
+                    for number in {*away, *verdicts[place]}:
+                        there = self._homes.place_of(number)
+                        bits = mask(graded, verdicts[place][number])
+                        if there != home and (bits or number in best):
+                            packed = ACCEPTED.pack(
+                                number, registered[place].content, bits, number in best, key, profile
+                            )
+                            asked.setdefault(there, []).append((place, number, bits, number in best, packed))
+            calls = {home: (len(graded), b"".join([one[-1] for one in of])) for home, of in asked.items()}
+            replies = self._homes.each(ACCEPT, calls)
+            if all(reply[0] == len(graded) for reply in replies.values()):
+                break
+            self._reload()
+        urls: dict[int, dict[int, bytes]] = {}
+        twins: dict[int, list[int]] = {}
+        for home, of in asked.items():
+            shown = iter(replies[home][2:])
+            for (place, number, bits, is_asked, _), said in zip(of, replies[home][1], strict=True):
+                if said and bits:
+                    accepted[place][number] = bits
+                if said == 2:
+                    content = registered[place].content
+                    twins.setdefault(self._homes.place_of(content), []).append(content)
+                if is_asked and (url := next(shown)):
+                    urls.setdefault(place, {})[number] = url
+        order = {place: matches for pages in linked.values() for place, matches in pages.items()}
+        found = {place: [(n, of[n]) for n in order[place] if n in of] for place, of in urls.items()}
+        return accepted, found, twins
+
+    def _unite(
+        self,
+        registered: Sequence[Registered],
+        accepted: Mapping[int, Mapping[int, int]],
+        linked: Mapping[int, Mapping[int, list[int]]],
+    ) -> bool:
+        """Unite what has an edge to another home; note what each page brought together."""
+        pairs = {
+            place: [pair for number, bits in of.items() for pair in pairs_of(registered[place].content, number, bits)]
+            for place, of in accepted.items()
+            if of
+        }
+        if not pairs:
+            return False
+        ends = {(pair.policy, one) for of in pairs.values() for pair in of for one in (pair.a, pair.b)}
+        bringing = Bringing(self._spans.stand(ends))
+        left = set(self._spans.unite(pair for of in pairs.values() for pair in of))
+        entries: dict[int, list[bytes]] = {}
+        for home, pages in linked.items():
+            entries[home] = [
+                EDGE.pack(PAIR, registered[place].content, number, bits)
+                for place in pages
+                for number, bits in accepted[place].items()
+                if left.isdisjoint(pairs_of(registered[place].content, number, bits))
+            ]
+        self._spans.done(entries)
+        for place in sorted(pairs):
+            registered[place].brought = bringing.by(registered[place].brought, pairs[place])
+        return True
+
+    def _unite_joined(self, linked: Mapping[int, object]) -> bool:
+        """Put spans together whose parts the homes have joined."""
+        due = {home: entries for home, entries in self._spans.due().items() if home in linked}
+        unions = {home: [entry for entry in of if entry[0] == UNION] for home, of in due.items()}
+        if not any(unions.values()):
+            return False
+        self._spans.done(self._spans.unite_due(unions))
+        return True
+
+
+class Bringing:
+    """Whom pages bring together over the borders of their homes, beside those within (lua/link.lua).
+
+    ``stand``: policy and content → name and size of its cluster, before clusters of several homes were united.
+    """
+
+    def __init__(self, stand: Mapping[tuple[int, int], tuple[int, int]]) -> None:
+        self._stand = stand
+        self._under: dict[tuple[int, int], tuple[int, int]] = {}
+        self._sizes = {(policy, name): size for (policy, _), (name, size) in stand.items()}
+
+    def by(self, brought: bytes, pairs: Sequence[Pair]) -> bytes:
+        """Return what a page did, under each policy: `brought` says what it did at home."""
+        joined = [said >> 2 & 3 for said in brought]
+        several = [said >> 4 & 3 for said in brought]
+        for policy, a, b in pairs:
+            if policy >= len(brought):
+                continue
+            mine, other = self._top(policy, a), self._top(policy, b)
+            if mine != other:
+                several[policy] += not joined[policy] and self._sizes[mine] > 1
+                several[policy] += self._sizes[other] > 1
+                joined[policy] += 1
+                self._under[other] = mine
+                self._sizes[mine] += self._sizes[other]
+        return bytes(MERGED if s > 1 else GREW if j > 1 else 0 for j, s in zip(joined, several, strict=True))
+
+    def _top(self, policy: int, content: int) -> tuple[int, int]:
+        top = policy, self._stand[policy, content][0]
+        while top in self._under:
+            top = self._under[top]
+        return top
+
+
+def _match(known: Registered, verdicts: Verdicts, best: float, found: Sequence[tuple[int, bytes]]) -> None:
+    """Take the best match of another home where it is better than what was found at home."""
+    for number, url in found:
+        resemblance = verdicts[number].resemblance
+        if resemblance > best or not known.match:
+            known.match, known.resemblance = url, resemblance
+        return

@@ -1,0 +1,60 @@
+-- crown(BASE; era, (policy, content, neighbour, span)*) → for each pair 4 bytes: the span that the content's cluster is part
+--         of; 0 where the two are no neighbours (any more), 2^32 - 1 where it is part of none. Nothing where spans were
+--         asked for in another era
+--
+-- KEYS[1] BASE   the home shard (records.lua, forest.lua, spans.lua)
+-- ARGV    era; packed, 13 bytes each: policy, content of this home, its neighbour in another, and the span that its cluster is
+--         to become part of where it is of none: 0 no one, 2^32 - 1 a new one
+define('crown', function(ARGV)
+  begin()
+  local NONE = 4294967295
+  local is_era, reply = nil, {}
+
+  local function made(p, name)
+    local span = spans.fresh_number()
+    spans.write(span, 0, name, spans.here(), p)
+    return span
+  end
+
+  -- Let the cluster of a content become a part of a span; of its part in this home where it has one.
+  local function enlist(p, content, span)
+    local anchor, id = nil, root(p, content)
+    if span ~= NONE then anchor = spans.rooted(span) end
+    if anchor then
+      join(p, content, anchor)
+      return span
+    end
+    if id == 0 then
+      id = new_element(content)
+      settle_alone(p, content, id)
+    end
+    local e = edit(ELEMENTS, id)
+    if span == NONE then span = made(p, e[NAME]) end
+    recount(p + 3, e[SIZE], 0)
+    e[PARENT] = SPANNED + span
+    spans.set_part(span, p, content)
+    return span
+  end
+
+  for at = 1, #ARGV[2], 13 do
+    local p, content, other, span = unpack4('<BI4I4I4', ARGV[2], at)
+    local n, mine = get(NODES, content), 0
+    local edge = n[REP] == content and not has(n, DISMISSED) and edge_at(edges(content), other)
+    if edge and joins(unpack4('<I2', edges(content), edge + 4), p) then
+      local id = root(p, content)
+      local parent = id ~= 0 and get(ELEMENTS, id)[PARENT] or 0
+      mine = parent ~= 0 and parent - SPANNED or NONE
+      if mine == NONE and span ~= 0 then
+        if is_era == nil then is_era = spans.is_era(ARGV[1]) end
+        if not is_era then
+          finish()
+          return ''
+        end
+        mine = enlist(p, content, span)
+      end
+    end
+    reply[#reply + 1] = pack('<I4', mine)
+  end
+  finish()
+  return concat(reply)
+end)

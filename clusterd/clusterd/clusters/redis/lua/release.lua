@@ -1,0 +1,20 @@
+-- release(BASE; era, (span, name)*) → 1; nothing where that was asked for in another era
+--
+-- KEYS[1] BASE   the home shard (forest.lua, spans.lua)
+-- ARGV    era; packed, 8 bytes each: a span that has no part but this home's, which becomes a cluster of this home, of that name
+define('release', function(ARGV)
+  if not spans.is_era(ARGV[1]) then return '' end
+  begin()
+  for at = 1, #ARGV[2], 8 do
+    local span, name = unpack4('<I4I4', ARGV[2], at)
+    local anchor, p, id = spans.rooted(span)
+    if anchor then
+      local e = edit(ELEMENTS, id)
+      e[PARENT], e[NAME] = 0, name
+      recount(p + 3, 0, e[SIZE])
+      call('HDEL', BASE .. ':parts', whole(span))
+    end
+  end
+  finish()
+  return '1'
+end)

@@ -1,0 +1,114 @@
+-- Clusters over several homes: what each home knows of them. (A store on one Redis has one home and nothing of this.)
+--
+--   BASE:first   numbers of this home's contents begin behind it; not there where the store has but one home
+--   BASE:parts   hash: span → policy (1 byte), anchor (4): any content of this home's cluster that is a part of it
+--   BASE:spans   hash: span that was made here → parent, name, homes that may have a part (a bit each), 4 bytes each;
+--                policy (1)
+--   BASE:spanned hash: policy → spans that were made here, are roots and have parts in two homes and more
+--   BASE:due     list of what has to be done in several homes (spans.py):
+--                1, content, neighbour in another home, bits of the policies: a pair to be united
+--                2, span, span: to be united, since this home has joined their parts
+--                3, span, span that it was put under: its parts become the other's
+--                4, span: its part in this home is gone
+--                5: as 1, of a content that has moved
+--   BASE:era     counts up when edges were cut or parts have moved: what was found out before no longer counts
+--   BASE:twins   set: contents whose sketch a content of another home has, too
+--
+-- A span is a node of a union-find over the homes' clusters, one tree for each policy: the larger root is put under the
+-- smaller by compare-and-set on its one record. A home's cluster is part of one span at most, a span has one part at most
+-- in each home; the root element of that part has SPANNED + span for its parent. A span is closed (its parent is CLOSED) while
+-- it is looked at whether it has but one part left.
+
+local SPANNED = 2147483648
+local spans = {CLOSED = 4294967295, PAIR = 1, UNION = 2, MOVED = 3, LOST = 4, REVIEWED = 5}
+do
+  local RANGE = 134217728
+  local RECORD = '<I4I4I4B'
+  local first
+
+  resets[#resets + 1] = function() first = nil end
+
+  -- The number behind which this home's contents begin; nil where there is but one home.
+  function spans.first()
+    if first == nil then first = tonumber(call('GET', BASE .. ':first')) or false end
+    return first or nil
+  end
+
+  function spans.is_remote(content)
+    return spans.first() and floor(content / RANGE) ~= first / RANGE
+  end
+
+  -- Whether this home has hardly any numbers left.
+  function spans.is_full()
+    return spans.first() and counters[N] - first > RANGE - 65536
+  end
+
+  -- The bit of this home.
+  function spans.here()
+    return 2 ^ (spans.first() / RANGE)
+  end
+
+  function spans.due(form, ...)
+    call('RPUSH', BASE .. ':due', pack(form, ...))
+  end
+
+  function spans.is_era(era)
+    return (call('GET', BASE .. ':era') or '0') == era
+  end
+
+  -- Policy and anchor of this home's part of a span; nil where it has none.
+  function spans.part(span)
+    local bytes = call('HGET', BASE .. ':parts', whole(span))
+    if bytes then return byte(bytes), u4(bytes, 2) end
+  end
+
+  function spans.set_part(span, p, anchor)
+    call('HSET', BASE .. ':parts', whole(span), pack('<BI4', p, anchor))
+  end
+
+  -- Let another content stand for a part that one is about to leave.
+  function spans.hand_over(span, content, other)
+    local p, anchor = spans.part(span)
+    if anchor == content and other ~= content then spans.set_part(span, p, other) end
+  end
+
+  -- A part has lost its last content.
+  function spans.lose(span)
+    call('HDEL', BASE .. ':parts', whole(span))
+    spans.due('<BI4', spans.LOST, span)
+  end
+
+  -- The parent of an element that was made of two roots, of these parents.
+  function spans.merged(a, b)
+    if a == 0 or b == 0 or a == b then return math.max(a, b) end
+    local kept, gone = math.min(a, b), math.max(a, b)
+    call('HDEL', BASE .. ':parts', whole(gone - SPANNED))
+    spans.due('<BI4I4', spans.UNION, kept - SPANNED, gone - SPANNED)
+    return kept
+  end
+
+  -- Parent, name, homes, policy; nil where there is no such span.
+  function spans.read(span)
+    local bytes = call('HGET', BASE .. ':spans', whole(span))
+    if bytes then return unpack4(RECORD, bytes) end
+  end
+
+  -- Whether a span is to be counted: a root with parts in several homes.
+  local function counts(parent, homes)
+    if not parent or parent ~= 0 then return 0 end
+    while homes > 0 and homes % 2 == 0 do homes = homes / 2 end
+    return homes > 1 and 1 or 0
+  end
+
+  -- Write a span; without a parent it is deleted.
+  function spans.write(span, parent, name, homes, p)
+    local before, _, had, policy = spans.read(span)
+    local more = counts(parent, homes) - counts(before, had)
+    if more ~= 0 then call('HINCRBY', BASE .. ':spanned', p or policy, more) end
+    if parent then
+      call('HSET', BASE .. ':spans', whole(span), pack(RECORD, parent, name, homes, p))
+    else
+      call('HDEL', BASE .. ':spans', whole(span))
+    end
+  end
+end

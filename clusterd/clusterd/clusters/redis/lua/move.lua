@@ -58,7 +58,7 @@ define('move', function(ARGV)
       local other, bits = unpack4('<I4I2', mine, place)
       if joins(bits, p) then
         if spans.is_remote(other) then
-          spans.due('<BI4I4I2', spans.REVIEWED, content, other, BITS[p + 1])
+          spans.due('<BI4I4I2', spans.REVIEWED, content, other, BITS[p])
         else
           join(p, content, other)
         end

@@ -35,7 +35,7 @@ def hash_tags(shards: int) -> tuple[str, ...]:
 
 
 def spread_tags(shards: int) -> tuple[str, ...]:
-    """Return a tag for each of so many shards over all slots, `HOME` first: what must change together is spread, too."""
+    """Return a tag for each of so many shards over all slots, `HOME` first: each keeps pages, too (`homes`)."""
     found: dict[int, str] = {key_slot(HOME.encode()) * shards // REDIS_CLUSTER_HASH_SLOTS: HOME}
     for number in count(1):
         stretch, rest = divmod(key_slot(b"%d" % number) * shards, REDIS_CLUSTER_HASH_SLOTS)

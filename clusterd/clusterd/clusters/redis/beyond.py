@@ -1,7 +1,7 @@
-"""What other homes know of the pages of a batch: where a cluster that spans several stands, and who shows the same text.
+"""What other homes know of the pages of a batch: how a cluster that spans several stands, who shows the same text.
 
-What `register` and `link` say of a page is what its home knows. Cost: nothing where no page of the batch is in a cluster
-of several homes; else some round trips a batch.
+What `register` and `link` say of a page is what its home knows. Cost: nothing where no page of the batch is in a
+cluster of several homes; else some round trips a batch.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Beyond:
         now: Mapping[int, Words],
         wide: Mapping[int, set[int]],
     ) -> None:
-        """Add the pages of other homes that show the same text; one of them is equal to a page that has no equal here."""
+        """Add the pages of other homes that show the same text; one is the equal of a page that has none here."""
         asked: dict[int, list[int]] = {}
         for place, homes in wide.items():
             for home in homes - {self._homes.place_of(registered[place].content)}:

@@ -1,7 +1,7 @@
 """How many clusters there are, without looking at them: each home counts its own, and the spans that it made.
 
-Texts that are equal in several homes are counted as they are asked for: each home knows which of its contents have a twin
-elsewhere. That is done again when anything has changed, and then takes at most a twentieth of the time.
+Texts that are equal in several homes are counted when they are asked for: each home knows which of its contents have
+a twin elsewhere. That is done again when anything has changed, and then takes at most a twentieth of the time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The homes of a store: one on one Redis; on a Redis Cluster as many as shards, so that each node has some.
 
-A page, its versions, texts and contents belong to the home of its host, whatever happens to others. Numbers of contents,
-and names of clusters, tell by their highest bits which home gave them, so that postings, edges and clusters name them as
-if there were one. What joins clusters of several homes is in `spans`. So nothing lies in one slot alone but what is
-written once a batch (how far the log was read) or seldom (policies, marks): nodes add room and pace. All pages of one host
-are together: a crawl of one host alone is no faster on more nodes.
+A page, its versions, texts and contents belong to the home of its host, whatever happens to others. Numbers of
+contents, and names of clusters, tell by their highest bits which home gave them, so that postings, edges and clusters
+name them as if there were one. What joins clusters of several homes is in `spans`. So nothing lies in one slot alone
+but what is written once a batch (how far the log was read) or seldom (policies, marks): nodes add room and pace. All
+pages of one host are together: a crawl of one host alone is no faster on more nodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The index on one Redis or on a Redis Cluster, safe with many writers.
 
 A batch of up to `PART` sketches takes three calls: `register` (homes of the pages' hosts: versions, texts, contents),
-`propose` (every shard: sketches, postings, candidates), `link` (homes: verified edges, clusters, position; `linking` and
-`spans` where there are several). Between them other workers may do what they like; what keeps the partition right:
+`propose` (every shard: sketches, postings, candidates), `link` (homes: verified edges, clusters, position; `linking`
+and `spans` where there are several). Between them other workers may do what they like; what keeps the partition right:
 
 - Write first, then look up: of two contents posted at once at least one is proposed the other.
 - A content is pending from `register` to `link`. After a crash the log delivers again, and who meets a pending content
@@ -220,7 +220,8 @@ class RedisIndex:
 
     def went_back(self) -> bool:
         """Whether, at the latest `position`, a node had been set back since this was last asked (`marks`)."""
-        return any([pending.went_back() for pending in self._pending])
+        went = [pending.went_back() for pending in self._pending]
+        return any(went)
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""

@@ -1,4 +1,4 @@
-"""Pairs that were verified become edges: within a home by one call (`lua/link.lua`), between homes by several (`spans`).
+"""Pairs that were verified become edges: within a home by one call (`lua/link.lua`), between homes see `spans`.
 
 Of a pair in two homes the content that was there first hears of it first: if it has departed, the new one is not told.
 Then the new one takes up its edges, in the call that joins it with those of its own home and says that it is pending no

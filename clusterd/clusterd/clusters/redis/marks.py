@@ -17,8 +17,8 @@ mark is replaced last.
 Old marks are thinned out: of any age there is one that is at most a quarter older (`KEPT`). A log that is not kept
 outside the store has no position: what lost its postings alone is then looked up again by its stored sketch, as for a
 new policy. Texts of whole pages (`stream`) are not posted again. A home of several that was set back may have lost what
-joined its clusters with others' (`spans`): all its pairs are looked at again, by whoever settles. Cost: a call to each node every `INTERVAL`, none
-for a page; a restart of any node costs the workers what they read since the last mark.
+joined its clusters with others' (`spans`): all its pairs are looked at again, by whoever settles. Cost: a call to each
+node every `INTERVAL`, none for a page; a restart of any node costs the workers what they read since the last mark.
 """
 
 from __future__ import annotations

@@ -67,8 +67,7 @@ def _beyond(homes: Homes, spans: Spans, slot: int, contents: Sequence[int], foun
     }
     origins = []
     for content, name, (oldest, text, own, named, profile) in zip(contents, names, found, strict=True):
-        first, text = (oldest, texts[oldest][0]) if oldest in texts else (content, text)
-        if name in texts and texts[name][1] == profile:
-            own, named = name, texts[name][0]
-        origins.append((first, text, own, named, profile))
+        first = (oldest, texts[oldest][0]) if oldest in texts else (content, text)
+        of_name = (name, texts[name][0]) if name in texts and texts[name][1] == profile else (own, named)
+        origins.append((*first, *of_name, profile))
     return origins

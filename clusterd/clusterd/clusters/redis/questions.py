@@ -159,9 +159,9 @@ class Questions:
         spanning = self._spans.standings({name for _, _, name, _ in shown})
         urls = iter(self._urls(np.array([page for *_, of in shown for page in of], np.int64)))
         hits = []
-        for verdict, size, name, of in shown:
-            if name in spanning:
-                size, name = spanning[name].size, spanning[name].name
+        for verdict, own_size, own_name, of in shown:
+            span = spanning.get(own_name)
+            size, name = (span.size, span.name) if span else (own_size, own_name)
             cluster = f"{named}-{name}" if size > 1 else None
             hits += [
                 Hit(u, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, cluster) for u in islice(urls, len(of))

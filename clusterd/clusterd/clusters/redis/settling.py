@@ -8,8 +8,9 @@ One settler works at a time, under a lease; the pages of other workers go on mea
 4. withdraw a few ghosts from their lists and dismiss them together (`lua/dismiss.lua`),
 5. look contents up again for a policy that was added after them.
 
-Of several homes one settler has the leases of all. A search goes over their borders; a part that has contents in several
-moves in all of them before any looks at its edges once more. Each leaves its mark in the store before the next begins, so a settler that dies is followed by another.
+Of several homes one settler has the leases of all. A search goes over their borders; a part that has contents in
+several moves in all of them before any looks at its edges once more. Each step leaves its mark in the store before the
+next begins, so a settler that dies is followed by another.
 """
 
 from __future__ import annotations
@@ -229,11 +230,13 @@ class Settler:
             for place, contents in self._homes.by_home((content, content) for content in sorted(side)).items():
                 part = struct.pack(f"<B{len(contents)}I", policy, *contents)
                 self._held(self._homes.all[place].run(PART, self._token, b"", part, b"", b"", SPLITS))
-            while any([self._move(one, 0) for one in self._homes.all]):
-                pass
+            for one in self._homes.all:
+                while self._move(one, 0):
+                    pass
             self._spans.advance()
-            while any([self._move(one) for one in self._homes.all]):
-                pass
+            for one in self._homes.all:
+                while self._move(one):
+                    pass
         entries = self._spans.due(0)
         self._spans.done(self._spans.unite_due(entries))
         sides = [min(side) for side in search.apart]
@@ -361,7 +364,8 @@ class Settler:
 
     def discard(self) -> None:
         """Free the stored sketches of contents that were forgotten."""
-        for home, numbers in zip(self._homes.all, self._homes.ask("LRANGE", "trash", 0, 255), strict=True):
+        for home, first in zip(self._homes.all, self._homes.ask("LRANGE", "trash", 0, 255), strict=True):
+            numbers = first
             while numbers:
                 self._lists.discard([int(number) for number in numbers])
                 home.ask([home.request("LREM", "trash", 1, number) for number in numbers])

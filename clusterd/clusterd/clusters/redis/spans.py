@@ -1,4 +1,4 @@
-"""Clusters that span several homes of a store: a union-find over the homes' own clusters, by compare-and-set on one key.
+"""Clusters that span several homes: a union-find over the homes' own clusters, by compare-and-set on one key.
 
 A pair of contents of two homes is an edge that both keep. Each of the two clusters becomes part of a **span**
 (`lua/spans.lua`), and the larger span is put under the smaller: one record is changed, if it is still a root. Then the
@@ -9,8 +9,8 @@ Between two steps others may do what they like:
 
 - What is to be united stands in `BASE:due` of a home, written with the edge; it is taken out when both ends are found
   under one root. Whoever settles does what others left.
-- Whether an edge still holds is looked up with its span. When edges are cut, or a part of a cluster moves out of it, the
-  **era** of every home counts up afterwards; what was looked up in an era before is refused, and looked up again.
+- Whether an edge still holds is looked up with its span. When edges are cut, or a part of a cluster moves out of it,
+  the **era** of every home counts up afterwards; what was looked up in an era before is refused, and looked up again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from clusterd.clusters.redis.home import (
     UNDER,
     WIDEN,
 )
-from clusterd.clusters.redis.homes import OWN, Homes
+from clusterd.clusters.redis.homes import Homes
 
 #: From here on the name of a cluster says which span it is part of (`lua/spans.lua`).
 SPANNED: Final = 1 << 31
@@ -45,8 +45,8 @@ SPANNED: Final = 1 << 31
 NONE: Final = 0xFFFFFFFF
 #: A span that is looked at whether it is one still.
 CLOSED: Final = 0xFFFFFFFF
-#: What is due: a pair; two spans whose parts a home has joined; a span that was put under another; one that lost a part;
-#: a pair of a content that has moved.
+#: What is due: a pair; two spans whose parts a home has joined; a span that was put under another; one that lost a
+#: part; a pair of a content that has moved.
 PAIR, UNION, MOVED, LOST, REVIEWED = 1, 2, 3, 4, 5
 #: Rounds in which pairs are united; what is not by then stays due.
 ROUNDS: Final = 100

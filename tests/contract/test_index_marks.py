@@ -17,7 +17,7 @@ from clusterd.clusters.contract import Outcome
 from clusterd.clusters.redis import marks as redis_marks
 from clusterd.clusters.redis.index import SHARDS, RedisIndex
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.hash_tags import hash_tags
+from clusterd_consumer.hash_tags import spread_tags
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_consumer.transport.contract import Position, Record
@@ -217,7 +217,7 @@ def entries(url: str, prefix: str) -> list[int]:
     """Return how many postings lie in each shard."""
     with connect(url) as client:
         calls = Calls(client)
-        return [int(calls.command("GET", f"{prefix}{{{tag}}}:pn") or 0) for tag in hash_tags(SHARDS)]
+        return [int(calls.command("GET", f"{prefix}{{{tag}}}:pn") or 0) for tag in spread_tags(SHARDS)]
 
 
 def test_marks_of_any_age_are_kept_a_few() -> None:

@@ -39,7 +39,7 @@ from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Out
 from clusterd.clusters.redis.beyond import Beyond
 from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
 from clusterd.clusters.redis.home import ADD_POLICY, REGISTER, Home
-from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
@@ -210,7 +210,13 @@ class RedisIndex:
         """Post the whole pages of current versions, where that stream is kept."""
         if self._whole:
             current = [(one, known) for one, known in zip(sketches, registered, strict=True) if known.flags & CURRENT]
-            self._whole.apply([Showing(known.page, time_of(one), one.whole, one.profile) for one, known in current])
+            pages = [self._homes.place_of(known.content) << OWN | known.page for _, known in current]
+            self._whole.apply(
+                [
+                    Showing(page, time_of(one), one.whole, one.profile)
+                    for page, (one, _) in zip(pages, current, strict=True)
+                ]
+            )
 
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""

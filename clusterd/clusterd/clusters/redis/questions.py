@@ -183,7 +183,10 @@ class Questions:
     def similar_whole(self, stream: SecondStream, query: StreamSketch, profile: int, limit: int) -> list[Hit]:
         """Return the pages that resemble the query as a whole, best first; of a second stream there are no clusters."""
         found = stream.similar(query, profile, max(limit, EQUALS))
-        urls = self._urls(np.array([page for _, pages in found for page in pages], np.int64))
+        pages = np.array([page for _, pages in found for page in pages], np.int64)
+        if len(self._homes) > 1:  # the second stream is one for all homes
+            pages = pages >> OWN << 32 | pages & (1 << OWN) - 1
+        urls = self._urls(pages)
         verdicts = [verdict for verdict, pages in found for _ in pages]
         hits = [Hit(u, v.resemblance, v.a_in_b, v.b_in_a, None) for u, v in zip(urls, verdicts, strict=True)]
         return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]

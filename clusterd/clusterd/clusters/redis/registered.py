@@ -55,7 +55,8 @@ class Registered:
     #: URL of the page that is equal to it or matches best, and how well.
     match: bytes
     resemblance: float
-    #: For each graded policy: whom the page brought together (`changes.MERGED`, `changes.GREW`, or 0).
+    #: For each graded policy: whom the page brought together (`changes.MERGED`, `changes.GREW`, or 0; above these two
+    #: bits what link.lua counts).
     brought: bytes = b""
 
 
@@ -147,7 +148,7 @@ def _outcome_of(slots: Slots, sketch: Sketch, known: Registered) -> Outcome:
     after = _standing(slots, known.now)
     happened: tuple[Change, ...] = ()
     if flags & NEW and flags & CURRENT:
-        brought = {name: known.brought[at - 1] for name, at in slots if 0 < at <= len(known.brought)}
+        brought = {name: known.brought[at - 1] & 3 for name, at in slots if 0 < at <= len(known.brought)}
         happened = changes(_standing(slots, known.before) if known.before else {}, after, brought)
     return Outcome(
         sketch.url,

@@ -8,21 +8,40 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.identity import sketch_key, text_key
-from clusterd.clusters.redis.home import EQUALS
+from clusterd.clusters.redis.home import EQUALS, TEXTS
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.registered import CURRENT, NEW, PLACE, SKETCH_EQUAL, TEXT_EQUAL, Registered
+from clusterd.clusters.redis.registered import CURRENT, NEW, SKETCH_EQUAL, TEXT_EQUAL, Registered
 from clusterd.clusters.redis.spans import SPANNED, Spans, Standing
 
 #: equals.lua: sketch identity, profile, text, whether a URL is asked for; its answer: node, pages that show it.
 EQUAL: Final = struct.Struct("<8sB8sB")
 SHOWN: Final = struct.Struct("<II")
 
+#: texts.lua: node, sketch identity, profile, text, pages that show it.
+TEXT: Final = struct.Struct("<I8sB8sI")
+
+#: Size and name of a cluster under identical text, then under each graded policy.
 Words = list[int]
+#: Sketch identity, profile, text.
+Identity = tuple[bytes, int, bytes]
+
+
+class Text(NamedTuple):
+    """A text that a page shows, or showed before."""
+
+    place: int
+    words: Words
+    #: The other homes that may show it.
+    homes: set[int]
+    identity: Identity
+    #: Whether a URL that shows it is asked for.
+    wanted: bool
 
 
 class Beyond:
@@ -42,18 +61,15 @@ class Beyond:
         standings = self._spans.standings(
             {name for one in (now, before) for words in one.values() for name in words[1::2]}
         )
-        wide: dict[int, set[int]] = {}
-        for place, words in now.items():
-            parts = [set(standings[name].parts) for name in words[1::2] if name in standings]
-            if parts or not self._graded:
-                wide[place] = min(parts, key=len) if parts else set(range(len(self._homes)))
+        equals = self._equals_now(sketches, registered, now, standings)
+        equals += self._equals_before(registered, before, standings)
         _resolve(now.values(), standings, 0)
         _resolve(before.values(), standings, 1)
-        self._tell_equals(sketches, registered, now, wide)
+        self._tell_equals(registered, equals)
         for place, words in now.items():
-            registered[place].now = b"".join([PLACE.pack(*words[at : at + 2]) for at in range(0, len(words), 2)])
+            registered[place].now = struct.pack(f"<{len(words)}I", *words)
         for place, words in before.items():
-            registered[place].before = b"".join([PLACE.pack(*words[at : at + 2]) for at in range(0, len(words), 2)])
+            registered[place].before = struct.pack(f"<{len(words)}I", *words)
 
     def _stand_anew(self, registered: Sequence[Registered], now: Mapping[int, Words]) -> None:
         """Look again where the pages stand that were linked before clusters of several homes were united."""
@@ -64,33 +80,64 @@ class Beyond:
                 name, size = stand[policy, registered[place].content]
                 words[2 * policy + 2 : 2 * policy + 4] = size, name
 
-    def _tell_equals(
+    def _equals_now(
         self,
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
         now: Mapping[int, Words],
-        wide: Mapping[int, set[int]],
-    ) -> None:
+        standings: Mapping[int, Standing],
+    ) -> list[Text]:
+        """Return the texts that pages show which may be shown in other homes, too."""
+        return [
+            Text(place, words, homes, _identity(sketches[place]), _wants(registered[place]))
+            for place, words in now.items()
+            if (homes := self._beyond(registered[place], words, standings))
+        ]
+
+    def _equals_before(
+        self, registered: Sequence[Registered], before: Mapping[int, Words], standings: Mapping[int, Standing]
+    ) -> list[Text]:
+        """Return the texts that pages showed before which may be shown in other homes, too."""
+        wide = {
+            place: homes
+            for place, words in before.items()
+            if (homes := self._beyond(registered[place], words, standings))
+        }
+        groups: dict[int, list[int]] = {}
+        for place in wide:
+            groups.setdefault(self._homes.place_of(before[place][1]), []).append(before[place][1])
+        replies = self._homes.each(TEXTS, {home: (packed_numbers(of),) for home, of in groups.items()})
+        known = {one[0]: one[1:4] for reply in replies.values() for one in TEXT.iter_unpack(reply)}
+        return [
+            Text(place, before[place], homes, known[before[place][1]], False)
+            for place, homes in wide.items()
+            if before[place][1] in known
+        ]
+
+    def _beyond(self, known: Registered, words: Words, standings: Mapping[int, Standing]) -> set[int]:
+        """Return the other homes that may show the same text: who does stands with this page under every policy."""
+        parts = [set(standings[name].parts) for name in words[1::2] if name in standings]
+        if self._graded and not parts:
+            return set()
+        return (min(parts, key=len) if parts else set(range(len(self._homes)))) - {self._homes.place_of(known.content)}
+
+    def _tell_equals(self, registered: Sequence[Registered], texts: Sequence[Text]) -> None:
         """Add the pages of other homes that show the same text; one is the equal of a page that has none here."""
-        asked: dict[int, list[int]] = {}
-        for place, homes in wide.items():
-            for home in homes - {self._homes.place_of(registered[place].content)}:
-                asked.setdefault(home, []).append(place)
-        if not asked:
-            return
-        wants = {place for place in wide if _wants(registered[place])}
+        asked: dict[int, list[Text]] = {}
+        for text in texts:
+            for home in text.homes:
+                asked.setdefault(home, []).append(text)
         packed = {
-            home: (b"".join([_packed(sketches[place], place in wants) for place in of]),) for home, of in asked.items()
+            home: (b"".join([EQUAL.pack(*one.identity, one.wanted) for one in of]),) for home, of in asked.items()
         }
         for home, reply in self._homes.each(EQUALS, packed).items():
             urls = iter(reply[1:])
-            for place, (node, live) in zip(asked[home], SHOWN.iter_unpack(reply[0]), strict=True):
-                url = next(urls) if place in wants else b""
+            for text, (node, live) in zip(asked[home], SHOWN.iter_unpack(reply[0]), strict=True):
+                url = next(urls) if text.wanted else b""
                 if live:
-                    words = now[place]
-                    words[:2] = words[0] + live, min(words[1], node)
+                    text.words[:2] = text.words[0] + live, min(text.words[1], node)
                 if url:
-                    _note_equal(registered[place], url, bool(live))
+                    _note_equal(registered[text.place], url, bool(live))
 
 
 def _wants(known: Registered) -> bool:
@@ -107,10 +154,10 @@ def _note_equal(known: Registered, url: bytes, is_text: bool) -> None:
         known.match, known.resemblance = url, 1.0
 
 
-def _packed(sketch: Sketch, wanted: bool) -> bytes:
+def _identity(sketch: Sketch) -> Identity:
     main = sketch.main
     text = main.text.to_bytes(8, "big") if main.shingles else text_key(sketch)
-    return EQUAL.pack(sketch_key(sketch), sketch.profile, text, wanted)
+    return sketch_key(sketch), sketch.profile, text
 
 
 def _words(places: bytes) -> Words:

@@ -19,7 +19,7 @@ from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.acceptance import WALKED
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.beyond import EQUAL
+from clusterd.clusters.redis.beyond import EQUAL, TEXT
 from clusterd.clusters.redis.beyond import SHOWN as SHOWS
 from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes
@@ -29,8 +29,6 @@ from clusterd.clusters.redis.spans import SPANNED, Spans
 CHUNK: Final = 1000
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
 VERSION: Final = struct.Struct("<I6s8s8s8s3s3sH3s3sB")
-#: texts.lua: node, sketch identity, profile, text, pages that show it.
-TEXT: Final = struct.Struct("<I8sB8sI")
 
 
 class Members:

@@ -28,7 +28,7 @@ VERSION: Final = struct.Struct("<4s6s4sQQ6sH8s8s6sB")
 ANSWER: Final = struct.Struct("<4I")
 #: Most matches that link.lua is told of: more than departed contents may wait to be dismissed (`index.BACKLOG`).
 MATCHES: Final = 80
-NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE = 1, 2, 4, 8, 16, 32, 64, 128, 256
+NEW, CURRENT, CHANGED, POST, TEXT_EQUAL, SKETCH_EQUAL, STORE, ALONE, MADE, SAME = (1 << bit for bit in range(10))
 #: register.lua: where a URL begins and ends among all, and where its host does.
 URL_PLACES: Final = struct.Struct("<4I")
 #: Size and name of a cluster.
@@ -149,7 +149,8 @@ def _outcome_of(slots: Slots, sketch: Sketch, known: Registered) -> Outcome:
     happened: tuple[Change, ...] = ()
     if flags & NEW and flags & CURRENT:
         brought = {name: known.brought[at - 1] & 3 for name, at in slots if 0 < at <= len(known.brought)}
-        happened = changes(_standing(slots, known.before) if known.before else {}, after, brought)
+        before = _standing(slots, known.before) if known.before else after if flags & SAME else {}
+        happened = changes(before, after, brought)
     return Outcome(
         sketch.url,
         sketch.fetched_at,

@@ -11,7 +11,7 @@
 --         cluster's server answers (anew.lua; no version was looked at then); else how many ghosts wait to be dismissed;
 --         for each version 16 bytes: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal
 --         in text, 32 equal in sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy, 256 its
---         content was made by this very call); and for each that is current and not alone a string: its places
+--         content was made by this very call, 512 it shows what it showed before); and for each that is current and not alone a string: its places
 --         (forest.lua); if changed, those that it left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
@@ -193,7 +193,7 @@ local function make_current(i, u, v)
   end
   page[NODE], page[AT], page[CONTENT], page[BAG] = node, v.at, v.content, v.bag
   page[CRAWL], page[SWEEP], page[STATUS] = v.crawl, v.sweep, v.status
-  local flags = 3 + equal + v.made + (before ~= '' and 4 or 0)
+  local flags = 3 + equal + v.made + (before ~= '' and 4 or 0) + (old == node and 512 or 0)
   answer(i, u, node, flags, places_of_page(node), before, twin ~= 0 and one_url(twin) or '')
   post_if_pending(i, content, 8)
 end

@@ -1,0 +1,36 @@
+"""What a store of several homes says of each page is what a store of one says: sizes, equals, matches, events."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import pytest
+from clusterd.clusters.contract import Outcome
+from clusterd.clusters.redis.index import RedisIndex
+
+from tests.contract.index_world import World, settled
+
+
+def told(outcome: Outcome) -> tuple[object, ...]:
+    """Return what an outcome says, but for names; a match is as good as another that resembles as much."""
+    sizes = {policy: size for policy, (_, size) in outcome.clusters.items()}
+    events = [(change.policy, change.event, change.size) for change in outcome.changes]
+    return outcome.new, outcome.changed, outcome.identity, round(outcome.resemblance, 6), sizes, events
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pages_are_told_alike(redis_url: str, prefix: str, seed: int) -> None:
+    several = RedisIndex(redis_url, f"{prefix}several:", shards=4)
+    one = RedisIndex(redis_url, f"{prefix}one:")
+    company = 0
+    for fetch in World(seed, urls=12, families=3, length=[8, 40, 500][seed % 3]).crawl(30):
+        sketch = replace(fetch, url=fetch.url.replace("//", f"//{zlib.crc32(fetch.url.encode()) % 7}."))
+        (found,), (expected,) = several.apply([sketch]), one.apply([sketch])
+        assert told(found) == told(expected)
+        company += len(found.clusters)
+        settled(several)
+        settled(one)
+    assert company > 20
+    for index in (several, one):
+        index.close()

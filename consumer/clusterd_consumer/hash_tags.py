@@ -1,8 +1,10 @@
 """The hash tags of shards: ``PREFIX{tag}`` puts all keys of a shard into one slot of a Redis Cluster.
 
-What must change together lies in one slot, `HOME`, and costs more of its node than all else costs of the others. So the
-other shards lie below it: with nodes that share the slots evenly, all on other nodes than it from three nodes on. There
-they are spread evenly, which numbers alone are not: the slots of 0 to 15 fall to four of eight nodes.
+The shards of a store are spread evenly over all slots, which numbers alone are not: the slots of 0 to 15 fall to four of
+eight nodes. `HOME` is one of them, and has what is one for the whole store.
+
+Before layout 6 all that must change together lay in `HOME` alone, which cost more of its node than all else cost of the
+others. So the other shards lay below it: with nodes that share the slots evenly, on other nodes than it from three on.
 
 Stores are found by these names: another choice is another layout (`clusters/redis/index.py`).
 """
@@ -14,14 +16,14 @@ from typing import Final
 
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
-#: The shard of what must change together, at slot 13,907; a store that is not spread has no other.
+#: The first shard, at slot 13,907; a store that is not spread has no other.
 HOME: Final = "0"
-#: The slots that the others are spread over: the first two of three nodes.
+#: The slots that the others were spread over before layout 6: the first two of three nodes.
 BELOW: Final = REDIS_CLUSTER_HASH_SLOTS * 2 // 3
 
 
 def hash_tags(shards: int) -> tuple[str, ...]:
-    """Return a tag for each of so many shards: the first number whose slot is in the middle of the shard's stretch."""
+    """Return the tags that stores of layout 5 use, for a shard each; their home is `HOME`."""
     if shards == 1:
         return (HOME,)
     found: dict[int, str] = {}

@@ -1,15 +1,12 @@
-"""The home shard: pages, texts, contents, clusters and everything that must change together, in one hash slot.
+"""A home shard: pages, texts, contents, clusters and everything that must change together, in one hash slot.
 
 Each function of the library below runs atomically; its file names its keys at its top. `lua/records.lua`
 has the layout, `lua/forest.lua` the linking, `lua/move.lua` and `splitting` the splitting,
 `lua/settling.lua` what waits.
 
-Capacity on a Redis Cluster (`benchmarks.capacity`; a quarter of the documents are exact duplicates). Of a document this
-slot takes about 220 bytes: the URL's string 70, pages 45, texts and contents 45, tables, clusters, host lists and what
-blocks leave free; and two thirds of the servers' time. Sketches and postings, 365 bytes and a third of the time, lie on
-the other nodes (`hash_tags`): three nodes hold 2.7 times as many documents as one and take 1.5 times as many a second,
-some 70 million with 16 GB each. More nodes add nothing to that: beyond it, hosts are to be divided among indexes of
-their own prefixes.
+A store on one Redis has one home, a store on a Redis Cluster as many as shards (`homes`). Of a document its home takes
+about 220 bytes: the URL's string 70, pages 45, texts and contents 45, tables, clusters, host lists and what blocks leave
+free; and two thirds of the servers' time. Sketches and postings take 365 bytes and a third of the time.
 """
 
 from __future__ import annotations

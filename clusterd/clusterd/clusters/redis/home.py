@@ -27,7 +27,7 @@ FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near", "origins"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
     *("tell", "state", "repend", "mark", "anew", "lease"),
-    *("seed", "accept", "crown", "roots", "under", "widen", "adopt", "parts", "release", "shut", "lead"),
+    *("seed", "accept", "crown", "under", "widen", "adopt", "release", "shut", "lead"),
     *("stands", "cut", "equals", "alike", "texts", "parted", "renew", "review"),
     "rebuild",
 )
@@ -40,8 +40,8 @@ USED: Final = struct.Struct("<II")
 
 #: What a full Redis lets run: questions (some shorten paths), retention, and what settles.
 FLAGS: Final = {
-    **dict.fromkeys(("versions", "urls", "contents", "near", "roots", "equals", "alike", "texts"), READS),
-    **dict.fromkeys(("standings", "members", "shown", "origins", "parts", "stands"), FREES),
+    **dict.fromkeys(("versions", "urls", "contents", "near", "equals", "alike", "texts"), READS),
+    **dict.fromkeys(("standings", "members", "shown", "origins", "stands"), FREES),
     **dict.fromkeys(("crown", "under", "widen", "adopt", "release", "shut", "lead", "cut", "parted", "renew"), FREES),
     **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
 }
@@ -73,11 +73,9 @@ LEASE: Final = Script(LIBRARY, "lease")
 SEED: Final = Script(LIBRARY, "seed")
 ACCEPT: Final = Script(LIBRARY, "accept")
 CROWN: Final = Script(LIBRARY, "crown")
-ROOTS: Final = Script(LIBRARY, "roots")
 UNDER: Final = Script(LIBRARY, "under")
 WIDEN: Final = Script(LIBRARY, "widen")
 ADOPT: Final = Script(LIBRARY, "adopt")
-PARTS: Final = Script(LIBRARY, "parts")
 RELEASE: Final = Script(LIBRARY, "release")
 SHUT: Final = Script(LIBRARY, "shut")
 LEAD: Final = Script(LIBRARY, "lead")

@@ -21,17 +21,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from clusterd_consumer.redis_scripts import packed_numbers
-
 from clusterd.clusters.redis.home import (
     ACCEPT,
     ADOPT,
     CROWN,
     CUT,
     LEAD,
-    PARTS,
     RELEASE,
-    ROOTS,
     SHUT,
     STANDS,
     UNDER,
@@ -62,7 +58,8 @@ PUT: Final = struct.Struct("<BI")
 #: accept.lua: content, the other, bits, whether a URL is asked for, sketch identity and profile of the other.
 ACCEPTED: Final = struct.Struct("<IIHB8sB")
 WIDENED: Final = struct.Struct("<IIB")
-PART: Final = struct.Struct("<II")
+#: What a home keeps of its part of a span (`lua/spans.lua`).
+PART: Final = struct.Struct("<BII")
 #: stands.lua: whether it has an element; size and name.
 STOOD: Final = struct.Struct("<BII")
 
@@ -283,13 +280,21 @@ class Spans:
 
     def _records(self, spans: Sequence[int]) -> dict[int, Span]:
         groups = self._homes.by_home((span, span) for span in spans)
-        replies = self._homes.each(ROOTS, {place: (packed_numbers(group),) for place, group in groups.items()})
         found: dict[int, Span] = {}
-        for place, group in groups.items():
-            for span, record in zip(group, RECORD.iter_unpack(replies[place]), strict=True):
-                lost = not record[2]
-                found[span] = Span(span, 0, span, (1 << len(self._homes)) - 1, 255) if lost else Span(span, *record)
+        for group, records in zip(groups.values(), self._fields("spans", groups), strict=True):
+            for span, record in zip(group, records, strict=True):
+                found[span] = (
+                    Span(span, *RECORD.unpack(record))
+                    if record
+                    else Span(span, 0, span, (1 << len(self._homes)) - 1, 255)
+                )
         return found
+
+    def _fields(self, key: str, groups: Mapping[int, Sequence[int]]) -> list[list[bytes | None]]:
+        """Return what a hash of each home has for numbers."""
+        return self._homes.send(
+            [self._homes.all[place].request("HMGET", key, *group) for place, group in groups.items()]
+        )
 
     def standings(self, names: Iterable[int]) -> dict[int, Standing]:
         """Return what clusters names that are spans' (`SPANNED`) stand for."""
@@ -302,12 +307,12 @@ class Spans:
         for root in tops.values():
             for place in self._places(root.homes):
                 groups.setdefault(place, []).append(root.number)
-        replies = self._homes.each(PARTS, {place: (packed_numbers(group),) for place, group in groups.items()})
         parts: dict[int, dict[int, tuple[int, int]]] = {number: {} for number in tops}
-        for place, group in groups.items():
-            for number, part in zip(group, PART.iter_unpack(replies[place]), strict=True):
-                if part[1]:
-                    parts[number][place] = part
+        for (place, group), found in zip(groups.items(), self._fields("parts", groups), strict=True):
+            for number, part in zip(group, found, strict=True):
+                if part:
+                    _, content, size = PART.unpack(part)
+                    parts[number][place] = size, content
         of = {
             number: Standing(
                 number,

@@ -11,7 +11,7 @@ define('adopt', function(ARGV)
     if anchor and from ~= to then
       local there = spans.rooted(to)
       edit(ELEMENTS, id)[PARENT] = SPANNED + to
-      call('HDEL', BASE .. ':parts', whole(from))
+      spans.drop_part(from)
       if there then join(p, anchor, there) else spans.set_part(to, p, anchor) end
     end
   end

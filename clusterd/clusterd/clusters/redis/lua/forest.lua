@@ -92,6 +92,16 @@ do
     for name, of in pairs(changed) do call('HSET', name, unpack(of)) end
   end
 
+  -- Of each element that is a part of a span, and has changed: its pages are told without a look at it.
+  local function size_parts()
+    local cache = ELEMENTS.cache
+    for id in pairs(ELEMENTS.dirty) do
+      local e = cache[id]
+      if e[PARENT] >= SPANNED then spans.resize_part(e[PARENT] - SPANNED, e[SIZE]) end
+    end
+    spans.write_parts()
+  end
+
   local function packed_place(content)
     local bytes = pack(place_layout, unpack(places[content], 1, 3 * graded))
     return bytes == place_zeros and '' or bytes
@@ -103,6 +113,7 @@ do
 
   -- Write all that the call has changed of records; `finish` writes the rest.
   function flush()
+    if next(ELEMENTS.dirty) then size_parts() end
     for at = 1, #stores do
       if stores[at].used then write_store(stores[at]) end
     end

@@ -12,7 +12,7 @@ define('release', function(ARGV)
       local e = edit(ELEMENTS, id)
       e[PARENT], e[NAME] = 0, name
       recount(p + 3, 0, e[SIZE])
-      call('HDEL', BASE .. ':parts', whole(span))
+      spans.drop_part(span)
     end
   end
   finish()

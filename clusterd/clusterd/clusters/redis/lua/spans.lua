@@ -1,7 +1,8 @@
 -- Clusters over several homes: what each home knows of them. (A store on one Redis has one home and nothing of this.)
 --
 --   BASE:first   numbers of this home's contents begin behind it; not there where the store has but one home
---   BASE:parts   hash: span → policy (1 byte), anchor (4): any content of this home's cluster that is a part of it
+--   BASE:parts   hash: span → policy (1 byte), anchor (4): any content of this home's cluster that is a part of it; pages of
+--                that part (4)
 --   BASE:spans   hash: span that was made here → parent, name, homes that may have a part (a bit each), 4 bytes each;
 --                policy (1)
 --   BASE:spanned hash: policy → spans that were made here, are roots and have parts in two homes and more
@@ -24,9 +25,11 @@ local spans = {CLOSED = 4294967295, PAIR = 1, UNION = 2, MOVED = 3, LOST = 4, RE
 do
   local RANGE = 134217728
   local RECORD = '<I4I4I4B'
-  local first
+  local PART = '<BI4I4'
+  -- Of one call: parts that were read (false: there is none), and those that are to be written.
+  local first, parts, parts_dirty
 
-  resets[#resets + 1] = function() first = nil end
+  resets[#resets + 1] = function() first, parts, parts_dirty = nil, nil, nil end
 
   -- The number behind which this home's contents begin; nil where there is but one home.
   function spans.first()
@@ -56,14 +59,49 @@ do
     return (call('GET', BASE .. ':era') or '0') == era
   end
 
+  local function read_part(span)
+    parts = parts or {}
+    local part = parts[span]
+    if part == nil then
+      local bytes = call('HGET', BASE .. ':parts', whole(span))
+      part = bytes and {unpack4(PART, bytes)}
+      parts[span] = part
+    end
+    return part
+  end
+
   -- Policy and anchor of this home's part of a span; nil where it has none.
   function spans.part(span)
-    local bytes = call('HGET', BASE .. ':parts', whole(span))
-    if bytes then return byte(bytes), u4(bytes, 2) end
+    local part = read_part(span)
+    if part then return part[1], part[2] end
   end
 
   function spans.set_part(span, p, anchor)
-    call('HSET', BASE .. ':parts', whole(span), pack('<BI4', p, anchor))
+    local part = read_part(span)
+    parts_dirty = parts_dirty or {}
+    parts[span], parts_dirty[span] = {p, anchor, part and part[3] or 0}, true
+  end
+
+  function spans.drop_part(span)
+    call('HDEL', BASE .. ':parts', whole(span))
+    parts = parts or {}
+    parts[span] = false
+  end
+
+  -- Note how many pages a part has by now.
+  function spans.resize_part(span, size)
+    local part = read_part(span)
+    if part and part[3] ~= size then
+      part[3], parts_dirty = size, parts_dirty or {}
+      parts_dirty[span] = true
+    end
+  end
+
+  function spans.write_parts()
+    for span in pairs(parts_dirty or {}) do
+      if parts[span] then call('HSET', BASE .. ':parts', whole(span), pack(PART, unpack(parts[span]))) end
+    end
+    parts_dirty = nil
   end
 
   -- Let another content stand for a part that one is about to leave.
@@ -74,7 +112,7 @@ do
 
   -- A part has lost its last content.
   function spans.lose(span)
-    call('HDEL', BASE .. ':parts', whole(span))
+    spans.drop_part(span)
     spans.due('<BI4', spans.LOST, span)
   end
 
@@ -82,7 +120,7 @@ do
   function spans.merged(a, b)
     if a == 0 or b == 0 or a == b then return math.max(a, b) end
     local kept, gone = math.min(a, b), math.max(a, b)
-    call('HDEL', BASE .. ':parts', whole(gone - SPANNED))
+    spans.drop_part(gone - SPANNED)
     spans.due('<BI4I4', spans.UNION, kept - SPANNED, gone - SPANNED)
     return kept
   end

@@ -2,6 +2,8 @@
 
 What `register` and `link` say of a page is what its home knows. Cost: nothing where no page of the batch is in a
 cluster of several homes; else some round trips a batch.
+
+It is looked up when the batch is linked: of equal pages of two hosts that come at once each may be told of the other.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from clusterd_crawler.sketch import Sketch
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.redis.home import EQUALS, TEXTS
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.registered import CURRENT, NEW, SKETCH_EQUAL, TEXT_EQUAL, Registered
+from clusterd.clusters.redis.registered import CURRENT, NEW, SAME, SKETCH_EQUAL, TEXT_EQUAL, Registered
 from clusterd.clusters.redis.spans import SPANNED, Spans, Standing
 
 #: equals.lua: sketch identity, profile, text, whether a URL is asked for; its answer: node, pages that show it.
@@ -42,6 +44,7 @@ class Text(NamedTuple):
     identity: Identity
     #: Whether a URL that shows it is asked for.
     wanted: bool
+    is_now: bool = True
 
 
 class Beyond:
@@ -109,7 +112,7 @@ class Beyond:
         replies = self._homes.each(TEXTS, {home: (packed_numbers(of),) for home, of in groups.items()})
         known = {one[0]: one[1:4] for reply in replies.values() for one in TEXT.iter_unpack(reply)}
         return [
-            Text(place, before[place], homes, known[before[place][1]], False)
+            Text(place, before[place], homes, known[before[place][1]], False, False)
             for place, homes in wide.items()
             if before[place][1] in known
         ]
@@ -127,6 +130,7 @@ class Beyond:
         for text in texts:
             for home in text.homes:
                 asked.setdefault(home, []).append(text)
+        later = self._later(registered, texts)
         packed = {
             home: (b"".join([EQUAL.pack(*one.identity, one.wanted) for one in of]),) for home, of in asked.items()
         }
@@ -136,13 +140,35 @@ class Beyond:
                 url = next(urls) if text.wanted else b""
                 if live:
                     text.words[:2] = text.words[0] + live, min(text.words[1], node)
-                if url:
-                    _note_equal(registered[text.place], url, bool(live))
+                since = [place for place in later.get((home, *text.identity[:2]), ()) if place > text.place]
+                of_text = later.get((home, *text.identity), ())
+                if url and live > sum(place > text.place for place in of_text):
+                    _note_equal(registered[text.place], url, is_text=True)
+                elif url and not since:
+                    _note_equal(registered[text.place], url, is_text=False)
+
+    def _later(self, registered: Sequence[Registered], texts: Sequence[Text]) -> dict[tuple[object, ...], list[int]]:
+        """Return the places of pages that have come with this batch, by home and sketch, and by home and text.
+
+        Whoever came before them in the batch is no equal of theirs: they were not known yet.
+        """
+        found: dict[tuple[object, ...], list[int]] = {}
+        for text in texts:
+            if text.is_now and _entered(registered[text.place]) and not registered[text.place].flags & SAME:
+                home = self._homes.place_of(registered[text.place].content)
+                for key in ((home, *text.identity[:2]), (home, *text.identity)):
+                    found.setdefault(key, []).append(text.place)
+        return found
 
 
 def _wants(known: Registered) -> bool:
     """Whether a page that is equal in text is looked for elsewhere."""
-    return known.flags & (NEW | CURRENT) == NEW | CURRENT and not known.flags & TEXT_EQUAL
+    return _entered(known) and not known.flags & TEXT_EQUAL
+
+
+def _entered(known: Registered) -> bool:
+    """Whether a version of a page has come that is its current one."""
+    return known.flags & (NEW | CURRENT) == NEW | CURRENT
 
 
 def _note_equal(known: Registered, url: bytes, is_text: bool) -> None:

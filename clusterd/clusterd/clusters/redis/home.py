@@ -5,8 +5,8 @@ has the layout, `lua/forest.lua` the linking, `lua/move.lua` and `splitting` the
 `lua/settling.lua` what waits.
 
 A store on one Redis has one home, a store on a Redis Cluster as many as shards (`homes`). Of a document its home takes
-about 220 bytes: the URL's string 70, pages 45, texts and contents 45, tables, clusters, host lists and what blocks leave
-free; and two thirds of the servers' time. Sketches and postings take 365 bytes and a third of the time.
+about 220 bytes: the URL's string 70, pages 45, texts and contents 45, tables, clusters, host lists and what blocks
+leave free; and two thirds of the servers' time. Sketches and postings take 365 bytes and a third of the time.
 """
 
 from __future__ import annotations

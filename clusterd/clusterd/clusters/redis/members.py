@@ -25,6 +25,8 @@ from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, VERSI
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.spans import SPANNED, Spans
 
+#: How often a cluster of several homes is walked that changes meanwhile.
+TRIES: Final = 10
 #: URLs, or contents, that one call looks at.
 CHUNK: Final = 1000
 #: versions.lua: content, time, text, bytes, words, crawl, sweep, status, shingles, tokens, profile.
@@ -45,9 +47,25 @@ class Members:
         URL. A page is told with its home (`Homes.page`).
         """
         home = self._homes.of_url(url)
+        if len(self._homes) == 1:
+            return self._walk(home, slot, url_key(url), most)
+        for _ in range(TRIES):
+            known = self._place(home, slot, url)
+            found = self._walk_all(home, slot, url, most)
+            if found is None or known == self._place(home, slot, url):
+                break
+        return found
+
+    def _place(self, home: Home, slot: int, url: str) -> object:
+        """Return what changes when a cluster of several homes gains a part or loses one."""
+        reply = home.run(MEMBERS, slot, url_key(url), 0, 0, 0, 1)
+        return reply and self._spans.standings([reply[0]]), self._spans.eras()
+
+    def _walk_all(self, home: Home, slot: int, url: str, most: int | None) -> tuple[int, list[int]] | None:
+        """Walk the parts of a cluster, one after the other."""
         found = self._walk(home, slot, url_key(url), most)
-        if found is None or len(self._homes) == 1:
-            return found
+        if found is None:
+            return None
         name, pages = found
         others: Mapping[int, int] = {}
         if slot < 0:

@@ -44,6 +44,8 @@ CLOSED: Final = 0xFFFFFFFF
 #: What is due: a pair; two spans whose parts a home has joined; a span that was put under another; one that lost a
 #: part; a pair of a content that has moved.
 PAIR, UNION, MOVED, LOST, REVIEWED = 1, 2, 3, 4, 5
+#: The policy of a span whose record was lost.
+UNKNOWN: Final = 255
 #: Rounds in which pairs are united; what is not by then stays due.
 ROUNDS: Final = 100
 #: Entries of one home that are done in one step.
@@ -134,7 +136,11 @@ class Spans:
 
     def look(self) -> None:
         """Look which era it is in every home."""
-        self._eras = [era or b"0" for era in self._homes.ask("GET", "era")]
+        self._eras = self.eras()
+
+    def eras(self) -> list[bytes]:
+        """Return which era it is in every home, now."""
+        return [era or b"0" for era in self._homes.ask("GET", "era")]
 
     def advance(self) -> None:
         """Begin another era everywhere: edges were cut, or parts have moved."""
@@ -174,19 +180,18 @@ class Spans:
 
     def _bring_together(self, stand: Mapping[Pair, tuple[int, int]], roots: Mapping[int, Span]) -> None:
         """Go one step on with each pair: make a span, make a cluster part of it, or put one under the other."""
-        made, joined, put = [], [], set()
         shut = {root.number for root in roots.values() if root.parent == CLOSED}
-        for pair, (a, b) in stand.items():
-            if a in shut or b in shut:
-                continue
-            if a == NONE and b == NONE:
-                made.append((pair.policy, pair.a, pair.b, NONE))
-            elif a == NONE:
-                joined.append((pair.policy, pair.a, pair.b, b))
-            elif b == NONE:
-                joined.append((pair.policy, pair.b, pair.a, a))
-            else:
-                put.add((max(a, b), min(a, b)))
+        open_ = {pair: ends for pair, ends in stand.items() if shut.isdisjoint(ends)}
+        put = {(max(ends), min(ends)) for ends in open_.values() if NONE not in ends}
+        joined = [(p.policy, p.a, p.b, b) for p, (a, b) in open_.items() if a == NONE != b]
+        joined += [(p.policy, p.b, p.a, a) for p, (a, b) in open_.items() if b == NONE != a]
+        # (What becomes part of a span by another pair needs none of its own.)
+        busy = {(policy, content) for policy, content, _, _ in joined}
+        made = [
+            (p.policy, p.a, p.b, NONE)
+            for p, (a, b) in open_.items()
+            if a == b == NONE and busy.isdisjoint({(p.policy, p.a), (p.policy, p.b)})
+        ]
         if made:
             self._crown(made)
         if joined:
@@ -208,14 +213,23 @@ class Spans:
             place: (self._eras[place], b"".join([struct.pack("<II", *one) for one in group]))
             for place, group in groups.items()
         }
-        done: list[tuple[int, int, int]] = []
+        moved: dict[int, tuple[int, int]] = {}
         for place, reply in self._fresh(self._homes.each(UNDER, packed)).items():
-            for (span, other), (was_root, homes) in zip(groups[place], PUT.iter_unpack(reply), strict=True):
+            for (span, _), (was_root, homes) in zip(groups[place], PUT.iter_unpack(reply), strict=True):
                 if was_root:
-                    done.append((span, other, homes))
-        if done:
-            wide = self._widen([(other, homes, policies[span]) for span, other, homes in done])
-            self.adopt([one for one in done if one[1] in wide])
+                    moved[span] = homes, policies[span]
+        self._give(moved)
+
+    def _give(self, moved: Mapping[int, tuple[int, int]]) -> None:
+        """Let the roots of spans that were put under others have their parts: homes (a bit each), policy."""
+        left = dict(moved)
+        while left:
+            roots = self.roots(left)
+            wide = self._widen([(roots[span].number, *of) for span, of in left.items()])
+            done = {span: of for span, of in left.items() if roots[span].number in wide}
+            self.adopt([(span, roots[span].number, homes) for span, (homes, _) in done.items()])
+            shut = {span for span in left if roots[span].parent == CLOSED}  # who shut it will see to it
+            left = {span: of for span, of in left.items() if span not in done and span not in shut}
 
     def _widen(self, asked: Iterable[tuple[int, int, int]]) -> set[int]:
         """Let homes (a bit each) have parts of spans; return those spans that are roots still."""
@@ -286,7 +300,7 @@ class Spans:
                 found[span] = (
                     Span(span, *RECORD.unpack(record))
                     if record
-                    else Span(span, 0, span, (1 << len(self._homes)) - 1, 255)
+                    else Span(span, 0, span, (1 << len(self._homes)) - 1, UNKNOWN)
                 )
         return found
 
@@ -428,12 +442,10 @@ class Spans:
     def _hand_over(self, moved: Iterable[int]) -> None:
         """Let the roots of spans have all their parts."""
         records = self._records(list(moved)) if moved else {}
-        there = {span: record for span, record in records.items() if record.policy != 255}
-        while there:
-            roots = self.roots(there)
+        there = {span: (one.homes, one.policy) for span, one in records.items() if one.policy != UNKNOWN}
+        for _ in range(ROUNDS):
             try:
-                self._widen([(roots[span].number, one.homes, one.policy) for span, one in there.items()])
-                self.adopt([(span, roots[span].number, one.homes) for span, one in there.items()])
+                self._give(there)
                 return
             except Stale:
                 self.look()

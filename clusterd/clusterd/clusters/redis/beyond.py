@@ -20,6 +20,7 @@ from clusterd.clusters.redis.home import EQUALS, TEXTS
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.registered import CURRENT, NEW, SAME, SKETCH_EQUAL, TEXT_EQUAL, Registered
 from clusterd.clusters.redis.spans import SPANNED, Spans, Standing
+from clusterd.clusters.redis.uniting import United
 
 #: equals.lua: sketch identity, profile, text, whether a URL is asked for; its answer: node, pages that show it.
 EQUAL: Final = struct.Struct("<8sB8sB")
@@ -55,11 +56,15 @@ class Beyond:
         self._spans = spans
         self._graded = graded
 
-    def tell(self, sketches: Sequence[Sketch], registered: Sequence[Registered], united: bool) -> None:
+    def tell(self, sketches: Sequence[Sketch], registered: Sequence[Registered], united: United) -> None:
         """Note where pages stand beyond their homes, and what equals them there."""
         now = {place: _words(known.now) for place, known in enumerate(registered) if known.now}
-        if united:
+        if united.again:
             self._stand_anew(registered, now)
+        elif united.names:
+            for words in now.values():
+                for at in range(3, len(words), 2):
+                    words[at] = united.names.get(((at - 3) // 2, words[at]), words[at])
         before = {place: _words(known.before) for place, known in enumerate(registered) if known.before}
         standings = self._spans.standings(
             {name for one in (now, before) for words in one.values() for name in words[1::2]}

@@ -25,7 +25,21 @@ from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.pending import Pending
 from clusterd.clusters.redis.registered import Registered, matches_of, note
-from clusterd.clusters.redis.spans import ACCEPTED, EDGE, PAIR, UNION, Pair, Spans, pairs_of
+from clusterd.clusters.redis.spans import (
+    ACCEPTED,
+    ALL,
+    EDGE,
+    PAIR,
+    SPANNED,
+    TWO,
+    UNION,
+    Eras,
+    Pair,
+    Span,
+    Spans,
+    pairs_of,
+)
+from clusterd.clusters.redis.uniting import United, Uniting, named
 
 #: Matches in other homes of which a page's URL is asked for.
 ASKED: Final = 8
@@ -58,10 +72,10 @@ class Linker:
         verdicts: Mapping[int, dict[int, Verdict]],
         position: Mapping[str, str],
         states: Sequence[int],
-    ) -> bool:
+    ) -> United:
         """Link what was verified, write the position; note what that says of each page.
 
-        ``verdicts``: by the place of a page; ``states``: those of the homes when the batch was begun. Returns whether
+        ``verdicts``: by the place of a page; ``states``: those of the homes when the batch was begun. Returns which
         clusters of several homes were united.
         """
         offsets = [word for pair in position.items() for word in pair]
@@ -77,8 +91,10 @@ class Linker:
         if len(self._homes) == 1 and linked:
             posted = packed_numbers([states[0], *contents[0]])
             self._link_all({0: posted}, linked, registered, verdicts, offsets)
-            return False
-        united = bool(linked) and self._link_spread(sketches, registered, verdicts, linked, contents, states)
+            return United()
+        united = United()
+        if linked:
+            united = self._link_spread(sketches, registered, verdicts, linked, contents, states)
         if offsets:
             self._pending[0].tell(offsets, states[0])
         return united
@@ -90,9 +106,10 @@ class Linker:
         registered: Sequence[Registered],
         verdicts: Mapping[int, Mapping[int, Verdict]],
         offsets: Sequence[str] = (),
-    ) -> None:
-        """Let the homes take up the edges of their contents."""
+    ) -> dict[int, list[bytes]]:
+        """Let the homes take up the edges of their contents; return which parts of spans each has joined."""
         open_ = dict(linked)
+        unions: dict[int, list[bytes]] = {}
         while open_:
             graded = self._graded()
             calls: dict[int, list[Any]] = {}
@@ -109,10 +126,14 @@ class Linker:
                         "the store was set back while a batch was under way, which is to be applied again"
                     )
                 if reply[0] == len(graded):
-                    for number, place in enumerate(open_.pop(home)):
+                    pages = open_.pop(home)
+                    for number, place in enumerate(pages):
                         note(registered[place], verdicts[place], *reply[1 + 3 * number : 4 + 3 * number])
+                    for joined in reply[1 + 3 * len(pages) :]:
+                        unions[home] = [TWO.pack(UNION, *two) for two in struct.iter_unpack("<II", joined)]
             if open_:
                 self._reload()
+        return unions
 
     # -- several homes ---------------------------------------------------------------------------------------------
 
@@ -124,8 +145,9 @@ class Linker:
         linked: Mapping[int, Mapping[int, list[int]]],
         contents: Mapping[int, list[int]],
         states: Sequence[int],
-    ) -> bool:
-        accepted, urls, twins = self._accept(sketches, registered, verdicts, linked)
+    ) -> United:
+        eras = self._spans.known_eras
+        accepted, stand, urls, twins = self._accept(sketches, registered, verdicts, linked)
         own: dict[int, dict[int, list[int]]] = {}
         kept: dict[int, dict[int, Verdict]] = {}
         for home, pages in linked.items():
@@ -135,14 +157,14 @@ class Linker:
                 own[home][place] = [number for number in matches if number not in gone]
                 gone -= accepted[place].keys()
                 kept[place] = {number: one for number, one in verdicts[place].items() if number not in gone}
-        for home, of in twins.items():
-            self._homes.all[home].command("SADD", "twins", *of)
+        self._homes.send([self._homes.all[home].request("SADD", "twins", *of) for home, of in twins.items()])
         posted = {home: packed_numbers([states[home], *contents[home]]) for home in linked}
-        before = self._link_noting(posted, own, registered, kept)
+        before, unions = self._link_noting(posted, own, registered, kept)
         for place, found in urls.items():
             _match(registered[place], verdicts[place], before[place], found)
-        united = self._unite(registered, accepted, linked)
-        return self._unite_joined(linked) or united
+        united = self._unite(registered, accepted, stand, eras)
+        self._unite_joined(unions)
+        return united
 
     def _link_noting(
         self,
@@ -150,15 +172,16 @@ class Linker:
         own: Mapping[int, Mapping[int, list[int]]],
         registered: Sequence[Registered],
         kept: Mapping[int, Mapping[int, Verdict]],
-    ) -> dict[int, float]:
-        """Link within the homes; return how well the page matches what matches it best there."""
+    ) -> tuple[dict[int, float], dict[int, list[bytes]]]:
+        """Link within the homes; return how well the page matches what matches it best there, and `_link_all`'s."""
         equal = {place for pages in own.values() for place in pages if registered[place].match}
-        self._link_all(posted, own, registered, kept)
-        return {
+        unions = self._link_all(posted, own, registered, kept)
+        best = {
             place: registered[place].resemblance if registered[place].match or place in equal else 0.0
             for pages in own.values()
             for place in pages
         }
+        return best, unions
 
     def _accept(
         self,
@@ -166,11 +189,17 @@ class Linker:
         registered: Sequence[Registered],
         verdicts: Mapping[int, Mapping[int, Verdict]],
         linked: Mapping[int, Mapping[int, list[int]]],
-    ) -> tuple[dict[int, dict[int, int]], dict[int, list[tuple[int, bytes]]], dict[int, list[int]]]:
+    ) -> tuple[
+        dict[int, dict[int, int]],
+        dict[tuple[int, int], tuple[int, int]],
+        dict[int, list[tuple[int, bytes]]],
+        dict[int, list[int]],
+    ]:
         """Tell contents of other homes of their edges.
 
-        Returns for each page: which took one up, with the policies' bits; which of the best matches a page shows, with
-        its URL, best first; and for each home its contents that have a twin elsewhere.
+        Returns for each page which took one up, with the policies' bits; for each of these, policy and content, name and
+        size of its cluster; for each page which of the best matches a page shows, with its URL, best first; and for
+        each home its contents that have a twin elsewhere.
         """
         accepted: dict[int, dict[int, int]] = {place: {} for pages in linked.values() for place in pages}
         while True:
@@ -196,11 +225,16 @@ class Linker:
             self._reload()
         urls: dict[int, dict[int, bytes]] = {}
         twins: dict[int, list[int]] = {}
+        stand: dict[tuple[int, int], tuple[int, int]] = {}
         for home, of in asked.items():
-            shown = iter(replies[home][2:])
+            shown, stands = iter(replies[home][3:]), struct.iter_unpack("<II", replies[home][2])
             for (place, number, bits, is_asked, _), said in zip(of, replies[home][1], strict=True):
                 if said and bits:
                     accepted[place][number] = bits
+                    for policy in range(bits.bit_length()):
+                        if bits >> policy & 1:
+                            size, name = next(stands)
+                            stand[policy, number] = name, size
                 if said == 2:
                     content = registered[place].content
                     twins.setdefault(self._homes.place_of(content), []).append(content)
@@ -208,46 +242,51 @@ class Linker:
                     urls.setdefault(place, {})[number] = url
         order = {place: matches for pages in linked.values() for place, matches in pages.items()}
         found = {place: [(n, of[n]) for n in order[place] if n in of] for place, of in urls.items()}
-        return accepted, found, twins
+        return accepted, stand, found, twins
 
     def _unite(
         self,
         registered: Sequence[Registered],
         accepted: Mapping[int, Mapping[int, int]],
-        linked: Mapping[int, Mapping[int, list[int]]],
-    ) -> bool:
-        """Unite what has an edge to another home; note what each page brought together."""
+        stand: dict[tuple[int, int], tuple[int, int]],
+        eras: Eras,
+    ) -> United:
+        """Unite what has an edge to another home; note what each page brought together.
+
+        ``stand``: where contents stood when they heard of their edges; where the pages do has been told as they were linked.
+        """
+        contents = {place: registered[place].content for place, of in accepted.items() if of}
+        if not contents:
+            return United()
         pairs = {
-            place: [pair for number, bits in of.items() for pair in pairs_of(registered[place].content, number, bits)]
-            for place, of in accepted.items()
-            if of
+            place: [pair for number, bits in accepted[place].items() for pair in pairs_of(content, number, bits)]
+            for place, content in contents.items()
         }
-        if not pairs:
-            return False
+        for place, content in contents.items():
+            words = struct.unpack(f"<{len(registered[place].now) // 4}I", registered[place].now)
+            stand |= {(at // 2 - 1, content): (words[at + 1], words[at]) for at in range(2, len(words), 2)}
         ends = {(pair.policy, one) for of in pairs.values() for pair in of for one in (pair.a, pair.b)}
-        bringing = Bringing(self._spans.stand(ends))
-        left = set(self._spans.unite(pair for of in pairs.values() for pair in of))
-        entries: dict[int, list[bytes]] = {}
-        for home, pages in linked.items():
-            entries[home] = [
-                EDGE.pack(PAIR, registered[place].content, number, bits)
-                for place in pages
-                for number, bits in accepted[place].items()
-                if left.isdisjoint(pairs_of(registered[place].content, number, bits))
-            ]
-        self._spans.done(entries)
+        if unknown := ends - stand.keys():
+            stand |= self._spans.stand_here(unknown)
+        roots = self._spans.roots({stand[one][0] - SPANNED for one in ends if stand[one][0] >= SPANNED})
+        bringing = Bringing({one: _standing(one[0], *stand[one], roots) for one in ends})
+        united = Uniting(self._homes, self._spans, eras).unite([p for of in pairs.values() for p in of], stand, roots)
+        if not united.missing:
+            due = self._homes.by_home((content, EDGE.pack(PAIR, content, ALL, 0)) for content in contents.values())
+            self._spans.done(due)
         for place in sorted(pairs):
             registered[place].brought = bringing.by(registered[place].brought, pairs[place])
-        return True
+        return united
 
-    def _unite_joined(self, linked: Mapping[int, object]) -> bool:
+    def _unite_joined(self, unions: Mapping[int, Sequence[bytes]]) -> None:
         """Put spans together whose parts the homes have joined."""
-        due = {home: entries for home, entries in self._spans.due().items() if home in linked}
-        unions = {home: [entry for entry in of if entry[0] == UNION] for home, of in due.items()}
-        if not any(unions.values()):
-            return False
-        self._spans.done(self._spans.unite_due(unions))
-        return True
+        if any(unions.values()):
+            self._spans.done(self._spans.unite_due(unions))
+
+
+def _standing(policy: int, name: int, size: int, roots: Mapping[int, Span]) -> tuple[int, int]:
+    """Return name and size of a cluster as far as it matters for who joins it: a span has several pages."""
+    return (named(policy, name, roots)[1], max(size, 2)) if name >= SPANNED else (name, size)
 
 
 class Bringing:

@@ -36,7 +36,6 @@ from clusterd.clusters.redis.home import (
     DISMISS,
     LEASE,
     MOVE,
-    NEAR,
     PART,
     PARTED,
     RELINK,
@@ -205,9 +204,7 @@ class Settler:
 
     def _near(self, nodes: Iterable[int]) -> dict[int, bytes]:
         """Return the packed edges of contents."""
-        groups = self._homes.by_home((node, node) for node in dict.fromkeys(nodes))
-        replies = self._homes.each(NEAR, {place: (packed_numbers(group),) for place, group in groups.items()})
-        return {node: one for place, of in groups.items() for node, one in zip(of, replies[place], strict=True)}
+        return self._spans.near(nodes)
 
     def _part(self, home: Home, task: bytes, search: Search) -> None:
         """Let the sides that lie apart move, one after the other."""

@@ -21,12 +21,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from clusterd_consumer.redis_scripts import packed_numbers
+
 from clusterd.clusters.redis.home import (
     ACCEPT,
     ADOPT,
     CROWN,
     CUT,
     LEAD,
+    NEAR,
     RELEASE,
     SHUT,
     STANDS,
@@ -44,6 +47,8 @@ CLOSED: Final = 0xFFFFFFFF
 #: What is due: a pair; two spans whose parts a home has joined; a span that was put under another; one that lost a
 #: part; a pair of a content that has moved.
 PAIR, UNION, MOVED, LOST, REVIEWED = 1, 2, 3, 4, 5
+#: For a neighbour that is due: all of a content's that are in other homes.
+ALL: Final = 0xFFFFFFFF
 #: The policy of a span whose record was lost.
 UNKNOWN: Final = 255
 #: Rounds in which pairs are united; what is not by then stays due.
@@ -64,6 +69,13 @@ WIDENED: Final = struct.Struct("<IIB")
 PART: Final = struct.Struct("<BII")
 #: stands.lua: whether it has an element; size and name.
 STOOD: Final = struct.Struct("<BII")
+
+
+#: crown.lua: the span of a cluster, whether it was made now.
+GIVEN: Final = struct.Struct("<IB")
+
+#: The era of each home.
+Eras = Sequence[bytes]
 
 
 class Pair(NamedTuple):
@@ -104,7 +116,8 @@ class Spans:
 
     def __init__(self, homes: Homes) -> None:
         self._homes = homes
-        self._eras: list[bytes] = [b"0"] * len(homes)
+        #: Which era it was when that was last looked up. (What is asked for in one names those from before it looked.)
+        self.known_eras: Eras = [b"0"] * len(homes)
 
     # -- uniting ---------------------------------------------------------------------------------------------------
 
@@ -119,7 +132,8 @@ class Spans:
                 break
             if round_ > 10:
                 time.sleep(0.002 * round_)
-            crowns = self._crowns([(pair, 0) for pair in left])
+            eras = self.known_eras
+            crowns = self._crowns(left, eras)
             self._cut(crowns)
             roots = self.roots(span for pair in crowns.values() for span in pair if span not in (0, NONE))
             stand = {
@@ -129,41 +143,40 @@ class Spans:
             }
             left = [pair for pair, (a, b) in stand.items() if a != b or a == NONE]
             try:
-                self._bring_together({pair: stand[pair] for pair in left}, roots)
+                self._bring_together({pair: stand[pair] for pair in left}, roots, eras)
             except Stale:
                 self.look()
         return left
 
     def look(self) -> None:
         """Look which era it is in every home."""
-        self._eras = self.eras()
-
-    def eras(self) -> list[bytes]:
-        """Return which era it is in every home, now."""
-        return [era or b"0" for era in self._homes.ask("GET", "era")]
 
     def advance(self) -> None:
         """Begin another era everywhere: edges were cut, or parts have moved."""
         self._homes.ask("INCR", "era")
         self.look()
 
-    def _crowns(self, asked: Sequence[tuple[Pair, int]]) -> dict[Pair, tuple[int, int]]:
+    def _crowns(self, pairs: Sequence[Pair], eras: Eras) -> dict[Pair, tuple[int, int]]:
         """Return the spans of both ends of each pair; 0: an edge that is none, `NONE`: no span."""
-        ends = [(pair, *end) for pair, _ in asked for end in ((pair.a, pair.b), (pair.b, pair.a))]
-        found = self._crown([(pair.policy, content, other, 0) for pair, content, other in ends])
-        return {pair: (found[pair.policy, pair.a, pair.b], found[pair.policy, pair.b, pair.a]) for pair, _ in asked}
+        ends = [(pair.policy, *end, 0) for pair in pairs for end in ((pair.a, pair.b), (pair.b, pair.a))]
+        found = self.crown(ends, eras)
+        return {pair: (found[pair.policy, pair.a, pair.b][0], found[pair.policy, pair.b, pair.a][0]) for pair in pairs}
 
-    def _crown(self, asked: Iterable[tuple[int, int, int, int]]) -> dict[tuple[int, int, int], int]:
-        """Return the span of each (policy, content, neighbour), which is made part of one where that is named."""
+    def crown(
+        self, asked: Iterable[tuple[int, int, int, int]], eras: Eras
+    ) -> dict[tuple[int, int, int], tuple[int, bool]]:
+        """Return the span of each (policy, content, neighbour), which is made part of one where that is named.
+
+        Besides, whether that was made now, which one that is asked for twice is told once.
+        """
         groups = self._homes.by_home((one[1], one) for one in dict.fromkeys(asked))
         packed = {
-            place: (self._eras[place], b"".join([CROWNED.pack(*one) for one in group]))
-            for place, group in groups.items()
+            place: (eras[place], b"".join([CROWNED.pack(*one) for one in group])) for place, group in groups.items()
         }
-        found: dict[tuple[int, int, int], int] = {}
+        found: dict[tuple[int, int, int], tuple[int, bool]] = {}
         for place, reply in self._fresh(self._homes.each(CROWN, packed)).items():
-            spans = (span for (span,) in struct.iter_unpack("<I", reply))
-            found.update(zip([one[:3] for one in groups[place]], spans, strict=True))
+            for one, (span, is_new) in zip(groups[place], GIVEN.iter_unpack(reply), strict=True):
+                found[one[:3]] = span, bool(is_new)
         return found
 
     def _cut(self, crowns: Mapping[Pair, tuple[int, int]]) -> None:
@@ -171,6 +184,14 @@ class Spans:
         ends = [(pair.a, pair.b) for pair, (a, b) in crowns.items() if a and not b]
         ends += [(pair.b, pair.a) for pair, (a, b) in crowns.items() if b and not a]
         self.cut(ends)
+        # (What was to become a part of a span has gone: it may have but one.)
+        alone = [
+            (pair.a if a else pair.b, ONE.pack(LOST, a or b))
+            for pair, (a, b) in crowns.items()
+            if (a or b) != NONE and not (a and b) and (a or b)
+        ]
+        groups = self._homes.by_home(alone)
+        self._homes.send([self._homes.all[place].request("RPUSH", "due", *of) for place, of in groups.items()])
 
     def cut(self, edges: Iterable[tuple[int, int]]) -> None:
         """Take neighbours in other homes from these contents' edges."""
@@ -178,7 +199,9 @@ class Spans:
         if groups:
             self._homes.each(CUT, {place: (b"".join(group),) for place, group in groups.items()})
 
-    def _bring_together(self, stand: Mapping[Pair, tuple[int, int]], roots: Mapping[int, Span]) -> None:
+    def _bring_together(
+        self, stand: Mapping[Pair, tuple[int, int]], roots: Mapping[int, Span], eras: Eras
+    ) -> None:
         """Go one step on with each pair: make a span, make a cluster part of it, or put one under the other."""
         shut = {root.number for root in roots.values() if root.parent == CLOSED}
         open_ = {pair: ends for pair, ends in stand.items() if shut.isdisjoint(ends)}
@@ -193,24 +216,24 @@ class Spans:
             if a == b == NONE and busy.isdisjoint({(p.policy, p.a), (p.policy, p.b)})
         ]
         if made:
-            self._crown(made)
+            self.crown(made, eras)
         if joined:
             wanted: dict[tuple[int, int], int] = {}
             for policy, content, _, span in joined:
                 key = span, policy
                 wanted[key] = wanted.get(key, 0) | 1 << self._homes.place_of(content)
-            wide = self._widen([(span, homes, policy) for (span, policy), homes in wanted.items()])
-            self._crown(one for one in joined if one[3] in wide)
+            wide = self.widen([(span, homes, policy) for (span, policy), homes in wanted.items()], eras)
+            self.crown([one for one in joined if one[3] in wide], eras)
         if put:
             policies = {span.number: span.policy for span in roots.values()}
-            self._put(put, policies)
+            self._put(put, policies, eras)
 
-    def _put(self, put: Iterable[tuple[int, int]], policies: Mapping[int, int]) -> None:
+    def _put(self, put: Iterable[tuple[int, int]], policies: Mapping[int, int], eras: Eras) -> None:
         """Put spans under smaller ones, each under one at a time; let these have their parts."""
         under = dict(put)
         groups = self._homes.by_home((span, (span, other)) for span, other in under.items())
         packed = {
-            place: (self._eras[place], b"".join([struct.pack("<II", *one) for one in group]))
+            place: (eras[place], b"".join([struct.pack("<II", *one) for one in group]))
             for place, group in groups.items()
         }
         moved: dict[int, tuple[int, int]] = {}
@@ -218,27 +241,27 @@ class Spans:
             for (span, _), (was_root, homes) in zip(groups[place], PUT.iter_unpack(reply), strict=True):
                 if was_root:
                     moved[span] = homes, policies[span]
-        self._give(moved)
+        self._give(moved, eras)
 
-    def _give(self, moved: Mapping[int, tuple[int, int]]) -> None:
+    def _give(self, moved: Mapping[int, tuple[int, int]], eras: Eras) -> None:
         """Let the roots of spans that were put under others have their parts: homes (a bit each), policy."""
         left = dict(moved)
         while left:
             roots = self.roots(left)
-            wide = self._widen([(roots[span].number, *of) for span, of in left.items()])
+            wide = self.widen([(roots[span].number, *of) for span, of in left.items()], eras)
             done = {span: of for span, of in left.items() if roots[span].number in wide}
-            self.adopt([(span, roots[span].number, homes) for span, (homes, _) in done.items()])
+            self.adopt([(span, roots[span].number, homes) for span, (homes, _) in done.items()], eras)
             shut = {span for span in left if roots[span].parent == CLOSED}  # who shut it will see to it
             left = {span: of for span, of in left.items() if span not in done and span not in shut}
 
-    def _widen(self, asked: Iterable[tuple[int, int, int]]) -> set[int]:
+    def widen(self, asked: Iterable[tuple[int, int, int]], eras: Eras) -> set[int]:
         """Let homes (a bit each) have parts of spans; return those spans that are roots still."""
         merged: dict[int, tuple[int, int]] = {}
         for span, homes, policy in asked:
             merged[span] = homes | merged.get(span, (0, 0))[0], policy
         groups = self._homes.by_home((span, (span, *one)) for span, one in merged.items())
         packed = {
-            place: (self._eras[place], b"".join([WIDENED.pack(*one) for one in group]))
+            place: (eras[place], b"".join([WIDENED.pack(*one) for one in group]))
             for place, group in groups.items()
         }
         wide: set[int] = set()
@@ -246,14 +269,14 @@ class Spans:
             wide.update(one[0] for one, is_root in zip(groups[place], reply, strict=True) if is_root)
         return wide
 
-    def adopt(self, moved: Iterable[tuple[int, int, int]]) -> None:
+    def adopt(self, moved: Iterable[tuple[int, int, int]], eras: Eras) -> None:
         """Let parts of a span become parts of another, in these homes (a bit each)."""
         groups: dict[int, list[bytes]] = {}
         for span, other, homes in moved:
             for place in self._places(homes):
                 groups.setdefault(place, []).append(struct.pack("<II", span, other))
         if groups:
-            packed = {place: (self._eras[place], b"".join(group)) for place, group in groups.items()}
+            packed = {place: (eras[place], b"".join(group)) for place, group in groups.items()}
             self._fresh(self._homes.each(ADOPT, packed))
 
     def _fresh(self, replies: dict[int, Any]) -> dict[int, Any]:
@@ -279,6 +302,12 @@ class Spans:
             told = reply[0] if known == graded and reply else bytes(len(groups[place]))
             gone.update(edge[1] for edge, said in zip(groups[place], told, strict=True) if not said)
         return gone
+
+    def near(self, contents: Iterable[int]) -> dict[int, bytes]:
+        """Return the packed edges of contents."""
+        groups = self._homes.by_home((content, content) for content in dict.fromkeys(contents))
+        replies = self._homes.each(NEAR, {place: (packed_numbers(group),) for place, group in groups.items()})
+        return {content: one for place, of in groups.items() for content, one in zip(of, replies[place], strict=True)}
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -377,10 +406,19 @@ class Spans:
     def unite_due(self, entries: Mapping[int, Sequence[bytes]]) -> dict[int, list[bytes]]:
         """Unite pairs, and spans that a home has joined, that are due; return the entries that are done."""
         pairs: dict[tuple[int, bytes], list[Pair]] = {}
+        ends = [EDGE.unpack(entry)[1:] for of in entries.values() for entry in of if entry[0] in (PAIR, REVIEWED)]
+        near = self.near(a for a, b, _ in ends if b == ALL)
         for place, of in entries.items():
             for entry in of:
                 if entry[0] in (PAIR, REVIEWED):
-                    pairs[place, entry] = pairs_of(*EDGE.unpack(entry)[1:])
+                    a, b, bits = EDGE.unpack(entry)[1:]
+                    edges = struct.iter_unpack("<IH", near[a]) if b == ALL else [(b, bits)]
+                    pairs[place, entry] = [
+                        pair
+                        for other, bits in edges
+                        if self._homes.place_of(other) != place
+                        for pair in pairs_of(a, other, bits)
+                    ]
         missing = set(self.unite(pair for of in pairs.values() for pair in of))
         finished = {
             place: [e for e in of if e[0] in (PAIR, REVIEWED) and missing.isdisjoint(pairs[place, e])]
@@ -396,6 +434,7 @@ class Spans:
     def _union(self, unions: Sequence[tuple[int, int]]) -> list[bool]:
         """Put spans together whose parts a home has joined; return which are."""
         for round_ in range(ROUNDS if unions else 0):
+            eras = self.known_eras
             roots = self.roots(span for union in unions for span in union)
             tops = [(roots[a], roots[b]) for a, b in unions]
             apart = {
@@ -408,7 +447,7 @@ class Spans:
             if round_ > 10:
                 time.sleep(0.002 * round_)
             try:
-                self._put(apart, {one.number: one.policy for pair in tops for one in pair})
+                self._put(apart, {one.number: one.policy for pair in tops for one in pair}, eras)
             except Stale:
                 self.look()
         return [False for _ in unions]
@@ -444,8 +483,9 @@ class Spans:
         records = self._records(list(moved)) if moved else {}
         there = {span: (one.homes, one.policy) for span, one in records.items() if one.policy != UNKNOWN}
         for _ in range(ROUNDS):
+            eras = self.known_eras
             try:
-                self._give(there)
+                self._give(there, eras)
                 return
             except Stale:
                 self.look()
@@ -461,7 +501,7 @@ class Spans:
             for place in () if several else one.parts:
                 single.setdefault(place, []).append(struct.pack("<II", one.span, one.name))
         if single:
-            self._homes.each(RELEASE, {place: (self._eras[place], b"".join(of)) for place, of in single.items()})
+            self._homes.each(RELEASE, {place: (self.known_eras[place], b"".join(of)) for place, of in single.items()})
         self._shut(what)
 
     def _shut(self, what: Iterable[tuple[int, int]]) -> None:

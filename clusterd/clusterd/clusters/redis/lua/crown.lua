@@ -1,23 +1,23 @@
--- crown(BASE; era, (policy, content, neighbour, span)*) → for each pair 4 bytes: the span that the content's cluster is part
---         of; 0 where the two are no neighbours (any more), 2^32 - 1 where it is part of none. Nothing where spans were
---         asked for in another era
+-- crown(BASE; era, (policy, content, neighbour, span)*) → for each pair 5 bytes: the span that the content's cluster is part
+--         of, 0 where the two are no neighbours (any more), 2^32 - 1 where it is part of none; 1 where that was made now, else
+--         0. Nothing where spans were asked for in another era
 --
 -- KEYS[1] BASE   the home shard (records.lua, forest.lua, spans.lua)
 -- ARGV    era; packed, 13 bytes each: policy, content of this home, its neighbour in another, and the span that its cluster is
---         to become part of where it is of none: 0 no one, 2^32 - 1 a new one
+--         to become part of where it is of none: 0 no one, 2^32 - 1 a new one, which the neighbour's home may have a part of
 define('crown', function(ARGV)
   begin()
   local NONE = 4294967295
   local is_era, reply = nil, {}
 
-  local function made(p, name)
+  local function made(p, name, other)
     local span = spans.fresh_number()
-    spans.write(span, 0, name, spans.here(), p)
+    spans.write(span, 0, name, spans.here() + spans.home_of(other), p)
     return span
   end
 
   -- Let the cluster of a content become a part of a span; of its part in this home where it has one.
-  local function enlist(p, content, span)
+  local function enlist(p, content, span, other)
     local anchor, id = nil, root(p, content)
     if span ~= NONE then anchor = spans.rooted(span) end
     if anchor then
@@ -29,7 +29,7 @@ define('crown', function(ARGV)
       settle_alone(p, content, id)
     end
     local e = edit(ELEMENTS, id)
-    if span == NONE then span = made(p, e[NAME]) end
+    if span == NONE then span = made(p, e[NAME], other) end
     recount(p + 3, e[SIZE], 0)
     e[PARENT] = SPANNED + span
     spans.set_part(span, p, content)
@@ -38,7 +38,7 @@ define('crown', function(ARGV)
 
   for at = 1, #ARGV[2], 13 do
     local p, content, other, span = unpack4('<BI4I4I4', ARGV[2], at)
-    local n, mine = get(NODES, content), 0
+    local n, mine, is_new = get(NODES, content), 0, 0
     local edge = n[REP] == content and not has(n, DISMISSED) and edge_at(edges(content), other)
     if edge and joins(unpack4('<I2', edges(content), edge + 4), p) then
       local id = root(p, content)
@@ -50,10 +50,11 @@ define('crown', function(ARGV)
           finish()
           return ''
         end
-        mine = enlist(p, content, span)
+        mine = enlist(p, content, span, other)
+        is_new = span == NONE and 1 or 0
       end
     end
-    reply[#reply + 1] = pack('<I4', mine)
+    reply[#reply + 1] = pack('<I4B', mine, is_new)
   end
   finish()
   return concat(reply)

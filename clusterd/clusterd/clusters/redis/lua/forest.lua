@@ -393,12 +393,13 @@ do
   end
 
   function link(content, bytes, met)
+    local beyond = false
     for at = 1, #bytes, 6 do
       local other, bits = unpack4('<I4I2', bytes, at)
       local n = not spans.is_remote(other) and get(NODES, other)
       if not n then
         spans.bind(content, other, bits)
-        spans.due('<BI4I4I2', spans.PAIR, content, other, bits)
+        beyond = true
       elseif n[REP] == other and not has(n, DEPARTED) and other ~= content then
         if not has(get(NODES, content), JOINED) then
           welcome(content, other, bits, met, true)
@@ -416,5 +417,6 @@ do
         end
       end
     end
+    if beyond then spans.due('<BI4I4I2', spans.PAIR, content, spans.ALL, 0) end
   end
 end

@@ -11,7 +11,8 @@
 --         where there is none (most often, what a page resembles most is what it showed before); its places (forest.lua),
 --         empty where it shows another text by now; for each graded policy a byte: 1 where this page made one of two
 --         clusters of several pages, 2 where it brought others together of which but one or none was in company before,
---         else 0; besides 4 × the clusters that were joined (2 at most), and 16 × those that had several pages before (2 at most)
+--         else 0; besides 4 × the clusters that were joined (2 at most), and 16 × those that had several pages before (2 at most).
+--         At last, where any were joined that are parts of spans: which of these are to be one, in pairs of 4 bytes each
 --
 -- 1. Link all pages, so that a page sees its whole batch. 2. Say where each stands. 3. Remember how far the log was read.
 define('link', function(ARGV)
@@ -57,5 +58,6 @@ define('link', function(ARGV)
   finish()
   unpend(posted)
   for i = 3, first - 2, 2 do call('HSET', BASE .. ':q', ARGV[i], ARGV[i + 1]) end
+  reply[#reply + 1] = spans.unions
   return reply
 end)

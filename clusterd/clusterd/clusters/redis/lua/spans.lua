@@ -7,7 +7,7 @@
 --                policy (1)
 --   BASE:spanned hash: policy → spans that were made here, are roots and have parts in two homes and more
 --   BASE:due     list of what has to be done in several homes (spans.py):
---                1, content, neighbour in another home, bits of the policies: a pair to be united
+--                1, content, neighbour in another home, bits of the policies: a pair to be united; ALL: with all of these
 --                2, span, span: to be united, since this home has joined their parts
 --                3, span, span that it was put under: its parts become the other's
 --                4, span: its part in this home is gone
@@ -21,7 +21,7 @@
 -- it is looked at whether it has but one part left.
 
 local SPANNED = 2147483648
-local spans = {CLOSED = 4294967295, PAIR = 1, UNION = 2, MOVED = 3, LOST = 4, REVIEWED = 5}
+local spans = {CLOSED = 4294967295, ALL = 4294967295, PAIR = 1, UNION = 2, MOVED = 3, LOST = 4, REVIEWED = 5}
 do
   local RANGE = 134217728
   local RECORD = '<I4I4I4B'
@@ -29,7 +29,7 @@ do
   -- Of one call: parts that were read (false: there is none), and those that are to be written.
   local first, parts, parts_dirty
 
-  resets[#resets + 1] = function() first, parts, parts_dirty = nil, nil, nil end
+  resets[#resets + 1] = function() first, parts, parts_dirty, spans.unions = nil, nil, nil, nil end
 
   -- The number behind which this home's contents begin; nil where there is but one home.
   function spans.first()
@@ -49,6 +49,10 @@ do
   -- The bit of this home.
   function spans.here()
     return 2 ^ (spans.first() / RANGE)
+  end
+
+  function spans.home_of(content)
+    return 2 ^ floor(content / RANGE)
   end
 
   function spans.due(form, ...)
@@ -122,6 +126,7 @@ do
     local kept, gone = math.min(a, b), math.max(a, b)
     spans.drop_part(gone - SPANNED)
     spans.due('<BI4I4', spans.UNION, kept - SPANNED, gone - SPANNED)
+    spans.unions = (spans.unions or '') .. pack('<I4I4', kept - SPANNED, gone - SPANNED)
     return kept
   end
 

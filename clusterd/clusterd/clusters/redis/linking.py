@@ -197,9 +197,9 @@ class Linker:
     ]:
         """Tell contents of other homes of their edges.
 
-        Returns for each page which took one up, with the policies' bits; for each of these, policy and content, name and
-        size of its cluster; for each page which of the best matches a page shows, with its URL, best first; and for
-        each home its contents that have a twin elsewhere.
+        Returns for each page which took one up, with the policies' bits; for each of these, policy and content, name
+        and size of its cluster; for each page which of the best matches a page shows, with its URL, best first; and
+        for each home its contents that have a twin elsewhere.
         """
         accepted: dict[int, dict[int, int]] = {place: {} for pages in linked.values() for place in pages}
         while True:
@@ -253,7 +253,7 @@ class Linker:
     ) -> United:
         """Unite what has an edge to another home; note what each page brought together.
 
-        ``stand``: where contents stood when they heard of their edges; where the pages do has been told as they were linked.
+        ``stand``: where contents stood when they heard of their edges; where pages do was told as they were linked.
         """
         contents = {place: registered[place].content for place, of in accepted.items() if of}
         if not contents:

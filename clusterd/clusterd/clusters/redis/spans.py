@@ -150,6 +150,11 @@ class Spans:
 
     def look(self) -> None:
         """Look which era it is in every home."""
+        self.known_eras = self.eras()
+
+    def eras(self) -> Eras:
+        """Return which era it is in every home, now."""
+        return [era or b"0" for era in self._homes.ask("GET", "era")]
 
     def advance(self) -> None:
         """Begin another era everywhere: edges were cut, or parts have moved."""
@@ -199,9 +204,7 @@ class Spans:
         if groups:
             self._homes.each(CUT, {place: (b"".join(group),) for place, group in groups.items()})
 
-    def _bring_together(
-        self, stand: Mapping[Pair, tuple[int, int]], roots: Mapping[int, Span], eras: Eras
-    ) -> None:
+    def _bring_together(self, stand: Mapping[Pair, tuple[int, int]], roots: Mapping[int, Span], eras: Eras) -> None:
         """Go one step on with each pair: make a span, make a cluster part of it, or put one under the other."""
         shut = {root.number for root in roots.values() if root.parent == CLOSED}
         open_ = {pair: ends for pair, ends in stand.items() if shut.isdisjoint(ends)}
@@ -261,8 +264,7 @@ class Spans:
             merged[span] = homes | merged.get(span, (0, 0))[0], policy
         groups = self._homes.by_home((span, (span, *one)) for span, one in merged.items())
         packed = {
-            place: (eras[place], b"".join([WIDENED.pack(*one) for one in group]))
-            for place, group in groups.items()
+            place: (eras[place], b"".join([WIDENED.pack(*one) for one in group])) for place, group in groups.items()
         }
         wide: set[int] = set()
         for place, reply in self._fresh(self._homes.each(WIDEN, packed)).items():

@@ -34,7 +34,7 @@ class Meeting:
 
 @dataclass(slots=True)
 class United:
-    """What came of it: what the clusters of before are called; the pairs that could not be united, as others are at them."""
+    """What came of it: how clusters are called now; the pairs that could not be united, as others are at them."""
 
     names: dict[Key, int] = field(default_factory=dict)
     missing: list[Pair] = field(default_factory=list)

@@ -235,7 +235,10 @@ class RedisIndex:
             pending.tell()
         if self._marks:
             self._marks.look()
-        waiting = self._settler.settle(steps, self._reload())
+        policies = self._reload()
+        if len(self._homes) > 1 and any(one.graded < len(self._graded()) for one in self._homes.counters()):
+            self._spread_policies()  # whoever added one died at it
+        waiting = self._settler.settle(steps, policies)
         return waiting + (self._whole.settle(steps) if self._whole else 0)
 
     def splits(self) -> list[Split]:

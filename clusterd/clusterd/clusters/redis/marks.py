@@ -169,14 +169,15 @@ class Marks:
             pending.position()
 
     def _review(self, last: Mark, here: Mark) -> None:
-        """Let all pairs of the homes that were set back be looked at again."""
+        """Let the pairs of the homes that were set back be looked at again, and all parts of spans (review.lua)."""
         if len(self._homes) == 1:
             return
-        back = [
+        back = {
             place
             for place in range(len(self._homes))
             if here.processes[place] != last.processes[place] or here.counts[place] < last.counts[place]
-        ]
+        }
+        self._homes.send([home.request("SET", "review", "p0", "NX") for home in self._homes.all])
         self._homes.send([self._homes.all[place].request("SET", "review", (place << OWN) + 1) for place in back])
 
     def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: int | str) -> None:

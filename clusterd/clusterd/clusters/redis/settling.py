@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -50,7 +50,9 @@ from clusterd.clusters.redis.home import (
 )
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.posting import judged, keys_with_identity
-from clusterd.clusters.redis.spans import EDGE, REVIEWED, SPANNED, Spans
+from clusterd.clusters.redis.searching import run
+from clusterd.clusters.redis.spans import SPANNED, Spans, pairs_of
+from clusterd.clusters.redis.tidying import Tidier
 from clusterd.clusters.splitting import Search
 
 #: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
@@ -84,6 +86,7 @@ class Settler:
     ) -> None:
         self._homes = homes
         self._spans = spans
+        self._tidier = Tidier(homes, spans)
         self._lists = lists
         self._scheme = scheme
         self._patience = patience
@@ -139,7 +142,7 @@ class Settler:
         homes = self._homes.all
         return (
             self._move_all()
-            or self._unite(policies)
+            or self._unite()
             or any(self._held(home.run(REVIEW, self._token, MOVES)) for home in homes)
             or any(self._search(home) for home in homes)
             or any(self._dismiss(home) for home in homes)
@@ -163,16 +166,14 @@ class Settler:
             return True
         return any(self._move(home) for home in self._homes.all)
 
-    def _unite(self, policies: Sequence[Policy]) -> bool:
+    def _unite(self) -> bool:
         """Unite what is due: what other workers left, and what has moved."""
         entries = self._spans.due()
         if not any(entries.values()):
             return False
-        again = [EDGE.unpack(entry)[1:] for of in entries.values() for entry in of if entry[0] == REVIEWED]
-        self._spans.tell_both(again, sum(not policy.identical for policy in policies))
         finished = self._spans.unite_due(entries)
         self._spans.done(finished)
-        tidied = self._spans.tidy()
+        tidied = self._tidier.tidy()
         return tidied or any(finished.values())
 
     def _search(self, home: Home) -> bool:
@@ -181,7 +182,7 @@ class Settler:
         if not tasks:
             return False
         found = {task: Search(np.frombuffer(task, "<u4", offset=5).tolist()) for task in tasks}
-        self._run(found)
+        run(found, self._homes, self._spans)
         whole = [task for task, search in found.items() if not search.apart]
         if whole:
             self._held(home.run(WHOLE, self._token, *whole))
@@ -193,18 +194,6 @@ class Settler:
                     self._part(home, task, search)
                 break
         return True
-
-    def _run(self, found: Mapping[bytes, Search]) -> None:
-        """Run the searches of these tasks, each round of all of them by one call."""
-        near: dict[int, bytes] = {}
-        while open_ := {task: search.wanted() for task, search in found.items() if not search.done}:
-            near.update(self._near(node for nodes in open_.values() for node in nodes if node not in near))
-            for task, nodes in open_.items():
-                found[task].feed({node: _joined(near[node], task[0]) for node in nodes})
-
-    def _near(self, nodes: Iterable[int]) -> dict[int, bytes]:
-        """Return the packed edges of contents."""
-        return self._spans.near(nodes)
 
     def _part(self, home: Home, task: bytes, search: Search) -> None:
         """Let the sides that lie apart move, one after the other."""
@@ -317,10 +306,18 @@ class Settler:
         return done > 0
 
     def _cut_beyond(self, home: Home, ghosts: Sequence[int]) -> None:
-        """Take ghosts from the edges of their neighbours in other homes: nobody is told of these any more."""
-        near = self._near(ghosts)
-        edges = [(other, ghost) for ghost in ghosts for other, _ in struct.iter_unpack("<IH", near[ghost])]
-        self._spans.cut(edge for edge in edges if self._homes.place_of(edge[0]) != home.place)
+        """Take ghosts from the edges of their neighbours in other homes: nobody is told of these any more.
+
+        A span that was made for such an edge, and that the ghost's cluster never became part of, has but one part.
+        """
+        near = self._spans.near(ghosts)
+        edges = [(other, ghost, bits) for ghost in ghosts for other, bits in struct.iter_unpack("<IH", near[ghost])]
+        edges = [edge for edge in edges if self._homes.place_of(edge[0]) != home.place]
+        if edges:
+            self._spans.cut((other, ghost) for other, ghost, _ in edges)
+            pairs = [pair for edge in edges for pair in pairs_of(*edge)]
+            stand = self._spans.stand_here((pair.policy, pair.b) for pair in pairs)
+            self._spans.lose((pair.policy, pair.a) for pair in pairs if stand[pair.policy, pair.b][0] < SPANNED)
 
     def _build(self, home: Home, policies: Sequence[Policy]) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""
@@ -341,18 +338,20 @@ class Settler:
             near = {number: candidates[number] for number in numbers if candidates.get(number)}
             verdicts = judged(stored[posting.number], profiles[posting.number], near)
             kept = self._told(graded, home, posting.number, verdicts)
+            if kept is None:
+                return False
             arguments += (posting.number, packed_edges(graded, kept))
         home.run(RELINK, *arguments)
         return True
 
     def _told(
         self, graded: Sequence[Policy], home: Home, content: int, verdicts: Mapping[int, Verdict]
-    ) -> Mapping[int, Verdict]:
-        """Tell contents of other homes of their edges; leave out those that are gone."""
+    ) -> Mapping[int, Verdict] | None:
+        """Tell contents of other homes of their edges; leave out those that are gone. None: of other policies."""
         away = [(number, content, mask(graded, one)) for number, one in verdicts.items()]
         away = [edge for edge in away if self._homes.place_of(edge[0]) != home.place and edge[2]]
-        gone = self._spans.tell_both([(content, number, bits) for number, _, bits in away], len(graded))
-        return {number: one for number, one in verdicts.items() if number not in gone}
+        gone = self._spans.tell([(content, number, bits) for number, _, bits in away], len(graded))
+        return None if gone is None else {number: one for number, one in verdicts.items() if number not in gone}
 
     def _keys(self, stored: bytes, profile: int) -> Keys:
         """Return the keys under which a stored sketch is posted."""
@@ -377,10 +376,6 @@ class Settler:
 def _unbuilt(known: Counters, first: int) -> int:
     """Return how many stretches of a home wait for a new policy; ``first``: behind which its numbers begin."""
     return -(-max(0, known.build_to - known.build + 1) // BUILT) if known.build > first else 0
-
-
-def _joined(edges: bytes, policy: int) -> list[int]:
-    return [number for number, bits in struct.iter_unpack("<IH", edges) if bits >> policy & 1]
 
 
 def _split(graded: Sequence[Policy], entry: bytes) -> Split:

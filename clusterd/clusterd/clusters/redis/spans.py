@@ -28,10 +28,7 @@ from clusterd.clusters.redis.home import (
     ADOPT,
     CROWN,
     CUT,
-    LEAD,
     NEAR,
-    RELEASE,
-    SHUT,
     STANDS,
     UNDER,
     WIDEN,
@@ -45,8 +42,8 @@ NONE: Final = 0xFFFFFFFF
 #: A span that is looked at whether it is one still.
 CLOSED: Final = 0xFFFFFFFF
 #: What is due: a pair; two spans whose parts a home has joined; a span that was put under another; one that lost a
-#: part; a pair of a content that has moved.
-PAIR, UNION, MOVED, LOST, REVIEWED = 1, 2, 3, 4, 5
+#: part; a pair of a content that has moved; a part of a span whose record may be of before.
+PAIR, UNION, MOVED, LOST, REVIEWED, HELD = 1, 2, 3, 4, 5, 6
 #: For a neighbour that is due: all of a content's that are in other homes.
 ALL: Final = 0xFFFFFFFF
 #: The policy of a span whose record was lost.
@@ -59,8 +56,11 @@ DUE: Final = 1000
 EDGE: Final = struct.Struct("<BIIH")
 TWO: Final = struct.Struct("<BII")
 ONE: Final = struct.Struct("<BI")
+#: HELD: span, home, policy.
+THREE: Final = struct.Struct("<BIIB")
 CROWNED: Final = struct.Struct("<BIII")
 RECORD: Final = struct.Struct("<IIIB")
+UNDER_ASKED: Final = struct.Struct("<IIIB")
 PUT: Final = struct.Struct("<BI")
 #: accept.lua: content, the other, bits, whether a URL is asked for, sketch identity and profile of the other.
 ACCEPTED: Final = struct.Struct("<IIHB8sB")
@@ -134,7 +134,7 @@ class Spans:
                 time.sleep(0.002 * round_)
             eras = self.known_eras
             crowns = self._crowns(left, eras)
-            self._cut(crowns)
+            told = self._mend(crowns)
             roots = self.roots(span for pair in crowns.values() for span in pair if span not in (0, NONE))
             stand = {
                 pair: (roots[a].number if a != NONE else NONE, roots[b].number if b != NONE else NONE)
@@ -146,6 +146,7 @@ class Spans:
                 self._bring_together({pair: stand[pair] for pair in left}, roots, eras)
             except Stale:
                 self.look()
+            left += told
         return left
 
     def look(self) -> None:
@@ -184,19 +185,50 @@ class Spans:
                 found[one[:3]] = span, bool(is_new)
         return found
 
-    def _cut(self, crowns: Mapping[Pair, tuple[int, int]]) -> None:
-        """Take from one end's edges what the other knows nothing of."""
-        ends = [(pair.a, pair.b) for pair, (a, b) in crowns.items() if a and not b]
-        ends += [(pair.b, pair.a) for pair, (a, b) in crowns.items() if b and not a]
-        self.cut(ends)
-        # (What was to become a part of a span has gone: it may have but one.)
-        alone = [
-            (pair.a if a else pair.b, ONE.pack(LOST, a or b))
-            for pair, (a, b) in crowns.items()
-            if (a or b) != NONE and not (a and b) and (a or b)
-        ]
-        groups = self._homes.by_home(alone)
-        self._homes.send([self._homes.all[place].request("RPUSH", "due", *of) for place, of in groups.items()])
+    def _mend(self, crowns: Mapping[Pair, tuple[int, int]]) -> list[Pair]:
+        """Where one end of a pair alone has the edge, tell the other; return the pairs of which that has it now.
+
+        If the other departed, its end is taken from this one. But what departed itself keeps its own: whoever dismisses
+        it takes the others' first, and then has to know who hung on it. Where a pair is none, a span that was made for
+        it may have but one part.
+        """
+        half = [(pair, pair.a, pair.b) for pair, (a, b) in crowns.items() if a and not b]
+        half += [(pair, pair.b, pair.a) for pair, (a, b) in crowns.items() if b and not a]
+        none = [pair for pair, (a, b) in crowns.items() if not (a or b)]
+        if not half and not none:
+            return []
+        lives = {end for end, said in self._accepted([(mine, other, 0) for _, mine, other in half]).items() if said}
+        alive = [(pair, mine, other) for pair, mine, other in half if (mine, other) in lives]
+        said = self._accepted([(other, mine, 1 << pair.policy) for pair, mine, other in alive])
+        told = [pair for pair, mine, other in alive if said[other, mine]]
+        self.cut((mine, other) for _, mine, other in alive if not said[other, mine])
+        gone = [*none, *(pair for pair, _, _ in half if pair not in told)]
+        self.lose((pair.policy, content) for pair in gone for content in (pair.a, pair.b))
+        return told
+
+    def _accepted(self, ends: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int], bool]:
+        """Tell contents of neighbours (and bits of policies; 0: it is only asked for); return which of them live."""
+        bits: dict[tuple[int, int], int] = {}
+        for content, other, more in ends:
+            bits[content, other] = bits.get((content, other), 0) | more
+        groups = self._homes.by_home((end[0], end) for end in bits)
+        packed = {
+            place: ("", b"".join([ACCEPTED.pack(*end, bits[end], 0, bytes(8), UNKNOWN) for end in of]))
+            for place, of in groups.items()
+        }
+        replies = self._homes.each(ACCEPT, packed)
+        return {
+            end: bool(said) for place, of in groups.items() for end, said in zip(of, replies[place][1], strict=True)
+        }
+
+    def lose(self, contents: Iterable[tuple[int, int]]) -> None:
+        """Let the spans of contents (policy, content) be looked at whether they have several parts."""
+        names = {name for name, _ in self.stand_here(contents).values()}
+        spans = [name - SPANNED for name in names if name >= SPANNED]
+        homes = [self._homes.all[self._homes.place_of(span)] for span in spans]
+        self._homes.send(
+            [home.request("RPUSH", "due", ONE.pack(LOST, span)) for home, span in zip(homes, spans, strict=True)]
+        )
 
     def cut(self, edges: Iterable[tuple[int, int]]) -> None:
         """Take neighbours in other homes from these contents' edges."""
@@ -208,7 +240,7 @@ class Spans:
         """Go one step on with each pair: make a span, make a cluster part of it, or put one under the other."""
         shut = {root.number for root in roots.values() if root.parent == CLOSED}
         open_ = {pair: ends for pair, ends in stand.items() if shut.isdisjoint(ends)}
-        put = {(max(ends), min(ends)) for ends in open_.values() if NONE not in ends}
+        put = {(max(ends), min(ends)): pair.policy for pair, ends in open_.items() if NONE not in ends}
         joined = [(p.policy, p.a, p.b, b) for p, (a, b) in open_.items() if a == NONE != b]
         joined += [(p.policy, p.b, p.a, a) for p, (a, b) in open_.items() if b == NONE != a]
         # (What becomes part of a span by another pair needs none of its own.)
@@ -228,33 +260,36 @@ class Spans:
             wide = self.widen([(span, homes, policy) for (span, policy), homes in wanted.items()], eras)
             self.crown([one for one in joined if one[3] in wide], eras)
         if put:
-            policies = {span.number: span.policy for span in roots.values()}
-            self._put(put, policies, eras)
+            self._put(put, eras)
 
-    def _put(self, put: Iterable[tuple[int, int]], policies: Mapping[int, int], eras: Eras) -> None:
-        """Put spans under smaller ones, each under one at a time; let these have their parts."""
-        under = dict(put)
-        groups = self._homes.by_home((span, (span, other)) for span, other in under.items())
+    def _put(self, put: Mapping[tuple[int, int], int], eras: Eras) -> None:
+        """Put spans under smaller ones (of a policy), each under one at a time; let these have their parts."""
+        under = {span: (other, policy) for (span, other), policy in put.items()}
+        groups = self._homes.by_home((span, (span, *to)) for span, to in under.items())
+        anywhere = (1 << len(self._homes)) - 1
         packed = {
-            place: (eras[place], b"".join([struct.pack("<II", *one) for one in group]))
+            place: (eras[place], b"".join([UNDER_ASKED.pack(*one[:2], anywhere, one[2]) for one in group]))
             for place, group in groups.items()
         }
         moved: dict[int, tuple[int, int]] = {}
         for place, reply in self._fresh(self._homes.each(UNDER, packed)).items():
-            for (span, _), (was_root, homes) in zip(groups[place], PUT.iter_unpack(reply), strict=True):
+            for (span, _, policy), (was_root, homes) in zip(groups[place], PUT.iter_unpack(reply), strict=True):
                 if was_root:
-                    moved[span] = homes, policies[span]
-        self._give(moved, eras)
+                    moved[span] = homes, policy
+        self.give(moved, eras)
 
-    def _give(self, moved: Mapping[int, tuple[int, int]], eras: Eras) -> None:
-        """Let the roots of spans that were put under others have their parts: homes (a bit each), policy."""
+    def give(self, moved: Mapping[int, tuple[int, int]], eras: Eras, closed: bool = False) -> None:
+        """Let the roots of spans that were put under others have their parts: homes (a bit each), policy.
+
+        One that is closed is seen to by who closed it; ``closed``: that is who asks.
+        """
         left = dict(moved)
         while left:
             roots = self.roots(left)
             wide = self.widen([(roots[span].number, *of) for span, of in left.items()], eras)
-            done = {span: of for span, of in left.items() if roots[span].number in wide}
-            self.adopt([(span, roots[span].number, homes) for span, (homes, _) in done.items()], eras)
-            shut = {span for span in left if roots[span].parent == CLOSED}  # who shut it will see to it
+            shut = {span for span in left if roots[span].parent == CLOSED}
+            done = {span for span in left if roots[span].number in wide or (closed and span in shut)}
+            self.adopt([(span, roots[span].number, left[span][0]) for span in done], eras)
             left = {span: of for span, of in left.items() if span not in done and span not in shut}
 
     def widen(self, asked: Iterable[tuple[int, int, int]], eras: Eras) -> set[int]:
@@ -289,21 +324,22 @@ class Spans:
     def _places(self, homes: int) -> list[int]:
         return [place for place in range(len(self._homes)) if homes >> place & 1]
 
-    def tell_both(self, edges: Sequence[tuple[int, int, int]], graded: int) -> set[int]:
-        """Let the second content of each edge (and bits of policies) know of the first; return those that are gone."""
-        groups = self._homes.by_home((other, (content, other, bits)) for content, other, bits in edges)
+    def tell(self, edges: Sequence[tuple[int, int, int]], graded: int) -> set[int] | None:
+        """Let the second content of each edge (and bits of policies) know of the first; return those that are gone.
+
+        None: a home knows of more policies, or of fewer, than the bits are of.
+        """
+        groups = self._homes.by_home((other, (other, content, bits)) for content, other, bits in edges)
         packed = {
-            place: (
-                graded,
-                b"".join([ACCEPTED.pack(other, content, bits, 0, bytes(8), 255) for content, other, bits in of]),
-            )
+            place: (graded, b"".join([ACCEPTED.pack(*one, 0, bytes(8), UNKNOWN) for one in of]))
             for place, of in groups.items()
         }
-        gone: set[int] = set()
-        for place, (known, *reply) in self._homes.each(ACCEPT, packed).items():
-            told = reply[0] if known == graded and reply else bytes(len(groups[place]))
-            gone.update(edge[1] for edge, said in zip(groups[place], told, strict=True) if not said)
-        return gone
+        replies = self._homes.each(ACCEPT, packed)
+        if any(reply[0] != graded for reply in replies.values()):
+            return None
+        return {
+            one[0] for place, of in groups.items() for one, said in zip(of, replies[place][1], strict=True) if not said
+        }
 
     def near(self, contents: Iterable[int]) -> dict[int, bytes]:
         """Return the packed edges of contents."""
@@ -318,12 +354,13 @@ class Spans:
         found: dict[int, Span] = {}
         ask = list(dict.fromkeys(spans))
         while ask:
-            found.update(self._records(ask))
+            found.update(self.records(ask))
             above = {span.parent for span in found.values() if span.parent not in (0, CLOSED)}
             ask = [span for span in above if span not in found]
         return {span: _top(span, found) for span in found}
 
-    def _records(self, spans: Sequence[int]) -> dict[int, Span]:
+    def records(self, spans: Sequence[int]) -> dict[int, Span]:
+        """Return what the homes that made these spans know of them."""
         groups = self._homes.by_home((span, span) for span in spans)
         found: dict[int, Span] = {}
         for group, records in zip(groups.values(), self._fields("spans", groups), strict=True):
@@ -341,8 +378,8 @@ class Spans:
             [self._homes.all[place].request("HMGET", key, *group) for place, group in groups.items()]
         )
 
-    def standings(self, names: Iterable[int]) -> dict[int, Standing]:
-        """Return what clusters names that are spans' (`SPANNED`) stand for."""
+    def standings(self, names: Iterable[int], everywhere: bool = False) -> dict[int, Standing]:
+        """Return what clusters names that are spans' (`SPANNED`) stand for; ``everywhere``: all homes are asked."""
         spans = {name - SPANNED for name in names if name >= SPANNED}
         if not spans:
             return {}
@@ -350,7 +387,7 @@ class Spans:
         tops = {root.number: root for root in roots.values()}
         groups: dict[int, list[int]] = {}
         for root in tops.values():
-            for place in self._places(root.homes):
+            for place in range(len(self._homes)) if everywhere else self._places(root.homes):
                 groups.setdefault(place, []).append(root.number)
         parts: dict[int, dict[int, tuple[int, int]]] = {number: {} for number in tops}
         for (place, group), found in zip(groups.items(), self._fields("parts", groups), strict=True):
@@ -427,94 +464,40 @@ class Spans:
             for place, of in entries.items()
         }
         unions = [(place, entry) for place, of in entries.items() for entry in of if entry[0] == UNION]
-        done = self._union([TWO.unpack(entry)[1:] for _, entry in unions])
+        done = self._union([(place, *TWO.unpack(entry)[1:]) for place, entry in unions])
         for (place, entry), is_done in zip(unions, done, strict=True):
             if is_done:
                 finished[place].append(entry)
         return finished
 
-    def _union(self, unions: Sequence[tuple[int, int]]) -> list[bool]:
+    def _union(self, unions: Sequence[tuple[int, int, int]]) -> list[bool]:
         """Put spans together whose parts a home has joined; return which are."""
         for round_ in range(ROUNDS if unions else 0):
             eras = self.known_eras
-            roots = self.roots(span for union in unions for span in union)
-            tops = [(roots[a], roots[b]) for a, b in unions]
+            roots = self.roots(span for _, *two in unions for span in two)
+            tops = [(place, roots[a], roots[b]) for place, a, b in unions]
             apart = {
-                (max(a.number, b.number), min(a.number, b.number))
-                for a, b in tops
+                (max(a.number, b.number), min(a.number, b.number)): self._policy_of(place, a, b)
+                for place, a, b in tops
                 if a.number != b.number and CLOSED not in (a.parent, b.parent)
             }
             if not apart:
-                return [a.number == b.number for a, b in tops]
+                return [a.number == b.number for _, a, b in tops]
             if round_ > 10:
                 time.sleep(0.002 * round_)
             try:
-                self._put(apart, {one.number: one.policy for pair in tops for one in pair}, eras)
+                self._put(apart, eras)
             except Stale:
                 self.look()
         return [False for _ in unions]
 
-    def tidy(self) -> bool:
-        """Let what was put under others be theirs altogether, and forget spans with one part or none; one does this.
-
-        Returns whether there was anything to do.
-        """
-        entries = {place: [e for e in of if e[0] in (MOVED, LOST)] for place, of in self.due(0).items()}
-        moved = {TWO.unpack(entry)[1] for of in entries.values() for entry in of if entry[0] == MOVED}
-        lost = {ONE.unpack(entry)[1] for of in entries.values() for entry in of if entry[0] == LOST}
-        if not moved and not lost:
-            return False
-        self._hand_over(moved)
-        tops = {root.number for root in self.roots(lost).values() if root.homes and root.parent in (0, CLOSED)}
-        self._shut([(span, 1) for span in tops])
-        self.advance()  # from here on nobody adds to what is shut, nor to what was put under others
-        later = self._moved()
-        self._hand_over(later)
-        roots = self.roots(later)
-        self._send_pairs(LEAD, {span: (span, roots[span].number) for span in later if span in roots})
-        self._shut([(span, 3) for span in moved])
-        self._dissolve(tops)
-        self.done(entries)
-        return True
-
-    def _moved(self) -> set[int]:
-        return {TWO.unpack(entry)[1] for of in self.due(0).values() for entry in of if entry[0] == MOVED}
-
-    def _hand_over(self, moved: Iterable[int]) -> None:
-        """Let the roots of spans have all their parts."""
-        records = self._records(list(moved)) if moved else {}
-        there = {span: (one.homes, one.policy) for span, one in records.items() if one.policy != UNKNOWN}
-        for _ in range(ROUNDS):
-            eras = self.known_eras
-            try:
-                self._give(there, eras)
-                return
-            except Stale:
-                self.look()
-
-    def _dissolve(self, spans: Iterable[int]) -> None:
-        """Of spans that are closed, open those that have several parts; let the only part of one be a cluster again."""
-        standings = self.standings(span + SPANNED for span in spans)
-        single: dict[int, list[bytes]] = {}
-        what = []
-        for one in standings.values():
-            several = len(one.parts) > 1
-            what.append((one.span, 0 if several else 2))
-            for place in () if several else one.parts:
-                single.setdefault(place, []).append(struct.pack("<II", one.span, one.name))
-        if single:
-            self._homes.each(RELEASE, {place: (self.known_eras[place], b"".join(of)) for place, of in single.items()})
-        self._shut(what)
-
-    def _shut(self, what: Iterable[tuple[int, int]]) -> None:
-        groups = self._homes.by_home((span, struct.pack("<IB", span, do)) for span, do in what)
-        if groups:
-            self._homes.each(SHUT, {place: (b"".join(of),) for place, of in groups.items()})
-
-    def _send_pairs(self, script: Any, pairs: Mapping[int, tuple[int, int]]) -> None:
-        groups = self._homes.by_home((number, struct.pack("<II", *pair)) for number, pair in pairs.items())
-        if groups:
-            self._homes.each(script, {place: (b"".join(of),) for place, of in groups.items()})
+    def _policy_of(self, place: int, a: Span, b: Span) -> int:
+        """Return the policy of two spans; of such whose records were lost as the home that joined them knows it."""
+        known = min(a.policy, b.policy)
+        if known != UNKNOWN:
+            return known
+        parts = self._fields("parts", {place: [a.number, b.number]})[0]
+        return next((part[0] for part in parts if part), UNKNOWN)
 
 
 def pairs_of(a: int, b: int, bits: int) -> list[Pair]:

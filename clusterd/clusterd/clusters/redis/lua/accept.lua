@@ -4,13 +4,14 @@
 --         shows it ('' where none does)
 --
 -- KEYS[1] BASE   the home shard (records.lua, forest.lua, spans.lua)
--- ARGV    policies: number of graded policies by which the pairs were judged
+-- ARGV    policies: number of graded policies by which the pairs were judged, '' where that does not matter: an edge is told
+--         that is known elsewhere
 --         pairs, 20 bytes each: a content of this home, one of another, bits of the policies that join the two (none: it is
 --         only asked for), 1 where a URL is asked for, sketch identity and profile of the other
 --
 -- The first of the two ends of a pair that hears of it: what departed takes up no edge, and the other end is not told.
 define('accept', function(ARGV)
-  if begin() ~= tonumber(ARGV[1]) then return {graded} end
+  if begin() ~= tonumber(ARGV[1]) and ARGV[1] ~= '' then return {graded} end
   local said, stands, reply, twins = {}, {}, {graded, '', ''}, {}
   for at = 1, #ARGV[2], 20 do
     local content, other, bits, asked, sketch, profile = unpack4('<I4I4I2Bc8B', ARGV[2], at)

@@ -39,7 +39,7 @@ define('crown', function(ARGV)
   for at = 1, #ARGV[2], 13 do
     local p, content, other, span = unpack4('<BI4I4I4', ARGV[2], at)
     local n, mine, is_new = get(NODES, content), 0, 0
-    local edge = n[REP] == content and not has(n, DISMISSED) and edge_at(edges(content), other)
+    local edge = p < graded and n[REP] == content and not has(n, DISMISSED) and edge_at(edges(content), other)
     if edge and joins(unpack4('<I2', edges(content), edge + 4), p) then
       local id = root(p, content)
       local parent = id ~= 0 and get(ELEMENTS, id)[PARENT] or 0

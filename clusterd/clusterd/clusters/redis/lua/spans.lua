@@ -12,6 +12,8 @@
 --                3, span, span that it was put under: its parts become the other's
 --                4, span: its part in this home is gone
 --                5: as 1, of a content that has moved
+--                6, span, home, policy: it has a part there, and may have lost its record
+--   BASE:merged  counts up when this home joins the parts of two spans
 --   BASE:era     counts up when edges were cut or parts have moved: what was found out before no longer counts
 --   BASE:twins   set: contents whose sketch a content of another home has, too
 --
@@ -21,7 +23,7 @@
 -- it is looked at whether it has but one part left.
 
 local SPANNED = 2147483648
-local spans = {CLOSED = 4294967295, ALL = 4294967295, PAIR = 1, UNION = 2, MOVED = 3, LOST = 4, REVIEWED = 5}
+local spans = {CLOSED = 4294967295, ALL = 4294967295, PAIR = 1, UNION = 2, MOVED = 3, LOST = 4, REVIEWED = 5, HELD = 6}
 do
   local RANGE = 134217728
   local RECORD = '<I4I4I4B'
@@ -46,9 +48,13 @@ do
     return spans.first() and counters[N] - first > RANGE - 65536
   end
 
-  -- The bit of this home.
+  -- Which home this is, and its bit.
+  function spans.place()
+    return spans.first() / RANGE
+  end
+
   function spans.here()
-    return 2 ^ (spans.first() / RANGE)
+    return 2 ^ spans.place()
   end
 
   function spans.home_of(content)
@@ -126,6 +132,7 @@ do
     local kept, gone = math.min(a, b), math.max(a, b)
     spans.drop_part(gone - SPANNED)
     spans.due('<BI4I4', spans.UNION, kept - SPANNED, gone - SPANNED)
+    call('INCR', BASE .. ':merged')
     spans.unions = (spans.unions or '') .. pack('<I4I4', kept - SPANNED, gone - SPANNED)
     return kept
   end

@@ -8,7 +8,11 @@ define('stands', function(ARGV)
   local reply = {}
   for at = 1, #ARGV[1], 5 do
     local p, content = unpack4('<BI4', ARGV[1], at)
-    reply[#reply + 1] = pack('<BI4I4', root(p, content) ~= 0 and 1 or 0, standing(p, content))
+    if p < graded then
+      reply[#reply + 1] = pack('<BI4I4', root(p, content) ~= 0 and 1 or 0, standing(p, content))
+    else  -- (a policy that this home has not heard of yet)
+      reply[#reply + 1] = pack('<BI4I4', 0, get(NODES, content)[CLIVE], content)
+    end
   end
   finish()
   return concat(reply)

@@ -1,0 +1,48 @@
+"""Runs searches for what still holds together (`splitting`), over the borders of homes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Mapping
+
+from clusterd_consumer.redis_scripts import packed_numbers
+
+from clusterd.clusters.redis.home import NEAR
+from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.splitting import Search
+
+#: Contents and their neighbours.
+Joined = dict[int, list[int]]
+
+
+def run(found: Mapping[bytes, Search], homes: Homes, spans: Spans) -> None:
+    """Run the searches of these tasks, each round of all of them by one call."""
+    near: dict[int, bytes] = {}
+    dead: dict[int, bool] = {}
+    while open_ := {task: search.wanted() for task, search in found.items() if not search.done}:
+        near.update(spans.near(node for nodes in open_.values() for node in nodes if node not in near))
+        fed = {task: {node: _joined(near[node], task[0]) for node in nodes} for task, nodes in open_.items()}
+        if len(homes) > 1:
+            _leave_out(homes, fed.values(), dead)
+        for task, joined in fed.items():
+            found[task].feed(joined)
+
+
+def _leave_out(homes: Homes, fed: Collection[Joined], dead: dict[int, bool]) -> None:
+    """Leave out neighbours in other homes that have no edges: they were dismissed, and nobody hangs on them.
+
+    An edge to such a one is left where the worker died that was about to tell both ends, or is not done yet.
+    """
+    place = homes.place_of
+    asked = {other for of in fed for node, joined in of.items() for other in joined if place(other) != place(node)}
+    groups = homes.by_home((node, node) for node in asked - dead.keys())
+    replies = homes.each(NEAR, {home: (packed_numbers(group), 1) for home, group in groups.items()})
+    for home, group in groups.items():
+        dead.update(zip(group, (not has for has in replies[home]), strict=True))
+    for of in fed:
+        of.update({node: [other for other in joined if not dead.get(other)] for node, joined in of.items()})
+
+
+def _joined(edges: bytes, policy: int) -> list[int]:
+    return [number for number, bits in struct.iter_unpack("<IH", edges) if bits >> policy & 1]

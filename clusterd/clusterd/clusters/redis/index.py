@@ -67,8 +67,10 @@ GRADED_MOST: Final = 16
 #: Ghosts that may wait for the settler, and steps that a worker does where there are more.
 BACKLOG: Final = 64
 HELP: Final = 4
-#: Sketches that are applied in one call of each script: the server answers others meanwhile.
+#: Sketches that are applied in one call of each script: the server answers others meanwhile. Of several homes each is
+#: called for its own of so many times as many: a call costs as much as some pages.
 PART: Final = 64
+SPREAD_PART: Final = 4
 
 
 class RedisIndex:
@@ -128,12 +130,13 @@ class RedisIndex:
         Each in order: of parts that are posted at once the later might not see the one before in a common list.
         """
         states = [pending.look() for pending in self._pending]
-        if len(sketches) <= PART:
+        size = PART * min(len(self._homes), SPREAD_PART)
+        if len(sketches) <= size:
             known = self._register(sketches)
             outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, states)
             self._help()
             return outcomes
-        parts = [sketches[start : start + PART] for start in range(0, len(sketches), PART)]
+        parts = [sketches[start : start + size] for start in range(0, len(sketches), size)]
         with ThreadPoolExecutor(1) as posting, ThreadPoolExecutor(1) as linking:
             going: list[Future[list[Outcome]]] = []
             for part in parts:

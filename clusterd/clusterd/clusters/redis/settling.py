@@ -19,14 +19,15 @@ import os
 import struct
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final
+from itertools import compress
+from typing import Final, NamedTuple
 
 import numpy as np
 from clusterd_consumer.postings.posted import Keys, keys_of
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.verdict import Verdict
-from clusterd_consumer.redis_scripts import packed_numbers
+from clusterd_consumer.redis_scripts import Request, packed_numbers
 
 from clusterd.clusters.acceptance import mask
 from clusterd.clusters.contract import SPLITS, Policy, Split
@@ -70,6 +71,16 @@ PATIENCE: Final = 600.0
 SPLIT: Final = struct.Struct("<BII")
 
 
+class Waiting(NamedTuple):
+    """What waits in a home: ghosts, searches, what is due, moves (or pairs to be reviewed), unbuilt stretches."""
+
+    ghosts: int
+    tasks: int
+    due: int
+    moving: int
+    unbuilt: int
+
+
 class LeaseLost(Exception):
     """Another settler took over."""
 
@@ -94,14 +105,16 @@ class Settler:
 
     def waiting(self) -> int:
         """Return how many ghosts, searches, moves, pairs and unbuilt stretches wait."""
-        asked = *(("LLEN", key) for key in ("g", "tasks", "due")), *(("EXISTS", key) for key in ("mv", "rl", "review"))
-        asked += (("GET", "i"),)
-        replies = iter(self._homes.send([home.request(*one) for home in self._homes.all for one in asked]))
-        waiting = 0
+        return sum(sum(one) for one in self._look())
+
+    def _look(self) -> list[Waiting]:
+        """Return what waits in each home."""
+        replies = iter(self._homes.send([request for home in self._homes.all for request in _looks(home)]))
+        found = []
         for home in self._homes.all:
-            waiting += sum(int(next(replies)) for _ in asked[:-1])
-            waiting += _unbuilt(counted(next(replies)), home.place << OWN)
-        return waiting
+            ghosts, tasks, due, moving = (int(next(replies)) for _ in range(4))
+            found.append(Waiting(ghosts, tasks, due, moving, _unbuilt(counted(next(replies)), home.place << OWN)))
+        return found
 
     def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
         """Do up to ``steps`` steps, unless another settler is at it; return how many wait."""
@@ -119,34 +132,36 @@ class Settler:
 
     def _lease(self) -> bool:
         """Take the leases of all homes, in order: who has the first has, or gets, the others."""
-        for place, home in enumerate(self._homes.all):
-            if not home.run(LEASE, self._token, SILENCE):
-                self._release(place)
-                return False
-        return True
+        taken = self._homes.first.run(LEASE, self._token, SILENCE)
+        if taken and len(self._homes) > 1:
+            calls = {home.place: (self._token, SILENCE) for home in self._homes.all[1:]}
+            taken = all(self._homes.each(LEASE, calls).values())
+            if not taken:
+                self._release()
+        return bool(taken)
 
-    def _release(self, homes: int | None = None) -> None:
-        for home in self._homes.all[:homes]:
-            if home.command("GET", "lock") == self._token.encode():
-                home.command("DEL", "lock")
+    def _release(self) -> None:
+        locks = zip(self._homes.all, self._homes.ask("GET", "lock"), strict=True)
+        self._homes.send([home.request("DEL", "lock") for home, lock in locks if lock == self._token.encode()])
 
     def _step(self, policies: Sequence[Policy]) -> bool:
         """Do one step; return whether anything could be done."""
         if len(self._homes) > 1:
             return self._step_of_several(policies)
         home = self._homes.first
-        return self._move(home) or self._search(home) or self._dismiss(home) or self._build(home, policies)
+        return self._move(home) or self._search(home) or self._dismiss([home]) or self._build(home, policies)
 
     def _step_of_several(self, policies: Sequence[Policy]) -> bool:
         self._renew()
-        homes = self._homes.all
+        there = list(zip(self._homes.all, self._look(), strict=True))
+        ghosts = [home for home, waits in there if waits.ghosts]
         return (
-            self._move_all()
-            or self._unite()
-            or any(self._held(home.run(REVIEW, self._token, MOVES)) for home in homes)
-            or any(self._search(home) for home in homes)
-            or any(self._dismiss(home) for home in homes)
-            or any(self._build(home, policies) for home in homes)
+            (any(waits.moving for _, waits in there) and self._move_all())
+            or (any(waits.due for _, waits in there) and self._unite())
+            or any(self._held(home.run(REVIEW, self._token, MOVES)) for home, waits in there if waits.moving)
+            or any(self._search(home) for home, waits in there if waits.tasks)
+            or (bool(ghosts) and self._dismiss(ghosts))
+            or any(self._build(home, policies) for home, waits in there if waits.unbuilt)
         )
 
     def _renew(self) -> None:
@@ -283,36 +298,47 @@ class Settler:
         for home in self._homes.all:
             home.ask([home.request("LREM", "sp", 1, entry) for entry in entries])
 
-    def _dismiss(self, home: Home) -> bool:
+    def _dismiss(self, homes: Sequence[Home]) -> bool:
         """Withdraw and dismiss the first ghosts; one that was pending at first may yet be posted, and waits."""
-        entries = [int(entry) for entry in home.command("LRANGE", "g", 0, GHOSTS - 1)]
+        lists = self._homes.send([home.request("LRANGE", "g", 0, GHOSTS - 1) for home in homes])
+        entries = {home: [int(entry) for entry in of] for home, of in zip(homes, lists, strict=True) if of}
         if not entries:
             return False
-        waits = home.command("SMISMEMBER", "w", *(entry >> 8 for entry in entries))
-        ready = [entry for entry, pending in zip(entries, waits, strict=True) if not pending]
-        awaited = [entry for entry, pending in zip(entries, waits, strict=True) if pending]
-        posted = [entry for entry in ready if entry & 255]
+        waits = self._homes.send(
+            [home.request("SMISMEMBER", "w", *(e >> 8 for e in of)) for home, of in entries.items()]
+        )
+        pending = {
+            entry for of, waiting in zip(entries.values(), waits, strict=True) for entry in compress(of, waiting)
+        }
+        ready = {home: [entry for entry in of if entry not in pending] for home, of in entries.items()}
+        posted = [entry for of in ready.values() for entry in of if entry & 255]
         stored = self._lists.sketches({entry >> 8 for entry in posted})
         keys = {e >> 8: self._keys(stored[e >> 8], e & 255) for e in posted if stored[e >> 8]}
         if keys:
             self._lists.withdraw(keys)
         if len(self._homes) > 1:
-            self._cut_beyond(home, [entry >> 8 for entry in ready])
-        packed = struct.pack(f"<{len(entries)}Q", *ready, *awaited)
+            self._cut_beyond([entry >> 8 for of in ready.values() for entry in of])
         now = int(time.time())
-        done = self._held(home.run(DISMISS, self._token, self._patience, len(ready), packed, now))
+        calls = {}
+        for home, of in entries.items():
+            packed = struct.pack(f"<{len(of)}Q", *ready[home], *(entry for entry in of if entry in pending))
+            calls[home.place] = self._token, self._patience, len(ready[home]), packed, now
+        replies = self._homes.each(DISMISS, calls).values()
+        done = any(reply > 0 for reply in replies)
         if len(self._homes) > 1 and done:
             self._spans.advance()
-        return done > 0
+        for reply in replies:
+            self._held(reply)
+        return done
 
-    def _cut_beyond(self, home: Home, ghosts: Sequence[int]) -> None:
+    def _cut_beyond(self, ghosts: Sequence[int]) -> None:
         """Take ghosts from the edges of their neighbours in other homes: nobody is told of these any more.
 
         A span that was made for such an edge, and that the ghost's cluster never became part of, has but one part.
         """
         near = self._spans.near(ghosts)
         edges = [(other, ghost, bits) for ghost in ghosts for other, bits in struct.iter_unpack("<IH", near[ghost])]
-        edges = [edge for edge in edges if self._homes.place_of(edge[0]) != home.place]
+        edges = [edge for edge in edges if self._homes.place_of(edge[0]) != self._homes.place_of(edge[1])]
         if edges:
             self._spans.cut((other, ghost) for other, ghost, _ in edges)
             pairs = [pair for edge in edges for pair in pairs_of(*edge)]
@@ -371,6 +397,12 @@ class Settler:
         if reply == -1:
             raise LeaseLost
         return reply
+
+
+def _looks(home: Home) -> list[Request]:
+    """Return what asks a home for what waits there, in the order of `Waiting`."""
+    lists = [home.request("LLEN", key) for key in ("g", "tasks", "due")]
+    return [*lists, home.request("EXISTS", "mv", f"{home.base}:rl", f"{home.base}:review"), home.request("GET", "i")]
 
 
 def _unbuilt(known: Counters, first: int) -> int:

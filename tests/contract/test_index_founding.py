@@ -7,11 +7,12 @@ from dataclasses import asdict
 
 import pytest
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.hash_tags import HOME, hash_tags, spread_tags
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import WrongInput
 
-from tests.contract.index_world import World, expected, partition, settled
+from tests.contract.index_world import World, expected, page, partition, settled
 
 
 def test_a_store_keeps_to_the_scheme_that_it_was_made_with(redis_url: str, prefix: str) -> None:
@@ -47,6 +48,36 @@ def test_a_store_of_another_layout_is_refused_in_words(redis_url: str, prefix: s
         client.hset(f"{prefix}{{0}}:m", "layout", 1)
     with pytest.raises(WrongInput, match="layout 1"):
         RedisIndex(redis_url, prefix)
+
+
+def test_a_cluster_s_store_of_layout_5_keeps_its_one_home(redis_cluster_url: str, prefix: str) -> None:
+    crawl = World(12).crawl(40)
+    with connect(redis_cluster_url) as client:
+        scheme = json.dumps(asdict(Scheme()), sort_keys=True)
+        client.hset(f"{prefix}{{0}}:m", mapping={"layout": 5, "shards": 16, "scheme": scheme})
+        index = RedisIndex(redis_cluster_url, prefix)
+        index.apply(crawl)
+        settled(index)
+        assert partition(index) == expected(crawl)
+        keys = list(client.scan_iter(f"{prefix}*", count=1000))
+        assert {key.split(b"{")[1].split(b"}")[0].decode() for key in keys} == {HOME, *hash_tags(16)}
+        assert {key for key in keys if b"}:h:" in key} == {
+            f"{prefix}{{{HOME}}}:h:{host}".encode() for host in ("h0.example", "h1.example")
+        }
+    index.close()
+
+
+def test_a_new_store_of_a_cluster_has_pages_in_many_homes(redis_cluster_url: str, prefix: str) -> None:
+    crawl = [page(f"http://h{n}.example/", 1, range(100)) for n in range(12)]
+    index = RedisIndex(redis_cluster_url, prefix)
+    index.apply(crawl)
+    settled(index)
+    assert partition(index) == expected(crawl)
+    with connect(redis_cluster_url) as client:
+        hosts = {key.split(b"{")[1].split(b"}")[0].decode() for key in client.scan_iter(f"{prefix}*}}:h:*", count=1000)}
+    assert len(hosts) > 5
+    assert hosts <= set(spread_tags(16))
+    index.close()
 
 
 def test_a_cluster_s_store_of_layout_4_keeps_the_names_of_its_shards(redis_cluster_url: str, prefix: str) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import mmh3
 import pytest
 import redis
 from clusterd.clusters.contract import Outcome
 from clusterd.clusters.redis import marks as redis_marks
 from clusterd.clusters.redis.index import SHARDS, RedisIndex
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.hash_tags import spread_tags
+from clusterd_consumer.hash_tags import HOME, spread_tags
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_consumer.transport.contract import Position, Record
@@ -74,16 +75,20 @@ class Log:
         """Nothing is held open."""
 
 
+#: Of the homes of a store, that of h.example, where all pages of the host lie.
+OF_HOST = spread_tags(SHARDS)[mmh3.hash(b"h.example", signed=False) % SHARDS]
+
+
 class Nodes:
-    """A cluster of which one node, the home's or another, can be set back."""
+    """A cluster of which one node can be set back: that of the home of h.example, or one that has only its postings."""
 
     def __init__(self, url: str, folder: Path, prefix: str, stack: ExitStack, *, home: bool = False) -> None:
         self.url = url
         self._stack = stack
         with connect_cluster(url) as cluster:
             ports = [node.port for node in cluster.get_primaries()]
-            of_home = cluster.get_node_from_key(f"{prefix}{{0}}").port
-        self._port = next(port for port in sorted(ports) if (port == of_home) == home)
+            of_host, of_first = (cluster.get_node_from_key(f"{prefix}{{{tag}}}").port for tag in (OF_HOST, HOME))
+        self._port = of_host if home else next(port for port in sorted(ports) if port not in (of_host, of_first))
         self._clients = [stack.enter_context(redis.Redis(port=port)) for port in ports]
         self._victim = stack.enter_context(redis.Redis(port=self._port))
         self._folder = Path(self._victim.config_get("dir")["dir"])
@@ -126,10 +131,14 @@ def index(nodes: Nodes, prefix: str, monkeypatch: pytest.MonkeyPatch) -> Iterato
     opened.close()
 
 
-def pages(first: int, last: int, extra: int = 0) -> list[Sketch]:
-    """Pages that share nothing with each other; with another ``extra`` near duplicates of them."""
+def pages(first: int, last: int, extra: int = 0, hosts: int = 1) -> list[Sketch]:
+    """Pages that share nothing with each other; with another ``extra`` near duplicates of them, on another host."""
     return [
-        page(f"http://h.example/{n}/{extra}", 1, [*range(1000 * n, 1000 * n + 100), 10**6 + extra])
+        page(
+            f"http://{'h' * (1 + (n + extra) % hosts)}.example/{n}/{extra}",
+            1,
+            [*range(1000 * n, 1000 * n + 100), 10**6 + extra],
+        )
         for n in range(first, last)
     ]
 
@@ -161,12 +170,21 @@ class Reader:
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("marked", [False, True], ids=["lost_since_the_mark", "lost_before_the_mark"])
+@pytest.mark.parametrize(
+    ("marked", "hosts"),
+    [(False, 1), (True, 1), (True, 9)],
+    ids=["lost_since_the_mark", "lost_before_the_mark", "of_many_hosts"],
+)
 def test_a_node_that_lost_pages_is_caught_up_from_the_log(
-    nodes: Nodes, index: RedisIndex, prefix: str, marked: bool
+    nodes: Nodes, index: RedisIndex, prefix: str, marked: bool, hosts: int
 ) -> None:
+    """Of many hosts, some have their homes there: what joined their clusters with others' is lost, too."""
     reader = Reader(index)
-    before, lost, after = pages(0, 40), pages(40, 100), [*pages(0, 100, extra=1), *pages(100, 120)]
+    before, lost = pages(0, 40, hosts=hosts), pages(40, 100, hosts=hosts)
+    if hosts > 1:
+        before += pages(0, 40, extra=2, hosts=hosts)
+        lost += [*pages(0, 20, extra=3, hosts=hosts), *pages(40, 80, extra=2, hosts=hosts)]
+    after = [*pages(0, 100, extra=1, hosts=hosts), *pages(100, 120, hosts=hosts)]
     reader.work(before)
     nodes.keep()
     reader.work(lost, settle=marked)
@@ -176,7 +194,8 @@ def test_a_node_that_lost_pages_is_caught_up_from_the_log(
     settled(index)
     assert partition(index) == expected([*before, *lost, *after])
     with connect(nodes.url) as client:
-        assert not Calls(client).command("SMEMBERS", f"{prefix}{{0}}:w")
+        calls = Calls(client)
+        assert not any(calls.command("SMEMBERS", f"{prefix}{{{tag}}}:w") for tag in spread_tags(SHARDS))
 
 
 @pytest.mark.cluster

@@ -26,6 +26,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from typing import Final
 
+from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.verdict import Verdict
@@ -97,7 +98,7 @@ class RedisIndex:
         self._scheme = scheme = scheme or scheme_of(self._home)
         shards = shards or (SHARDS if is_cluster(redis_url) else 1)
         self._tags, self._layout = tags, layout = founded(self._home, scheme, shards, SPREAD if shards > 1 else LAYOUT)
-        self._homes = homes = Homes(self._calls, prefix, tags if layout == SPREAD else tags[:1])
+        self._homes = homes = Homes(self._calls, prefix, tags if layout == SPREAD else (HOME,))
         homes.seed()
         alone = len(homes) == 1
         self._home = homes.first

@@ -52,7 +52,7 @@ from clusterd.clusters.redis.home import (
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.posting import judged, keys_with_identity
 from clusterd.clusters.redis.searching import run
-from clusterd.clusters.redis.spans import SPANNED, Spans, pairs_of
+from clusterd.clusters.redis.spans import PAIR, SPANNED, UNION, Spans, pairs_of
 from clusterd.clusters.redis.tidying import Tidier
 from clusterd.clusters.splitting import Search
 
@@ -69,6 +69,10 @@ SEARCHES: Final = 96
 PATIENCE: Final = 600.0
 #: part.lua: policy, name of the cluster that a part came off, URLs left there; then a URL of the part.
 SPLIT: Final = struct.Struct("<BII")
+
+
+#: Seconds for which a pair that is due is left to the worker that has found it.
+YOUNG: Final = 0.05
 
 
 class Waiting(NamedTuple):
@@ -102,6 +106,8 @@ class Settler:
         self._scheme = scheme
         self._patience = patience
         self._token = os.urandom(8).hex()
+        #: What was due when that was last looked at, and since when.
+        self._seen: dict[bytes, float] = {}
 
     def waiting(self) -> int:
         """Return how many ghosts, searches, moves, pairs and unbuilt stretches wait."""
@@ -123,6 +129,8 @@ class Settler:
                 done = 0
                 while (steps is None or done < steps) and self._step(policies):
                     done += 1
+                if not done and self._seen:
+                    time.sleep(YOUNG)
             except (LeaseLost, BroughtBack):
                 pass
             finally:
@@ -183,13 +191,22 @@ class Settler:
 
     def _unite(self) -> bool:
         """Unite what is due: what other workers left, and what has moved."""
-        entries = self._spans.due()
+        entries = self._left(self._spans.due())
         if not any(entries.values()):
             return False
         finished = self._spans.unite_due(entries)
         self._spans.done(finished)
         tidied = self._tidier.tidy()
         return tidied or any(finished.values())
+
+    def _left(self, due: Mapping[int, Sequence[bytes]]) -> dict[int, list[bytes]]:
+        """Return what is due but for what a worker has written just now: it is at it."""
+        now = time.monotonic()
+        self._seen = {entry: self._seen.get(entry, now) for of in due.values() for entry in of}
+        return {
+            place: [e for e in of if e[0] not in (PAIR, UNION) or now - self._seen[e] >= YOUNG]
+            for place, of in due.items()
+        }
 
     def _search(self, home: Home) -> bool:
         """Search side by side what waits; part the first that has fallen apart: the others may hang on that."""

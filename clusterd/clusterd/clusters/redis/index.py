@@ -118,6 +118,8 @@ class RedisIndex:
         self._settler = Settler(homes, self._spans, self._lists, scheme, patience)
         self._pending = [Pending(self._calls, one, len(tags) == 1) for one in homes.all]
         self._marks = Marks(self._calls, homes, prefix, tags, self._pending, self._numbers) if self._numbers else None
+        if self._marks:
+            self._marks.begin()
         self._linker = Linker(homes, self._spans, self._pending, self._graded, self._reload)
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0

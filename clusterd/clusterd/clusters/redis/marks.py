@@ -98,6 +98,11 @@ class Marks:
         self._keys = [f"{prefix}{{{tag}}}:mark" for tag in dict.fromkeys((HOME, *tags))]
         self._due = 0.0
 
+    def begin(self) -> None:
+        """Set the first mark of a store: its homes lose what they lose each for itself, the position with the first."""
+        if not self._last().number:
+            self.mark()
+
     def look(self) -> None:
         """Set a mark where it is time to; a store that does not answer is looked at the next time."""
         if time.monotonic() >= self._due:

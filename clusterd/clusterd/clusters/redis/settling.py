@@ -328,6 +328,10 @@ class Settler:
             entry for of, waiting in zip(entries.values(), waits, strict=True) for entry in compress(of, waiting)
         }
         ready = {home: [entry for entry in of if entry not in pending] for home, of in entries.items()}
+        if len(self._homes) > 1:
+            later = self._touching([entry >> 8 for of in ready.values() for entry in of])
+            ready = {home: [entry for entry in of if entry >> 8 not in later] for home, of in ready.items()}
+            entries = {home: [e for e in of if e >> 8 not in later] for home, of in entries.items()}
         posted = [entry for of in ready.values() for entry in of if entry & 255]
         stored = self._lists.sketches({entry >> 8 for entry in posted})
         keys = {e >> 8: self._keys(stored[e >> 8], e & 255) for e in posted if stored[e >> 8]}
@@ -347,6 +351,23 @@ class Settler:
         for reply in replies:
             self._held(reply)
         return done
+
+    def _touching(self, ghosts: Sequence[int]) -> set[int]:
+        """Return which of these ghosts touch one before them in another home.
+
+        What each of the two held together may hang on the other, and no home sees both: one is dismissed when what the
+        other held together has been searched.
+        """
+        near = self._spans.near(ghosts)
+        later: set[int] = set()
+        first: set[int] = set()
+        for ghost in ghosts:
+            others = {other for other, _ in struct.iter_unpack("<IH", near[ghost])} & first
+            if any(self._homes.place_of(other) != self._homes.place_of(ghost) for other in others):
+                later.add(ghost)
+            else:
+                first.add(ghost)
+        return later
 
     def _cut_beyond(self, ghosts: Sequence[int]) -> None:
         """Take ghosts from the edges of their neighbours in other homes: nobody is told of these any more.

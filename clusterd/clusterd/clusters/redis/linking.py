@@ -41,8 +41,10 @@ from clusterd.clusters.redis.spans import (
 )
 from clusterd.clusters.redis.uniting import United, Uniting, named
 
-#: Matches in other homes of which a page's URL is asked for.
+#: Matches in other homes of which a page's URL is asked for, where the best has departed.
 ASKED: Final = 8
+#: A profile that no page has.
+NO_PROFILE: Final = 255
 
 #: Contents of one page, and the verdict on each.
 Verdicts = Mapping[int, Verdict]
@@ -160,8 +162,10 @@ class Linker:
         self._homes.send([self._homes.all[home].request("SADD", "twins", *of) for home, of in twins.items()])
         posted = {home: packed_numbers([states[home], *contents[home]]) for home in linked}
         before, unions = self._link_noting(posted, own, registered, kept)
-        for place, found in urls.items():
-            _match(registered[place], verdicts[place], before[place], found)
+        for place, (number, url) in urls.items():
+            resemblance = verdicts[place][number].resemblance
+            if resemblance > before[place] or not registered[place].match:
+                registered[place].match, registered[place].resemblance = url, resemblance
         united = self._unite(registered, accepted, stand, eras)
         self._unite_joined(unions)
         return united
@@ -192,14 +196,14 @@ class Linker:
     ) -> tuple[
         dict[int, dict[int, int]],
         dict[tuple[int, int], tuple[int, int]],
-        dict[int, list[tuple[int, bytes]]],
+        dict[int, tuple[int, bytes]],
         dict[int, list[int]],
     ]:
         """Tell contents of other homes of their edges.
 
         Returns for each page which took one up, with the policies' bits; for each of these, policy and content, name
-        and size of its cluster; for each page which of the best matches a page shows, with its URL, best first; and
-        for each home its contents that have a twin elsewhere.
+        and size of its cluster; for each page its best match elsewhere, with a URL that shows it; and for each home its
+        contents that have a twin elsewhere.
         """
         accepted: dict[int, dict[int, int]] = {place: {} for pages in linked.values() for place in pages}
         while True:
@@ -208,7 +212,7 @@ class Linker:
             for home, pages in linked.items():
                 for place, matches in pages.items():
                     away = [number for number in matches if self._homes.place_of(number) != home]
-                    best = set(away[:ASKED])
+                    best = set(away[:1]) if not registered[place].match else set()
                     key, profile = sketch_key(sketches[place]), sketches[place].profile
                     for number in {*away, *verdicts[place]}:
                         there = self._homes.place_of(number)
@@ -223,7 +227,7 @@ class Linker:
             if all(reply[0] == len(graded) for reply in replies.values()):
                 break
             self._reload()
-        urls: dict[int, dict[int, bytes]] = {}
+        shows: dict[int, tuple[int, bytes]] = {}
         twins: dict[int, list[int]] = {}
         stand: dict[tuple[int, int], tuple[int, int]] = {}
         for home, of in asked.items():
@@ -238,11 +242,36 @@ class Linker:
                 if said == 2:
                     content = registered[place].content
                     twins.setdefault(self._homes.place_of(content), []).append(content)
-                if is_asked and (url := next(shown)):
-                    urls.setdefault(place, {})[number] = url
-        order = {place: matches for pages in linked.values() for place, matches in pages.items()}
-        found = {place: [(n, of[n]) for n in order[place] if n in of] for place, of in urls.items()}
+                if is_asked:
+                    shows[place] = number, next(shown)
+        gone = {place: number for place, (number, url) in shows.items() if not url}
+        found = {place: one for place, one in shows.items() if one[1]}
+        if gone:
+            found |= self._next_best(gone, linked)
         return accepted, stand, found, twins
+
+    def _next_best(
+        self, gone: Mapping[int, int], linked: Mapping[int, Mapping[int, list[int]]]
+    ) -> dict[int, tuple[int, bytes]]:
+        """Return the best matches in other homes that pages show, where the best of all departed meanwhile."""
+        asked: dict[int, list[tuple[int, int]]] = {}
+        order: dict[int, list[int]] = {}
+        for home, pages in linked.items():
+            for place in pages.keys() & gone.keys():
+                order[place] = [number for number in pages[place] if self._homes.place_of(number) != home][1:ASKED]
+                for number in order[place]:
+                    asked.setdefault(self._homes.place_of(number), []).append((place, number))
+        packed = {
+            home: b"".join([ACCEPTED.pack(number, 0, 0, 1, bytes(8), NO_PROFILE) for _, number in of])
+            for home, of in asked.items()
+        }
+        graded = len(self._graded())
+        urls: dict[tuple[int, int], bytes] = {}
+        for home, reply in self._homes.each(ACCEPT, {home: (graded, one) for home, one in packed.items()}).items():
+            if reply[0] == graded:
+                urls.update(zip(asked[home], reply[3:], strict=True))
+        best = {place: [(n, url) for n in of if (url := urls.get((place, n)))] for place, of in order.items()}
+        return {place: of[0] for place, of in best.items() if of}
 
     def _unite(
         self,
@@ -321,12 +350,3 @@ class Bringing:
         while top in self._under:
             top = self._under[top]
         return top
-
-
-def _match(known: Registered, verdicts: Verdicts, best: float, found: Sequence[tuple[int, bytes]]) -> None:
-    """Take the best match of another home where it is better than what was found at home."""
-    for number, url in found:
-        resemblance = verdicts[number].resemblance
-        if resemblance > best or not known.match:
-            known.match, known.resemblance = url, resemblance
-        return

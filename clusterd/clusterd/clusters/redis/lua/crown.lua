@@ -10,12 +10,6 @@ define('crown', function(ARGV)
   local NONE = 4294967295
   local is_era, reply = nil, {}
 
-  local function made(p, name, other)
-    local span = spans.fresh_number()
-    spans.write(span, 0, name, spans.here() + spans.home_of(other), p)
-    return span
-  end
-
   -- Let the cluster of a content become a part of a span; of its part in this home where it has one.
   local function enlist(p, content, span, other)
     local anchor, id = nil, root(p, content)
@@ -29,12 +23,19 @@ define('crown', function(ARGV)
       settle_alone(p, content, id)
     end
     local e = edit(ELEMENTS, id)
-    if span == NONE then span = made(p, e[NAME], other) end
+    if span == NONE then span = spans.make(e[NAME], spans.here() + spans.home_of(other), p) end
     recount(p + 3, e[SIZE], 0)
     e[PARENT] = SPANNED + span
     spans.set_part(span, p, content)
     return span
   end
+
+  local wanted = {}
+  for at = 10, #ARGV[2], 13 do
+    local span = u4(ARGV[2], at)
+    if span ~= 0 and span ~= NONE then wanted[#wanted + 1] = whole(span) end
+  end
+  spans.read_parts(wanted)
 
   for at = 1, #ARGV[2], 13 do
     local p, content, other, span = unpack4('<BI4I4I4', ARGV[2], at)

@@ -7,7 +7,9 @@ define('equals', function(ARGV)
   begin()
   open(SKETCHES)
   open(TEXTS)
-  local said, reply = {}, {''}
+  local said, reply, heads = {}, {''}, {}
+  for at = 1, #ARGV[1], 18 do heads[#heads + 1] = sub(ARGV[1], at, at + 3) end
+  prefetch(SKETCHES, concat(heads))
   for at = 1, #ARGV[1], 18 do
     local sketch, profile, text, asked = unpack4('<c8Bc8B', ARGV[1], at)
     local content = find_content(sketch, profile, false)

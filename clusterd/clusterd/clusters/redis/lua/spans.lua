@@ -30,8 +30,10 @@ do
   local PART = '<BI4I4'
   -- Of one call: parts that were read (false: there is none), and those that are to be written.
   local first, parts, parts_dirty
+  -- The records of spans that were read or written (false: there is none).
+  local records
 
-  resets[#resets + 1] = function() first, parts, parts_dirty, spans.unions = nil, nil, nil, nil end
+  resets[#resets + 1] = function() first, parts, parts_dirty, records, spans.unions = nil, nil, nil, nil, nil end
 
   -- The number behind which this home's contents begin; nil where there is but one home.
   function spans.first()
@@ -80,6 +82,17 @@ do
     return part
   end
 
+  -- Read this home's parts of spans before they are asked for one by one; `numbers`: as they are written.
+  function spans.read_parts(numbers)
+    parts = parts or {}
+    for start = 1, #numbers, MOST do
+      local found = call('HMGET', BASE .. ':parts', unpack(numbers, start, math.min(#numbers, start + MOST - 1)))
+      for at, bytes in ipairs(found) do
+        parts[tonumber(numbers[start + at - 1])] = bytes and {unpack4(PART, bytes)}
+      end
+    end
+  end
+
   -- Policy and anchor of this home's part of a span; nil where it has none.
   function spans.part(span)
     local part = read_part(span)
@@ -108,8 +121,13 @@ do
   end
 
   function spans.write_parts()
-    for span in pairs(parts_dirty or {}) do
-      if parts[span] then call('HSET', BASE .. ':parts', whole(span), pack(PART, unpack(parts[span]))) end
+    if not parts_dirty then return end
+    local words = {}
+    for span in pairs(parts_dirty) do
+      if parts[span] then words[#words + 1], words[#words + 2] = whole(span), pack(PART, unpack(parts[span])) end
+    end
+    for start = 1, #words, MOST do
+      call('HSET', BASE .. ':parts', unpack(words, start, math.min(#words, start + MOST - 1)))
     end
     parts_dirty = nil
   end
@@ -139,8 +157,23 @@ do
 
   -- Parent, name, homes, policy; nil where there is no such span.
   function spans.read(span)
-    local bytes = call('HGET', BASE .. ':spans', whole(span))
-    if bytes then return unpack4(RECORD, bytes) end
+    records = records or {}
+    local record = records[span]
+    if record == nil then
+      local bytes = call('HGET', BASE .. ':spans', whole(span))
+      record = bytes and {unpack4(RECORD, bytes)}
+      records[span] = record
+    end
+    if record then return unpack(record) end
+  end
+
+  -- Make a span, which nobody knows yet.
+  function spans.make(name, homes, p)
+    local span = spans.fresh_number()
+    records, parts = records or {}, parts or {}
+    records[span], parts[span] = false, false
+    spans.write(span, 0, name, homes, p)
+    return span
   end
 
   -- Whether a span is to be counted: a root with parts in several homes.
@@ -155,9 +188,11 @@ do
     local before, _, had, policy = spans.read(span)
     local more = counts(parent, homes) - counts(before, had)
     if more ~= 0 then call('HINCRBY', BASE .. ':spanned', p or policy, more) end
+    records[span] = parent and {parent, name, homes, p}
     if parent then
       call('HSET', BASE .. ':spans', whole(span), pack(RECORD, parent, name, homes, p))
     else
+      records[span] = false
       call('HDEL', BASE .. ':spans', whole(span))
     end
   end

@@ -71,8 +71,9 @@ PATIENCE: Final = 600.0
 SPLIT: Final = struct.Struct("<BII")
 
 
-#: Seconds for which a pair that is due is left to the worker that has found it.
+#: Seconds for which a pair that is due is left to the worker that has found it; the same while others come.
 YOUNG: Final = 0.05
+BUSY: Final = 1.0
 
 
 class Waiting(NamedTuple):
@@ -201,10 +202,11 @@ class Settler:
 
     def _left(self, due: Mapping[int, Sequence[bytes]]) -> dict[int, list[bytes]]:
         """Return what is due but for what a worker has written just now: it is at it."""
-        now = time.monotonic()
-        self._seen = {entry: self._seen.get(entry, now) for of in due.values() for entry in of}
+        now, entries = time.monotonic(), {entry for of in due.values() for entry in of}
+        age = YOUNG if entries <= self._seen.keys() else BUSY
+        self._seen = {entry: self._seen.get(entry, now) for entry in entries}
         return {
-            place: [e for e in of if e[0] not in (PAIR, UNION) or now - self._seen[e] >= YOUNG]
+            place: [e for e in of if e[0] not in (PAIR, UNION) or now - self._seen[e] >= age]
             for place, of in due.items()
         }
 

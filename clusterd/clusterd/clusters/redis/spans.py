@@ -49,7 +49,7 @@ ALL: Final = 0xFFFFFFFF
 #: The policy of a span whose record was lost.
 UNKNOWN: Final = 255
 #: Rounds in which pairs are united; what is not by then stays due.
-ROUNDS: Final = 100
+ROUNDS: Final = 40
 #: Entries of one home that are done in one step.
 DUE: Final = 1000
 

@@ -198,10 +198,9 @@ def test_a_policy_is_added_while_two_pages_are_linked(redis_url: str, prefix: st
         one.close()
 
 
-@pytest.mark.skip(reason="looked at")
-@pytest.mark.parametrize("home", range(SHARDS))
+@pytest.mark.parametrize("home", range(1, SHARDS))
 def test_a_home_that_alone_is_set_back(redis_url: str, prefix: str, home: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has lost spans that others have parts of, and parts of spans that others know of."""
+    """It has lost spans that others have parts of, and parts of spans that others know of. (The first has the marks.)"""
     monkeypatch.setattr(redis_marks, "INTERVAL", 0.0)
     index = opened(redis_url, prefix)
     reader = Reader(index)
@@ -216,12 +215,11 @@ def test_a_home_that_alone_is_set_back(redis_url: str, prefix: str, home: int, m
     reader.work(crawl)
     pattern = f"{prefix}{{{spread_tags(SHARDS)[home]}}}:*"
     with connect(redis_url) as client:
-        spread = tuple(f"{pattern[:-1]}{kind}".encode() for kind in "kpf")
-        kept = {key: client.dump(key) for key in client.scan_iter(pattern, count=1000) if not key.startswith(spread)}
+        kept = {key: client.dump(key) for key in client.scan_iter(pattern, count=1000)}
         more = [*stage(1, 1)[5:], *stage(1, 2), page(on(0, "bridge"), 1, [*range(3000, 3100), *range(5000, 5100)])]
         more += [page(crawl[n].url, 2, range(9000 + 200 * n, 9100 + 200 * n)) for n in (1, 4)]
         reader.work(more)
-        client.delete(*(key for key in client.scan_iter(pattern, count=1000) if not key.startswith(spread)))
+        client.delete(*client.scan_iter(pattern, count=1000))
         for key, value in kept.items():
             client.restore(key, 0, value)
         client.set(pattern.replace("*", "process"), "0" * 40)  # another server's, as where a node comes back

@@ -29,6 +29,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from operator import gt
 from typing import Final
 
 from clusterd_consumer.hash_tags import HOME
@@ -116,14 +117,24 @@ class Marks:
             one.go_on()
         last, here = self._last(), self._here()
         same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
-        name = "GET" if (same and last.number) or len(here.pending) > MOST else "INCR"
-        counts = [int(count or 0) for count in self._calls.ask([command(name, key) for key in self._keys])]
-        here = replace(here, number=last.number + 1, processes=self._calls.processes(self._keys), counts=counts)
-        if last.number and (here.processes != last.processes or not last.within(counts)):
+        here = self._seen("GET", replace(here, number=last.number + 1))
+        if last.number and (here.processes != last.processes or not last.within(here.counts)):
             self._go_back_alone(last, here)
-        elif name == "INCR":
-            numbers = (int(number) for number in self._home.command("HKEYS", "marks") if number != b"last")
-            self._keep(last, here, [number for number in numbers if not _kept(number, here.number)])
+        elif not (same and last.number) and len(here.pending) <= MOST:
+            then = self._seen("INCR", here)
+            if then.processes == here.processes and all(
+                map(gt, then.counts, here.counts)
+            ):  # else the next look sees it
+                numbers = (int(number) for number in self._home.command("HKEYS", "marks") if number != b"last")
+                self._keep(last, then, [number for number in numbers if not _kept(number, then.number)])
+
+    def _seen(self, name: str, here: Mark) -> Mark:
+        """Return a mark with what the shards answer, after their counters were read, or counted up.
+
+        Read before they are counted up: a shard that has lost the latest mark would seem to have it.
+        """
+        counts = [int(count or 0) for count in self._calls.ask([command(name, key) for key in self._keys])]
+        return replace(here, processes=self._calls.processes(self._keys), counts=counts)
 
     def _last(self) -> Mark:
         """Return the latest mark, number 0 where there is none yet."""

@@ -3,7 +3,8 @@
 Of the pages, 25 % have the text of an earlier page, 10 % are near duplicates of one (2 to 40 % of the shingles are
 others), 5 % are recrawls of an earlier URL with a new text of which 10 to 100 % changed; the rest share nothing.
 A page has 400 to 6,000 shingles (log-normal, median 1,100), so every sketch is full: the 400 smallest of so many
-uniform numbers below 2^40, drawn by their exponential spacings.
+uniform numbers below 2^40, drawn by their exponential spacings. A host has 200 pages, fetched one after the other; the
+earlier page is one of any host, or (``within``) of the same.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ SPACE: Final = 2.0**40
 EXACT, NEAR, RECRAWLED = 0.25, 0.10, 0.05
 #: Pages that later ones may copy.
 RECENT: Final = 20_000
+#: Pages of a host.
+HOST: Final = 200
 
 
-def crawl(pages: int, seed: int = 1, profile: Profile = TEXT) -> Iterator[Sketch]:
-    """Yield so many fetched pages."""
+def crawl(pages: int, seed: int = 1, profile: Profile = TEXT, *, within: bool = False) -> Iterator[Sketch]:
+    """Yield so many fetched pages; ``within``: pages copy those of their own hosts."""
     dice = np.random.default_rng(seed)
     made: list[tuple[str, StreamSketch]] = []
     for number in range(pages):
-        url = f"http://host{number // 200}.example/section/{number % 7}/page-{number}.html"
+        url = f"http://host{number // HOST}.example/section/{number % 7}/page-{number}.html"
+        if within and number % HOST == 0:
+            made.clear()
         fate = dice.random() if made else 1.0
         if fate < EXACT:
             stream = made[int(dice.integers(len(made)))][1]

@@ -1,0 +1,56 @@
+"""What a batch brings together over the borders of homes: one pair is enough, and what is left is due."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import pytest
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd.clusters.redis.spans import SPANNED, Pair, Span
+from clusterd.clusters.redis.uniting import Uniting, meetings_of
+from clusterd_crawler.errors import Unreachable
+
+from tests.contract.index_world import page, settled
+
+URLS = [f"http://h{number}.example/" for number in range(12)]
+
+
+def test_of_pairs_that_bring_the_same_clusters_together_one_is_enough() -> None:
+    stand = {(0, 1): (1, 1), (0, 2): (SPANNED + 7, 2), (0, 3): (SPANNED + 9, 1), (0, 4): (4, 1)}
+    roots = {7: Span(7, 0, 7, 3, 0), 9: Span(7, 0, 7, 3, 0)}
+    (meeting,) = meetings_of([Pair(0, 1, 2), Pair(0, 1, 3), Pair(0, 4, 1), Pair(0, 4, 2)], stand, roots)
+    assert meeting.spans == {7}
+    assert meeting.alone == {1: (1, 2), 4: (4, 1)}
+    assert meeting.tree == [Pair(0, 1, 2), Pair(0, 4, 1)]
+
+
+def test_what_stands_under_one_root_needs_nothing() -> None:
+    stand = {(0, 2): (SPANNED + 7, 2), (0, 3): (SPANNED + 9, 1)}
+    roots = {7: Span(7, 0, 7, 3, 0), 9: Span(7, 0, 7, 3, 0)}
+    (meeting,) = meetings_of([Pair(0, 2, 3)], stand, roots)
+    assert not meeting.tree
+
+
+def test_what_a_worker_left_that_died_before_it_united_is_united_by_who_settles(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> NoReturn:
+        raise Unreachable("the worker has died")
+
+    index = RedisIndex(redis_url, prefix, shards=4)
+    monkeypatch.setattr(Uniting, "unite", die)
+    with pytest.raises(Unreachable):
+        index.apply([page(url, 1, range(100)) for url in URLS])
+    monkeypatch.undo()
+    settled(index)
+    assert [set(cluster.members) for cluster in index.clusters("near")] == [set(URLS)]
+    assert index.counts()["settling"] == 0
+    index.close()
+
+
+def test_a_batch_leaves_nothing_due(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix, shards=4)
+    outcomes = index.apply([page(url, 1, range(100)) for url in URLS])
+    assert index.counts()["settling"] == 0
+    assert {outcome.clusters["near"][1] for outcome in outcomes} == {len(URLS)}
+    index.close()

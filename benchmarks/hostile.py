@@ -6,7 +6,7 @@
 
 What is compared is CPU time, of the worker and of Redis together: other work on the machine shows in it least.
 
-``python -m benchmarks.hostile [PAGES]``: 100,000 of each by default.
+``python -m benchmarks.hostile [PAGES [HOMES]]``: 100,000 of each by default; of several homes on `HOSTS` hosts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import redis
@@ -29,6 +31,8 @@ from tests.services.redis_server import redis_server
 
 #: Slices whose costs are compared: the last with the second (the first warms up).
 SLICES = 10
+#: Hosts of a stream over several homes.
+HOSTS = 997
 
 
 def shingle(pages: int) -> Iterator[Sketch]:
@@ -69,13 +73,18 @@ def _page(url: str, number: int, values: np.typing.NDArray[np.uint64], dice: np.
     return Sketch(url, number + 1, TEXT.code, stream.text, stream, stream, stream.text)
 
 
-def run(pages: int = 100_000) -> list[dict[str, Any]]:
+def run(pages: int = 100_000, homes: int = 1) -> list[dict[str, Any]]:
     """Measure; return two rows for each stream."""
-    return [row for make in (shingle, cluster, recrawl) for row in _measure(make, pages)]
+    return [row for make in (shingle, cluster, recrawl) for row in _measure(make, pages, homes)]
 
 
-def _measure(make: Callable[[int], Iterator[Sketch]], pages: int) -> list[dict[str, Any]]:
-    sketches = list(make(pages))
+def _on_hosts(sketch: Sketch) -> Sketch:
+    """Return a page on one of several hosts, always the same."""
+    return replace(sketch, url=sketch.url.replace("a.example", f"h{crc32(sketch.url.encode()) % HOSTS}.example"))
+
+
+def _measure(make: Callable[[int], Iterator[Sketch]], pages: int, homes: int) -> list[dict[str, Any]]:
+    sketches = list(make(pages)) if homes == 1 else list(map(_on_hosts, make(pages)))
     size = pages // SLICES
     costs: list[float] = []
     with (
@@ -83,7 +92,7 @@ def _measure(make: Callable[[int], Iterator[Sketch]], pages: int) -> list[dict[s
         redis_server(Path(folder)) as url,
         redis.Redis.from_url(url) as client,
     ):
-        index = RedisIndex(url, "hostile:")
+        index = RedisIndex(url, "hostile:", shards=homes)
         before = used(client)
         for start in range(0, pages, size):
             at, began = time.perf_counter(), time.process_time() + cpu(client)
@@ -97,7 +106,7 @@ def _measure(make: Callable[[int], Iterator[Sketch]], pages: int) -> list[dict[s
             print(told, file=sys.stderr, flush=True)
         memory = (used(client) - before) / pages
         index.close()
-    work = f"hostile: {make.__name__}, {pages:,} pages"
+    work = f"hostile: {make.__name__}, {pages:,} pages" + (f", {homes} homes" if homes > 1 else "")
     return [
         {"work": work, "subject": "clusterd", "value": costs[-1], "unit": "us CPU/document",
          "peer": "its second tenth", "ratio": costs[1] / costs[-1]},

@@ -1,7 +1,7 @@
 """The hash tags of shards: ``PREFIX{tag}`` puts all keys of a shard into one slot of a Redis Cluster.
 
-The shards of a store are spread evenly over all slots, which numbers alone are not: the slots of 0 to 15 fall to four of
-eight nodes. `HOME` is one of them, and has what is one for the whole store.
+The shards of a store are spread evenly over all slots, which numbers alone are not: the slots of 0 to 15 fall to four
+of eight nodes. `HOME` is one of them, and has what is one for the whole store.
 
 Before layout 6 all that must change together lay in `HOME` alone, which cost more of its node than all else cost of the
 others. So the other shards lay below it: with nodes that share the slots evenly, on other nodes than it from three on.

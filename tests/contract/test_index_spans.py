@@ -200,7 +200,7 @@ def test_a_policy_is_added_while_two_pages_are_linked(redis_url: str, prefix: st
 
 @pytest.mark.parametrize("home", range(1, SHARDS))
 def test_a_home_that_alone_is_set_back(redis_url: str, prefix: str, home: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has lost spans that others have parts of, and parts of spans that others know. (The first has the marks.)"""
+    """It has lost spans that others have parts of, and parts of spans that others know of (the first has the marks)."""
     monkeypatch.setattr(redis_marks, "INTERVAL", 0.0)
     index = opened(redis_url, prefix)
     reader = Reader(index)

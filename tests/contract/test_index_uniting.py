@@ -6,7 +6,8 @@ from typing import NoReturn
 
 import pytest
 from clusterd.clusters.redis.index import RedisIndex
-from clusterd.clusters.redis.spans import SPANNED, Pair, Span
+from clusterd.clusters.redis.spans import Pair
+from clusterd.clusters.redis.standings import SPANNED, Span
 from clusterd.clusters.redis.uniting import Uniting, meetings_of
 from clusterd_crawler.errors import Unreachable
 

@@ -19,7 +19,8 @@ from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.redis.home import EQUALS, TEXTS
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.registered import CURRENT, NEW, SAME, SKETCH_EQUAL, TEXT_EQUAL, Registered
-from clusterd.clusters.redis.spans import SPANNED, Spans, Standing
+from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.redis.standings import SPANNED, Standing
 from clusterd.clusters.redis.uniting import United
 
 #: equals.lua: sketch identity, profile, text, whether a URL is asked for; its answer: node, pages that show it.

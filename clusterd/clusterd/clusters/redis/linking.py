@@ -25,20 +25,8 @@ from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.pending import Pending
 from clusterd.clusters.redis.registered import Registered, matches_of, note
-from clusterd.clusters.redis.spans import (
-    ACCEPTED,
-    ALL,
-    EDGE,
-    PAIR,
-    SPANNED,
-    TWO,
-    UNION,
-    Eras,
-    Pair,
-    Span,
-    Spans,
-    pairs_of,
-)
+from clusterd.clusters.redis.spans import ACCEPTED, ALL, EDGE, PAIR, TWO, UNION, Eras, Pair, Spans, pairs_of
+from clusterd.clusters.redis.standings import SPANNED, Span
 from clusterd.clusters.redis.uniting import United, Uniting, named
 
 #: Matches in other homes of which a page's URL is asked for, where the best has departed.

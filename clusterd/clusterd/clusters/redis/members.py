@@ -23,7 +23,8 @@ from clusterd.clusters.redis.beyond import EQUAL, TEXT
 from clusterd.clusters.redis.beyond import SHOWN as SHOWS
 from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.spans import SPANNED, Spans
+from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.redis.standings import SPANNED
 
 #: How often a cluster of several homes is walked that changes meanwhile.
 TRIES: Final = 10

@@ -27,7 +27,8 @@ from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.members import CHUNK, VERSION, Members, current, page_of
 from clusterd.clusters.redis.origins import originals
 from clusterd.clusters.redis.ranking import judged, ranked, ranking, unproposed
-from clusterd.clusters.redis.spans import SPANNED, Spans
+from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.redis.standings import SPANNED
 from clusterd.clusters.redis.stream import SecondStream
 
 #: URLs of one content that are put in order, at least; of more, any are answered.

@@ -52,7 +52,8 @@ from clusterd.clusters.redis.home import (
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.posting import judged, keys_with_identity
 from clusterd.clusters.redis.searching import run
-from clusterd.clusters.redis.spans import PAIR, SPANNED, UNION, Spans, pairs_of
+from clusterd.clusters.redis.spans import PAIR, UNION, Spans, pairs_of
+from clusterd.clusters.redis.standings import SPANNED
 from clusterd.clusters.redis.tidying import Tidier
 from clusterd.clusters.splitting import Search
 

@@ -18,36 +18,26 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
-
-from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.redis.home import (
     ACCEPT,
     ADOPT,
     CROWN,
     CUT,
-    NEAR,
-    STANDS,
     UNDER,
     WIDEN,
 )
 from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.standings import CLOSED, SPANNED, UNKNOWN, Span, Standings
 
-#: From here on the name of a cluster says which span it is part of (`lua/spans.lua`).
-SPANNED: Final = 1 << 31
 #: crown.lua: a cluster that is part of no span; to become part of a new one.
 NONE: Final = 0xFFFFFFFF
-#: A span that is looked at whether it is one still.
-CLOSED: Final = 0xFFFFFFFF
 #: What is due: a pair; two spans whose parts a home has joined; a span that was put under another; one that lost a
 #: part; a pair of a content that has moved; a part of a span whose record may be of before.
 PAIR, UNION, MOVED, LOST, REVIEWED, HELD = 1, 2, 3, 4, 5, 6
 #: For a neighbour that is due: all of a content's that are in other homes.
 ALL: Final = 0xFFFFFFFF
-#: The policy of a span whose record was lost.
-UNKNOWN: Final = 255
 #: Rounds in which pairs are united; what is not by then stays due.
 ROUNDS: Final = 40
 #: Entries of one home that are done in one step.
@@ -59,16 +49,11 @@ ONE: Final = struct.Struct("<BI")
 #: HELD: span, home, policy.
 THREE: Final = struct.Struct("<BIIB")
 CROWNED: Final = struct.Struct("<BIII")
-RECORD: Final = struct.Struct("<IIIB")
 UNDER_ASKED: Final = struct.Struct("<IIIB")
 PUT: Final = struct.Struct("<BI")
 #: accept.lua: content, the other, bits, whether a URL is asked for, sketch identity and profile of the other.
 ACCEPTED: Final = struct.Struct("<IIHB8sB")
 WIDENED: Final = struct.Struct("<IIB")
-#: What a home keeps of its part of a span (`lua/spans.lua`).
-PART: Final = struct.Struct("<BII")
-#: stands.lua: whether it has an element; size and name.
-STOOD: Final = struct.Struct("<BII")
 
 
 #: crown.lua: the span of a cluster, whether it was made now.
@@ -86,36 +71,15 @@ class Pair(NamedTuple):
     b: int
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A root: its name, the homes that may have a part (a bit each), its policy."""
-
-    number: int
-    parent: int
-    name: int
-    homes: int
-    policy: int
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A cluster over several homes, as it is told: its name and pages; a content of each part, by home."""
-
-    span: int
-    name: int
-    size: int
-    parts: Mapping[int, int]
-
-
 class Stale(Exception):
     """What was looked up is of an era before."""
 
 
-class Spans:
+class Spans(Standings):
     """What joins the clusters of several homes."""
 
     def __init__(self, homes: Homes) -> None:
-        self._homes = homes
+        super().__init__(homes)
         #: Which era it was when that was last looked up. (What is asked for in one names those from before it looked.)
         self.known_eras: Eras = [b"0"] * len(homes)
 
@@ -321,9 +285,6 @@ class Spans:
             raise Stale
         return replies
 
-    def _places(self, homes: int) -> list[int]:
-        return [place for place in range(len(self._homes)) if homes >> place & 1]
-
     def tell(self, edges: Sequence[tuple[int, int, int]], graded: int) -> set[int] | None:
         """Let the second content of each edge (and bits of policies) know of the first; return those that are gone.
 
@@ -340,90 +301,6 @@ class Spans:
         return {
             one[0] for place, of in groups.items() for one, said in zip(of, replies[place][1], strict=True) if not said
         }
-
-    def near(self, contents: Iterable[int]) -> dict[int, bytes]:
-        """Return the packed edges of contents."""
-        groups = self._homes.by_home((content, content) for content in dict.fromkeys(contents))
-        replies = self._homes.each(NEAR, {place: (packed_numbers(group),) for place, group in groups.items()})
-        return {content: one for place, of in groups.items() for content, one in zip(of, replies[place], strict=True)}
-
-    # -- asking ----------------------------------------------------------------------------------------------------
-
-    def roots(self, spans: Iterable[int]) -> dict[int, Span]:
-        """Return the root of each span; one whose record was lost is its own, with a part in any home."""
-        found: dict[int, Span] = {}
-        ask = list(dict.fromkeys(spans))
-        while ask:
-            found.update(self.records(ask))
-            above = {span.parent for span in found.values() if span.parent not in (0, CLOSED)}
-            ask = [span for span in above if span not in found]
-        return {span: _top(span, found) for span in found}
-
-    def records(self, spans: Sequence[int]) -> dict[int, Span]:
-        """Return what the homes that made these spans know of them."""
-        groups = self._homes.by_home((span, span) for span in spans)
-        found: dict[int, Span] = {}
-        for group, records in zip(groups.values(), self._fields("spans", groups), strict=True):
-            for span, record in zip(group, records, strict=True):
-                found[span] = (
-                    Span(span, *RECORD.unpack(record))
-                    if record
-                    else Span(span, 0, span, (1 << len(self._homes)) - 1, UNKNOWN)
-                )
-        return found
-
-    def _fields(self, key: str, groups: Mapping[int, Sequence[int]]) -> list[list[bytes | None]]:
-        """Return what a hash of each home has for numbers."""
-        return self._homes.send(
-            [self._homes.all[place].request("HMGET", key, *group) for place, group in groups.items()]
-        )
-
-    def standings(self, names: Iterable[int], everywhere: bool = False) -> dict[int, Standing]:
-        """Return what clusters names that are spans' (`SPANNED`) stand for; ``everywhere``: all homes are asked."""
-        spans = {name - SPANNED for name in names if name >= SPANNED}
-        if not spans:
-            return {}
-        roots = self.roots(spans)
-        tops = {root.number: root for root in roots.values()}
-        groups: dict[int, list[int]] = {}
-        for root in tops.values():
-            for place in range(len(self._homes)) if everywhere else self._places(root.homes):
-                groups.setdefault(place, []).append(root.number)
-        parts: dict[int, dict[int, tuple[int, int]]] = {number: {} for number in tops}
-        for (place, group), found in zip(groups.items(), self._fields("parts", groups), strict=True):
-            for number, part in zip(group, found, strict=True):
-                if part:
-                    _, content, size = PART.unpack(part)
-                    parts[number][place] = size, content
-        of = {
-            number: Standing(
-                number,
-                root.name,
-                sum(size for size, _ in parts[number].values()),
-                {place: content for place, (_, content) in sorted(parts[number].items())},
-            )
-            for number, root in tops.items()
-        }
-        return {span + SPANNED: of[roots[span].number] for span in spans}
-
-    def stand(self, asked: Iterable[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
-        """Return name and size of the cluster of each content under a policy: (policy, content)."""
-        found = self.stand_here(asked)
-        spanning = self.standings({name for name, _ in found.values()})
-        return {
-            one: (spanning[name].name, spanning[name].size) if name in spanning else (name, size)
-            for one, (name, size) in found.items()
-        }
-
-    def stand_here(self, asked: Iterable[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
-        """Return the same, as the contents' homes say it."""
-        groups = self._homes.by_home((content, (policy, content)) for policy, content in dict.fromkeys(asked))
-        packed = {place: (b"".join([struct.pack("<BI", *one) for one in group]),) for place, group in groups.items()}
-        found: dict[tuple[int, int], tuple[int, int]] = {}
-        for place, reply in self._homes.each(STANDS, packed).items():
-            for one, (_, size, name) in zip(groups[place], STOOD.iter_unpack(reply), strict=True):
-                found[one] = name, size
-        return found
 
     # -- what is due -----------------------------------------------------------------------------------------------
 
@@ -503,10 +380,3 @@ class Spans:
 def pairs_of(a: int, b: int, bits: int) -> list[Pair]:
     """Return a pair under each policy that joins it."""
     return [Pair(policy, a, b) for policy in range(16) if bits >> policy & 1]
-
-
-def _top(span: int, found: Mapping[int, Span]) -> Span:
-    one = found[span]
-    while one.parent not in (0, CLOSED):
-        one = found[one.parent]
-    return one

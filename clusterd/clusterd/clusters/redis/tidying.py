@@ -15,19 +15,8 @@ from typing import Any, Final
 
 from clusterd.clusters.redis.home import LEAD, RELEASE, SHUT
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.spans import (
-    HELD,
-    LOST,
-    MOVED,
-    ONE,
-    SPANNED,
-    THREE,
-    TWO,
-    UNION,
-    UNKNOWN,
-    Spans,
-    Stale,
-)
+from clusterd.clusters.redis.spans import HELD, LOST, MOVED, ONE, THREE, TWO, UNION, Spans, Stale
+from clusterd.clusters.redis.standings import SPANNED, UNKNOWN
 
 #: shut.lua: span, what is to become of it, homes that have a part.
 CLOSE, OPEN, FORGET, FORGET_MOVED = 1, 0, 2, 3

@@ -70,7 +70,7 @@ def own_broker(tmp_path: Path) -> Iterator[kafka_broker.KafkaBroker]:
     ``pytest.PytestUnraisableExceptionWarning``, and they are collected here, so that they surface in no other test.
     """
     needs_kafka()
-    broker = kafka_broker.KafkaBroker(tmp_path / "kafka")
+    broker = kafka_broker.KafkaBroker(tmp_path / "kafka", kafka_broker.MORTAL)
     yield broker
     broker.kill()
     for _ in range(5):  # the client's threads let go of their last references some moments after `close`

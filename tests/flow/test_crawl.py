@@ -37,9 +37,9 @@ def test_a_crawl_over_kafka_survives_the_death_of_a_daemon(
     crawl_settings = {f"CLUSTERD_{key.upper()}": value for key, value in shared.items()}
     with serve() as site, daemons(settings, tmp_path / "logs") as group, open_services(group.config()) as services:
         first, second = group.start(), group.start()
-        until(lambda: services.daemon_alive() and group.said().count("reading") >= 4, say=group.said())
+        until(lambda: services.daemon_alive() and group.said().count("reading") >= 4, say=group.said)
         crawling = Crawling(tmp_path / "crawl", [f"{site}/"], {**crawl_settings, "DOWNLOAD_DELAY": 0.005}, follow=True)
-        until(lambda: services.index.counts()["documents"] > 60, say=group.said())
+        until(lambda: services.index.counts()["documents"] > 60, say=group.said)
         first.send_signal(signal.SIGKILL)
         crawled = crawling.result(90)
         assert crawled.code == 0, crawled.log[-3000:]

@@ -143,8 +143,14 @@ PACED = (
 )
 
 
+#: The longest tests. They come first: of two processes one would otherwise end with a handful of them, the other with
+#: nothing to do.
+LONGEST = "tests/flow/"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try a test of `PACED` once more where it fails, and count it as rerun; every other test has one try."""
+    """Begin with the `LONGEST`. Try a test of `PACED` once more where it fails, and count it as rerun; no other test."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     for item in items:
         if item.nodeid.startswith(PACED):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=2))

@@ -149,7 +149,7 @@ LONGEST = "tests/flow/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the `LONGEST`. Try a test of `PACED` once more where it fails, and count it as rerun; no other test."""
+    """Begin with the `LONGEST`. Try only a test of `PACED` once more where it fails, and count it as rerun."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     for item in items:
         if item.nodeid.startswith(PACED):

@@ -9,4 +9,4 @@ cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE
 
 deploy/check_wheel.sh
-exec .venv/bin/pytest -q -n 2 --durations=15 "$@" tests
+exec .venv/bin/pytest -q -n 2 -r fER --durations=15 "$@" tests

@@ -4,5 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Tests start hundreds of processes: with the setting of some containers each would compile all that it imports, two
+# seconds for a crawl and two for its daemon.
+unset PYTHONDONTWRITEBYTECODE
+
 deploy/check_wheel.sh
-exec .venv/bin/pytest -q -n 2 --durations=15 "$@" tests
+exec .venv/bin/pytest -q -n 2 -r fER --durations=15 "$@" tests

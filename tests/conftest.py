@@ -70,7 +70,7 @@ def own_broker(tmp_path: Path) -> Iterator[kafka_broker.KafkaBroker]:
     ``pytest.PytestUnraisableExceptionWarning``, and they are collected here, so that they surface in no other test.
     """
     needs_kafka()
-    broker = kafka_broker.KafkaBroker(tmp_path / "kafka")
+    broker = kafka_broker.KafkaBroker(tmp_path / "kafka", kafka_broker.MORTAL)
     yield broker
     broker.kill()
     for _ in range(5):  # the client's threads let go of their last references some moments after `close`
@@ -143,8 +143,14 @@ PACED = (
 )
 
 
+#: The longest tests. They come first: of two processes one would otherwise end with a handful of them, the other with
+#: nothing to do.
+LONGEST = "tests/flow/"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try a test of `PACED` once more where it fails, and count it as rerun; every other test has one try."""
+    """Begin with the `LONGEST`. Try only a test of `PACED` once more where it fails, and count it as rerun."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     for item in items:
         if item.nodeid.startswith(PACED):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=2))

@@ -31,7 +31,7 @@ CLUSTERD = [sys.executable, "-m", "clusterd"]
 def test_sigterm_ends_it_in_order(group: Daemons) -> None:
     with open_services(group.config()) as services:
         process = group.start()
-        until(services.daemon_alive, say=group.said())
+        until(services.daemon_alive, say=group.said)
         publish_sketches(services, made_up_crawl(50, seed=20))
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -52,9 +52,9 @@ def test_sigterm_does_not_wait_for_a_long_lesson(group: Daemons) -> None:
     )
     with open_services(group.config()) as services:
         process = group.start([sys.executable, "-c", endless])
-        until(services.daemon_alive, say=group.said())
+        until(services.daemon_alive, say=group.said)
         publish_sketches(services, made_up_crawl(50, seed=20))
-        until(lambda: "learning" in group.said(), say=group.said())
+        until(lambda: "learning" in group.said(), say=group.said)
         asked = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -95,7 +95,7 @@ def test_a_worker_whose_port_is_taken_is_said_in_one_line(group: Daemons) -> Non
         port = taken.getsockname()[1]
         group.settings = {**group.settings, "workers": "2", "metrics_port": str(port)}
         parent = group.start()
-        until(lambda: "starting another" in group.said(), say=group.said())
+        until(lambda: "starting another" in group.said(), say=group.said)
     assert f"metrics_port {port} of 127.0.0.1 cannot be served" in group.said()
     assert "Traceback" not in group.said()
     parent.send_signal(signal.SIGTERM)
@@ -128,13 +128,13 @@ def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, pref
                 return ""
 
         process = group.start()
-        until(lambda: {state(of) for of in range(int(workers))} == {"waiting"}, say=group.said())
+        until(lambda: {state(of) for of in range(int(workers))} == {"waiting"}, say=group.said)
         assert "trying again" in group.said()
         with pytest.raises(urllib.error.HTTPError, match="503"):
             urllib.request.urlopen(f"http://127.0.0.1:{probes}/ready", timeout=5)
         with redis_server(tmp_path / "late", port=port), redis.Redis.from_url(url) as client:
-            until(lambda: bool(health.daemons(client, prefix)), say=group.said())
-            until(lambda: state(0) in {"starting", "running"}, say=group.said())
+            until(lambda: bool(health.daemons(client, prefix)), say=group.said)
+            until(lambda: state(0) in {"starting", "running"}, say=group.said)
             with urllib.request.urlopen(f"http://127.0.0.1:{probes}/ready", timeout=5) as answer:
                 assert answer.status == 200
             process.send_signal(signal.SIGTERM)
@@ -162,10 +162,10 @@ def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
             return {int(report["pid"]) for report in health.daemons(services.redis, services.config.redis_prefix)}
 
         parent = group.start()
-        until(lambda: len(pids()) == 2, say=group.said())
+        until(lambda: len(pids()) == 2, say=group.said)
         killed = pids().pop()
         os.kill(killed, signal.SIGKILL)
-        until(lambda: len(pids() - {killed}) == 2, say=group.said())
+        until(lambda: len(pids() - {killed}) == 2, say=group.said)
         for number in range(2):
             with urllib.request.urlopen(f"http://127.0.0.1:{port + number}/metrics", timeout=5) as answer:
                 assert b"clusterd_messages_total" in answer.read()
@@ -182,10 +182,10 @@ def test_workers_end_with_a_parent_that_is_killed(group: Daemons) -> None:
             return len(health.daemons(services.redis, services.config.redis_prefix))
 
         parent = group.start()
-        until(lambda: alive() == 2, say=group.said())
+        until(lambda: alive() == 2, say=group.said)
         parent.kill()
         parent.wait()
-        until(lambda: alive() == 0, seconds=8, say=group.said())  # before their last report has run out
+        until(lambda: alive() == 0, seconds=8, say=group.said)  # before their last report has run out
 
 
 def test_a_worker_whose_parent_was_killed_before_it_began_ends(group: Daemons) -> None:

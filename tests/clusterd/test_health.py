@@ -68,7 +68,7 @@ def test_check_tells_the_health_and_ends_with_it(group: Daemons) -> None:
     assert "no daemon works on" in before.stderr
     group.start()
     with open_services(group.config()) as services:
-        until(services.daemon_alive, say=group.said())
+        until(services.daemon_alive, say=group.said)
     after = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert after.returncode == 0, after.stderr
     assert json.loads(after.stdout)["state"] in {"starting", "running"}
@@ -147,7 +147,7 @@ def test_metrics_are_served_on_loopback(group: Daemons) -> None:
             except OSError:
                 return ""
 
-        until(lambda: "clusterd_messages_total 20.0" in metrics(), say=group.said())
+        until(lambda: "clusterd_messages_total 20.0" in metrics(), say=group.said)
         assert {"clusterd_missed_total 0.0", "clusterd_stalled 0.0", "clusterd_waiting 0.0"} <= {
             *metrics().splitlines()
         }
@@ -238,7 +238,7 @@ def test_metrics_say_what_was_told_and_what_the_store_holds(group: Daemons) -> N
             return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
         index = services.index
-        until(lambda: metrics().get("clusterd_documents") == index.counts()["documents"], say=group.said())
+        until(lambda: metrics().get("clusterd_documents") == index.counts()["documents"], say=group.said)
         said = metrics()
         for policy, count in index.cluster_counts().items():
             assert said[f'clusterd_clusters{{policy="{policy}"}}'] == count

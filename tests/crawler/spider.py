@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +15,7 @@ import scrapy
 from clusterd_crawler import signals
 from clusterd_crawler.skipped import SkippedDuplicate
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import CloseSpider, StopDownload
 from scrapy.http import HtmlResponse, Response
 from twisted.python.failure import Failure
 
@@ -79,6 +80,9 @@ class Job(scrapy.Spider):
             yield {"file_urls": [response.urljoin(href) for href in response.css("a::attr(href)").getall()]}
         if self.job.get("images"):
             yield {"image_urls": [response.urljoin("/image.png")]}
+        assert self.crawler.stats is not None
+        if self.crawler.stats.get_value("clusterd/skipped", 0) >= self.job.get("enough", math.inf):
+            raise CloseSpider("enough was skipped")
 
     def read_otherwise(self, response: Response) -> Iterator[scrapy.Request | dict[str, Any]]:
         yield from self.parse(response)

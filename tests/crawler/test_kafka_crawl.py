@@ -28,7 +28,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tests.conftest import needs_kafka
 from tests.crawler.crawling import crawl, sid_rule
 from tests.crawler.site import running
-from tests.services.kafka_broker import KafkaBroker
+from tests.services.kafka_broker import MORTAL, KafkaBroker
 from tests.services.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -43,7 +43,7 @@ def own() -> str:
 @pytest.fixture
 def broker(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[KafkaBroker]:
     needs_kafka()
-    made = KafkaBroker(tmp_path / "broker")
+    made = KafkaBroker(tmp_path / "broker", MORTAL)
     yield made
     made.kill()
     caplog.get_records("call").clear()  # they hold errors, which hold what the client has left open:

@@ -22,11 +22,11 @@ from tests.contract.index_world import page
 WAIT = 60.0
 
 
-def until(condition: Callable[[], bool], seconds: float = WAIT, say: str = "") -> None:
-    """Wait for a condition; fail where it does not come true."""
+def until(condition: Callable[[], bool], seconds: float = WAIT, say: Callable[[], str] = lambda: "") -> None:
+    """Wait for a condition; fail where it does not come true, and say how it is then."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, say or "waited in vain"
+        assert time.monotonic() < deadline, say() or "waited in vain"
         time.sleep(0.05)
 
 
@@ -81,8 +81,8 @@ def daemons(settings: Mapping[str, str], logs: Path) -> Iterator[Daemons]:
 
 def wait_until_done(services: Services) -> None:
     """Wait until nothing is unread and every cluster has settled."""
-    until(lambda: services.lag() == 0, say=f"{services.lag()} messages are still unread")
-    until(lambda: services.index.counts()["settling"] == 0, say="the clusters do not settle")
+    until(lambda: services.lag() == 0, say=lambda: f"{services.lag()} messages are still unread")
+    until(lambda: services.index.counts()["settling"] == 0, say=lambda: "the clusters do not settle")
 
 
 def made_up_crawl(pages: int, seed: int) -> list[Sketch]:

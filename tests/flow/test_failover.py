@@ -41,7 +41,7 @@ def test_daemons_go_on_with_the_replica(
         publish_sketches(services, crawl)
         assert services.redis.wait(1, 5000) == 1
         processes = [group.start(), group.start()]
-        until(lambda: services.index.counts()["documents"] > 50, say=group.said())
+        until(lambda: services.index.counts()["documents"] > 50, say=group.said)
         watched.kill_primary()
         with open_services(group.config()) as after:
             wait_until_done(after)
@@ -56,7 +56,7 @@ def test_a_crawl_publishes_to_the_replica(watched: Watched, prefix: str) -> None
     log = RedisLog(watched.url, f"{prefix}sketches")
     log.send([(b"k", b"before")])
     assert watched.servers[0].wait(1, 5000) == 1
-    watched.sentinel.sentinel_failover("pages")
+    watched.sentinels[0].sentinel_failover("pages")
     wait_until(lambda: watched.servers[0].info("replication")["role"] == "slave", 20)
 
     def sent() -> bool:
@@ -96,7 +96,7 @@ def test_daemons_go_on_with_a_replica_of_a_cluster(
         ):
             publish_sketches(services, crawl)
             processes = [group.start(), group.start()]
-            until(lambda: services.index.counts()["documents"] > 50, say=group.said())
+            until(lambda: services.index.counts()["documents"] > 50, say=group.said)
             cluster.kill_primary_of(f"{{{HOME if dying == 'first' else another_home()}}}")
             with open_services(group.config()) as after:
                 wait_until_done(after)

@@ -60,7 +60,7 @@ def test_two_daemons_one_of_them_killed_in_the_middle_reach_the_partition_of_the
     crawl = made_up_crawl(1200, seed=1)
     with open_services(group.config()) as services:
         first, second = group.start(), group.start()
-        until(lambda: len(reports(services)) == 2, say=group.said())
+        until(lambda: len(reports(services)) == 2, say=group.said)
         publish_slowly(services, crawl[:700])
         first.send_signal(signal.SIGKILL)
         publish_slowly(services, crawl[700:])
@@ -75,7 +75,7 @@ def test_a_restarted_daemon_goes_on_where_it_stopped(group: Daemons) -> None:
     with open_services(group.config()) as services:
         first = group.start()
         publish_slowly(services, crawl[:150])
-        until(lambda: services.index.counts()["documents"] > 50, say=group.said())
+        until(lambda: services.index.counts()["documents"] > 50, say=group.said)
         first.send_signal(signal.SIGTERM)
         assert first.wait(30) == 0, group.said()
         assert not services.daemon_alive()
@@ -129,9 +129,9 @@ def test_a_daemon_says_how_it_is(group: Daemons) -> None:
     with open_services(group.config()) as services:
         assert reports(services) == []
         process = group.start()
-        until(lambda: [r["state"] for r in reports(services)] == ["running"], say=group.said())
+        until(lambda: [r["state"] for r in reports(services)] == ["running"], say=group.said)
         publish_sketches(services, made_up_crawl(30, seed=6))
-        until(lambda: reports(services)[0]["messages"] == 30, say=group.said())
+        until(lambda: reports(services)[0]["messages"] == 30, say=group.said)
         assert reports(services)[0]["pid"] == process.pid
 
 
@@ -155,15 +155,15 @@ def test_a_redis_that_lost_its_latest_state_is_caught_up_from_the_log(
         with redis_server(tmp_path / "redis", *durable, port=port), open_services(group.config()) as services:
             group.start()
             publish_slowly(services, crawl[:300])
-            until(lambda: services.index.counts()["documents"] > 100, say=group.said())
+            until(lambda: services.index.counts()["documents"] > 100, say=group.said)
             shutil.copytree(tmp_path / "redis", tmp_path / "backup")
             publish_slowly(services, crawl[300:])
-            until(lambda: services.lag() == 0, say=group.said())
+            until(lambda: services.lag() == 0, say=group.said)
             begun = group.said().count("reading")
         with redis_server(tmp_path / "backup", *durable, port=port), open_services(group.config()) as services:
             until(lambda: "replaying from" in group.said() or group.said().count("reading") > begun)
             wait_until_done(services)
-            until(lambda: stored(services) == expected(crawl), say=group.said())
+            until(lambda: stored(services) == expected(crawl), say=group.said)
 
 
 @pytest.mark.cluster
@@ -172,7 +172,7 @@ def test_two_daemons_share_the_work_on_a_redis_cluster(redis_cluster_url: str, p
     settings = {"redis": redis_cluster_url, "redis_prefix": prefix, "claim_after": SESSION_TIMEOUT, "batch": "16"}
     with daemons(settings, tmp_path) as group, open_services(group.config()) as services:
         first, second = group.start(), group.start()
-        until(lambda: len(reports(services)) == 2, say=group.said())
+        until(lambda: len(reports(services)) == 2, say=group.said)
         publish_slowly(services, crawl[:200])
         first.send_signal(signal.SIGKILL)
         publish_slowly(services, crawl[200:])

@@ -107,7 +107,7 @@ def test_from_a_crawl_to_its_alerts(secured: Secured, redis_url: str, prefix: st
     settings = {**shared, "redis": redis_url, "redis_prefix": prefix, "group": name, "log_level": "debug"}
     with running() as site, daemons(settings, tmp_path / "logs") as group, open_services(group.config()) as services:
         group.start()
-        until(lambda: group.said().count("reading") >= 8, say=group.said())
+        until(lambda: group.said().count("reading") >= 8, say=group.said)
         steps = [f"{site.url}/page/1", *(f"{site.url}/page/1?sid={n}" for n in range(5))]
         asked = {f"CLUSTERD_{key.upper()}": value for key, value in shared.items()}
         # Patient: the verdict has to come over the same Kafka.

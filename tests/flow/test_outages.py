@@ -29,7 +29,7 @@ def test_an_embedded_store_that_crashes_is_back_before_anybody_asks(tmp_path: Pa
         open_services(group.config()) as services,
     ):
         process = group.start()
-        until(services.daemon_alive, say=group.said())
+        until(services.daemon_alive, say=group.said)
         publish_sketches(services, crawl[:200])
         os.kill(int(services.redis.info("server")["process_id"]), signal.SIGKILL)
 
@@ -52,7 +52,7 @@ def test_two_commands_and_a_daemon_share_an_embedded_store(tmp_path: Path) -> No
     with daemons({"data": str(tmp_path / "data")}, tmp_path) as group:
         process = group.start()
         with open_services(group.config()) as services:
-            until(services.daemon_alive, say=group.said())
+            until(services.daemon_alive, say=group.said)
             publish_sketches(services, crawl)
         with open_services(group.config()) as services:
             wait_until_done(services)
@@ -74,7 +74,7 @@ def test_a_broker_that_starts_late_and_dies_in_between_is_waited_for(
         until(lambda: [one["state"] for one in health.daemons(services.redis, prefix)] == ["waiting"])
         own_broker.start()
         publish_sketches(services, crawl[:150])
-        until(lambda: services.index.counts()["documents"] > 50, say=group.said())
+        until(lambda: services.index.counts()["documents"] > 50, say=group.said)
         own_broker.kill()
         own_broker.start()
         publish_sketches(services, crawl[150:])
@@ -94,9 +94,9 @@ def test_a_daemon_whose_broker_is_frozen_ends_within_seconds_and_loses_nothing(
     own_broker.start()
     with daemons({**settings, "batch": "32"}, tmp_path) as group, open_services(group.config()) as services:
         process = group.start()
-        until(services.daemon_alive, say=group.said())
+        until(services.daemon_alive, say=group.said)
         publish_sketches(services, crawl)
-        until(lambda: services.index.counts()["documents"] > 30, say=group.said())
+        until(lambda: services.index.counts()["documents"] > 30, say=group.said)
         own_broker.signal(signal.SIGSTOP)
         asked = time.monotonic()
         process.send_signal(signal.SIGTERM)
@@ -116,7 +116,7 @@ def test_a_redis_that_is_full_is_waited_for_and_said_and_still_asked(tmp_path: P
         open_services(group.config()) as services,
     ):
         process = group.start()
-        until(services.daemon_alive, say=group.said())
+        until(services.daemon_alive, say=group.said)
         publish_sketches(services, crawl[:200])
         wait_until_done(services)
         process.send_signal(signal.SIGSTOP)
@@ -128,7 +128,7 @@ def test_a_redis_that_is_full_is_waited_for_and_said_and_still_asked(tmp_path: P
             said = health.daemons(services.redis, "clusterd:")
             return [one["state"] for one in said] == ["waiting"] and "maxmemory" in said[0]["last_error"]
 
-        until(waits, say=group.said())
+        until(waits, say=group.said)
         assert "Redis is full" in group.said()
         process.kill()
         process.wait()

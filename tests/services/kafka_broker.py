@@ -28,6 +28,9 @@ PROPERTIES = ROOT / "deploy" / "kafka" / "server.properties"
 OLDEST_JAVA = 17
 START_TIMEOUT = 60.0
 FETCH_TIMEOUT = 600.0
+#: Properties of a broker that is killed and started again: it is let in when the one that died counts as dead, which
+#: otherwise takes nine seconds. (One that many tests share keeps the nine: it may be starved for a while.)
+MORTAL = "\nbroker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n"
 
 
 def missing() -> str | None:

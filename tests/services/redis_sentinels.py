@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import redis
@@ -20,6 +21,8 @@ DEPLOYED = Path(__file__).parents[2] / "deploy" / "redis" / "sentinel.conf"
 SERVICE = "pages"
 SENTINELS = 3
 PASSWORD = "of the servers"
+#: Milliseconds between what sentinels do again and again: in seconds it would be most of what a test takes.
+PERIODS = {"info-period": 500, "publish-period": 200}
 
 
 @dataclass
@@ -28,23 +31,27 @@ class Watched:
 
     url: str
     servers: tuple[redis.Redis, redis.Redis]
-    sentinel: redis.Redis
+    sentinels: list[redis.Redis]
 
-    def primary(self) -> int:
-        """Return the port of the server that is the primary now."""
-        return int(self.sentinel.sentinel_get_master_addr_by_name(SERVICE)[1])
+    def is_primary(self, server: redis.Redis) -> bool:
+        """Whether every sentinel says of this server that it is the primary, and that it is up.
+
+        Asked as the client asks: a sentinel that is about to end a failover names the new primary where it is asked for
+        the address alone, but lists the dead one, which no client takes, for a moment more.
+        """
+        listed = [sentinel.sentinel_masters()[SERVICE] for sentinel in self.sentinels]
+        return all(one["port"] == _port(server) and not one["is_sdown"] and not one["is_odown"] for one in listed)
 
     def kill_primary(self) -> None:
         """Kill the first server while the other has not heard of its latest writes; wait until that is in its place."""
         first, second = (int(server.info("server")["process_id"]) for server in self.servers)
-        before = self.primary()
         os.kill(second, signal.SIGSTOP)
         try:
             wait_until(lambda: self._unheard() > 100_000, 5)
         finally:
             os.kill(first, signal.SIGKILL)
             os.kill(second, signal.SIGCONT)
-        wait_until(lambda: self.primary() != before, 30)
+        wait_until(lambda: self.is_primary(self.servers[1]), 30)
 
     def _unheard(self) -> int:
         """Return how many bytes of what the first server was told the second has not said to have heard."""
@@ -55,24 +62,26 @@ class Watched:
 @contextmanager
 def redis_sentinels(folder: Path) -> Iterator[Watched]:
     """Run a primary, a replica and the sentinels, with a password on the servers; yield them."""
-    secured = "--requirepass", PASSWORD, "--masterauth", PASSWORD
+    both = "--requirepass", PASSWORD, "--masterauth", PASSWORD, "--repl-diskless-sync-delay", "0"
     primary, replica = free_port(), free_port()
-    follows = "--replicaof", f"127.0.0.1 {primary}", "--repl-diskless-sync-delay", "0"
+    follows = "--replicaof", f"127.0.0.1 {primary}"
     with ExitStack() as stack:
-        stack.enter_context(redis_server(folder / "primary", *secured, port=primary, password=PASSWORD))
-        stack.enter_context(redis_server(folder / "replica", *secured, *follows, port=replica, password=PASSWORD))
+        stack.enter_context(redis_server(folder / "primary", *both, port=primary, password=PASSWORD))
+        stack.enter_context(redis_server(folder / "replica", *both, *follows, port=replica, password=PASSWORD))
         asked = redis.Redis(port=primary, password=PASSWORD), redis.Redis(port=replica, password=PASSWORD)
         wait_until(lambda: asked[1].info("replication")["master_link_status"] == "up")
         ports = [free_port() for _ in range(SENTINELS)]
         for port in ports:
             stack.enter_context(_sentinel(folder / f"sentinel{port}", port, primary))
-        sentinel = redis.Redis(port=ports[-1])
-        wait_until(lambda: _is_met(sentinel))
+        sentinels = [redis.Redis(port=port) for port in ports]
+        for sentinel in sentinels:
+            wait_until(lambda sentinel=sentinel: _is_hastened(sentinel))
+        wait_until(lambda: all(map(_is_met, sentinels)))
         named = ",".join(f"127.0.0.1:{port}" for port in ports)
         url = f"redis+sentinel://:{PASSWORD.replace(' ', '%20')}@{named}/{SERVICE}"
-        for client in (*asked, sentinel):
+        for client in (*asked, *sentinels):
             stack.enter_context(client)
-        yield Watched(url, asked, sentinel)
+        yield Watched(url, asked, sentinels)
 
 
 @contextmanager
@@ -103,10 +112,19 @@ def _hastened(text: str, port: int, primary: int) -> str:
     return text
 
 
-def _is_met(sentinel: redis.Redis) -> bool:
-    """Whether a sentinel knows the replica and the others."""
+def _is_hastened(sentinel: redis.Redis) -> bool:
+    """Whether a sentinel is there and has its `PERIODS`."""
     try:
-        known = sentinel.sentinel_master(SERVICE)
+        return bool(sentinel.execute_command("SENTINEL", "DEBUG", *chain.from_iterable(PERIODS.items())))
     except redis.ConnectionError:
         return False
+
+
+def _is_met(sentinel: redis.Redis) -> bool:
+    """Whether a sentinel knows the replica and the others."""
+    known = sentinel.sentinel_master(SERVICE)
     return int(known["num-slaves"]) == 1 and int(known["num-other-sentinels"]) == SENTINELS - 1
+
+
+def _port(server: redis.Redis) -> int:
+    return int(server.connection_pool.connection_kwargs["port"])

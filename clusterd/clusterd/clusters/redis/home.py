@@ -22,7 +22,7 @@ from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Reques
 from clusterd_crawler.sketch import Sketch
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
-SHARED: Final = ("order", "counters", "spans", "tables", "records", "forest", "settling")
+SHARED: Final = ("order", "counters", "spans", "tables", "records", "forest", "edges", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near", "origins"),
     *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import mmh3
 import numpy as np
-from clusterd_consumer.postings.posted import Keys, prepare_all
+from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all
 from clusterd_consumer.postings.redis_lists import Posting
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge, judge_many
@@ -47,6 +47,12 @@ def keys_with_identity(stored: bytes, keys: Keys) -> Keys:
     Within a home equal sketches are one content; of two homes one finds the other by this, whatever lists are full.
     """
     return np.append(keys, np.uint32(mmh3.hash(stored, 0x1D, signed=False)))
+
+
+def posted_keys(stored: bytes, profile: int, scheme: Scheme, homes: int) -> Keys:
+    """Return the keys under which a stored sketch is posted in a store of so many homes."""
+    keys = keys_of(stored, profile, scheme)
+    return keys_with_identity(stored, keys) if homes > 1 else keys
 
 
 def verdicts_on(

@@ -1,6 +1,10 @@
--- lease(BASE; token, milliseconds) → 1, or 0 where another settler is at it
+-- lease(BASE; token, milliseconds, before) → 1, or 0 where another settler is at it
 --
 -- KEYS[1] BASE   the home shard (settling.lua). Not a plain SET: a full Redis refuses it, and what settles makes room.
+-- ARGV    token; milliseconds; the token that the same settler had before, whose lease may never have been given back
 define('lease', function(ARGV)
-  return call('SET', BASE .. ':lock', ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0
+  local there = call('GET', BASE .. ':lock')
+  if there and there ~= ARGV[3] then return 0 end
+  call('SET', BASE .. ':lock', ARGV[1], 'PX', ARGV[2])
+  return 1
 end)

@@ -1,0 +1,108 @@
+"""Ghosts, contents that no page shows any more, leave lists, neighbours and clusters (`lua/dismiss.lua`).
+
+Some at once, of all homes together: what is looked up in other homes is looked up once for all.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from itertools import compress
+from typing import Final
+
+from clusterd_consumer.postings.redis_lists import RedisLists
+from clusterd_consumer.postings.scheme import Scheme
+
+from clusterd.clusters.redis.home import DISMISS, Home
+from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.lease import Lease
+from clusterd.clusters.redis.posting import posted_keys
+from clusterd.clusters.redis.spans import Spans, pairs_of
+from clusterd.clusters.redis.standings import SPANNED
+
+#: Ghosts of a home that are withdrawn and dismissed in one step.
+GHOSTS: Final = 32
+
+
+class Dismisser:
+    """Dismisses ghosts; ``patience``: seconds that one is waited for whose worker died before it was linked."""
+
+    def __init__(
+        self, homes: Homes, spans: Spans, lists: RedisLists, scheme: Scheme, lease: Lease, patience: float
+    ) -> None:
+        self._homes = homes
+        self._spans = spans
+        self._lists = lists
+        self._scheme = scheme
+        self._lease = lease
+        self._patience = patience
+
+    def dismiss(self, homes: Sequence[Home]) -> bool:
+        """Withdraw and dismiss the first ghosts; one that was pending at first may yet be posted, and waits."""
+        lists = self._homes.send([home.request("LRANGE", "g", 0, GHOSTS - 1) for home in homes])
+        entries = {home: [int(entry) for entry in of] for home, of in zip(homes, lists, strict=True) if of}
+        if not entries:
+            return False
+        waits = self._homes.send(
+            [home.request("SMISMEMBER", "w", *(e >> 8 for e in of)) for home, of in entries.items()]
+        )
+        pending = {
+            entry for of, waiting in zip(entries.values(), waits, strict=True) for entry in compress(of, waiting)
+        }
+        ready = {home: [entry for entry in of if entry not in pending] for home, of in entries.items()}
+        if len(self._homes) > 1:
+            later = self._touching([entry >> 8 for of in ready.values() for entry in of])
+            ready = {home: [entry for entry in of if entry >> 8 not in later] for home, of in ready.items()}
+            entries = {home: [e for e in of if e >> 8 not in later] for home, of in entries.items()}
+        posted = [entry for of in ready.values() for entry in of if entry & 255]
+        stored = self._lists.sketches({entry >> 8 for entry in posted})
+        homes_ = len(self._homes)
+        keys = {e >> 8: posted_keys(stored[e >> 8], e & 255, self._scheme, homes_) for e in posted if stored[e >> 8]}
+        if keys:
+            self._lists.withdraw(keys)
+        if len(self._homes) > 1:
+            self._cut_beyond([entry >> 8 for of in ready.values() for entry in of])
+        now = int(time.time())
+        calls = {}
+        for home, of in entries.items():
+            packed = struct.pack(f"<{len(of)}Q", *ready[home], *(entry for entry in of if entry in pending))
+            calls[home.place] = self._lease.token, self._patience, len(ready[home]), packed, now
+        replies = self._homes.each(DISMISS, calls).values()
+        done = any(reply > 0 for reply in replies)
+        if len(self._homes) > 1 and done:
+            self._spans.advance()
+        for reply in replies:
+            self._lease.held(reply)
+        return done
+
+    def _touching(self, ghosts: Sequence[int]) -> set[int]:
+        """Return which of these ghosts touch one before them in another home.
+
+        What each of the two held together may hang on the other, and no home sees both: one is dismissed when what the
+        other held together has been searched.
+        """
+        near = self._spans.near(ghosts)
+        later: set[int] = set()
+        first: set[int] = set()
+        for ghost in ghosts:
+            others = {other for other, _ in struct.iter_unpack("<IH", near[ghost])} & first
+            if any(self._homes.place_of(other) != self._homes.place_of(ghost) for other in others):
+                later.add(ghost)
+            else:
+                first.add(ghost)
+        return later
+
+    def _cut_beyond(self, ghosts: Sequence[int]) -> None:
+        """Take ghosts from the edges of their neighbours in other homes: nobody is told of these any more.
+
+        A span that was made for such an edge, and that the ghost's cluster never became part of, has but one part.
+        """
+        near = self._spans.near(ghosts)
+        edges = [(other, ghost, bits) for ghost in ghosts for other, bits in struct.iter_unpack("<IH", near[ghost])]
+        edges = [edge for edge in edges if self._homes.place_of(edge[0]) != self._homes.place_of(edge[1])]
+        if edges:
+            self._spans.cut((other, ghost) for other, ghost, _ in edges)
+            pairs = [pair for edge in edges for pair in pairs_of(*edge)]
+            stand = self._spans.stand_here((pair.policy, pair.b) for pair in pairs)
+            self._spans.lose((pair.policy, pair.a) for pair in pairs if stand[pair.policy, pair.b][0] < SPANNED)

@@ -1,0 +1,158 @@
+"""Clusters fall apart: the sides that a search found apart move out, and the splits are kept until they are told.
+
+Within a home one side after the other moves, chunk by chunk (`lua/move.lua`), and one call tells the splits. A side
+with contents in several homes moves in all of them before any looks at its edges once more.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from clusterd_consumer.redis_scripts import packed_numbers
+
+from clusterd.clusters.contract import SPLITS, Policy, Split
+from clusterd.clusters.redis.home import MOVE, PART, PARTED, SHOWN, URLS, Home
+from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.lease import Lease
+from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.redis.standings import SPANNED
+from clusterd.clusters.splitting import Search
+
+#: Contents moved in one step.
+MOVES: Final = 500
+#: part.lua: policy, name of the cluster that a part came off, URLs left there; then a URL of the part.
+SPLIT: Final = struct.Struct("<BII")
+
+
+class BroughtBack(Exception):
+    """Pages that came meanwhile brought a side back: the next call searches it again, when others had their turn."""
+
+
+class Parter:
+    """Lets parts of clusters leave."""
+
+    def __init__(self, homes: Homes, spans: Spans, lease: Lease) -> None:
+        self._homes = homes
+        self._spans = spans
+        self._lease = lease
+
+    def move(self, home: Home, looking: int = 1) -> bool:
+        """Continue a home's move, where there is one; 0: without a look at what has moved."""
+        if not (home.command("EXISTS", "mv") or (looking and home.command("EXISTS", "rl"))):
+            return False
+        self._lease.held(home.run(MOVE, self._lease.token, MOVES, looking))
+        return True
+
+    def move_all(self) -> bool:
+        """Continue a move where there is one; look at what has moved when all homes are done with that."""
+        if any(self.move(home, 0) for home in self._homes.all):
+            return True
+        return any(self.move(home) for home in self._homes.all)
+
+    def part(self, home: Home, task: bytes, search: Search) -> None:
+        """Let the sides that lie apart leave; ``home``: which has the task that was searched."""
+        if len(self._homes) > 1:
+            self._part_spread(home, task, search)
+        else:
+            self._part(home, task, search)
+
+    def _part(self, home: Home, task: bytes, search: Search) -> None:
+        """Let the sides that lie apart move, one after the other."""
+        for side in search.apart:
+            part = struct.pack(f"<B{len(side)}I", task[0], *sorted(side))
+            self._lease.held(home.run(PART, self._lease.token, task, part, b"", b"", SPLITS))
+            while self.move(home):
+                pass
+        sides = packed_numbers([min(side) for side in search.apart])
+        rest = struct.pack("<I", search.rest)
+        if self._lease.held(home.run(PART, self._lease.token, task, b"", rest, sides, SPLITS)) > 1:
+            raise BroughtBack
+
+    def _part_spread(self, home: Home, task: bytes, search: Search) -> None:
+        """Let sides that lie in several homes move; then see whether all of them stayed away, and tell of those.
+
+        In which era a pair was looked up before its content moved does not count any more when the moves are looked at.
+        """
+        policy = task[0]
+        for side in search.apart:
+            for place, contents in self._homes.by_home((content, content) for content in sorted(side)).items():
+                part = struct.pack(f"<B{len(contents)}I", policy, *contents)
+                self._lease.held(self._homes.all[place].run(PART, self._lease.token, b"", part, b"", b"", SPLITS))
+            for one in self._homes.all:
+                while self.move(one, 0):
+                    pass
+            self._spans.advance()
+            for one in self._homes.all:
+                while self.move(one):
+                    pass
+        entries = self._spans.due(0)
+        self._spans.done(self._spans.unite_due(entries))
+        sides = [min(side) for side in search.apart]
+        others = self._tasks_of(policy, task)
+        asked = {search.rest, *sides, *(node for _, _, nodes in others for node in nodes)}
+        stand = self._spans.stand_here((policy, content) for content in asked)
+        spanning = self._spans.standings({name for name, _ in stand.values()})
+        where = {
+            content: (spanning[name].span + SPANNED if name in spanning else name)
+            for (_, content), (name, _) in stand.items()
+        }
+        here = where[search.rest]
+        for place, other, nodes in others:
+            if any(where[node] == here for node in nodes):
+                self._lease.held(
+                    self._homes.all[place].run(
+                        PARTED, self._lease.token, other, other + packed_numbers([search.rest]), SPLITS
+                    )
+                )
+        back = [side for side in sides if where[side] == here]
+        again = struct.pack(f"<BI{len(back) + 1}I", policy, 0, *back, search.rest) if back else b""
+        name, size = stand[policy, search.rest]
+        if name in spanning:
+            name, size = spanning[name].name, spanning[name].size
+        urls = self._shown([side for side in sides if side not in back])
+        told = [SPLIT.pack(policy, name, size) + url for url in urls] if size else []
+        self._lease.held(home.run(PARTED, self._lease.token, task, again, SPLITS, *told))
+        if back:
+            raise BroughtBack
+
+    def _tasks_of(self, policy: int, except_: bytes) -> list[tuple[int, bytes, list[int]]]:
+        """Return the searches of a policy that wait: home, task, contents."""
+        return [
+            (place, task, np.frombuffer(task, "<u4", offset=5).tolist())
+            for place, tasks in enumerate(self._homes.ask("LRANGE", "tasks", 0, -1))
+            for task in tasks
+            if task[0] == policy and task != except_
+        ]
+
+    def _shown(self, contents: Sequence[int]) -> list[bytes]:
+        """Return a URL of each content that a page shows."""
+        urls = []
+        for content in contents:
+            home = self._homes.all[self._homes.place_of(content)]
+            _, pages = home.run(SHOWN, packed_numbers([content]), 1)
+            if pages:
+                urls += home.run(URLS, pages[:4])
+        return urls
+
+    def splits(self, graded: Sequence[Policy]) -> list[Split]:
+        """Return the splits that wait to be told."""
+        return [_split(graded, entry) for entries in self._homes.ask("LRANGE", "sp", 0, -1) for entry in entries]
+
+    def told(self, graded: Sequence[Policy], splits: Sequence[Split]) -> None:
+        """Forget these splits, each once."""
+        places = {policy.name: place for place, policy in enumerate(graded)}
+        entries = [_packed_split(places[split.policy], split) for split in splits]
+        for home in self._homes.all:
+            home.ask([home.request("LREM", "sp", 1, entry) for entry in entries])
+
+
+def _split(graded: Sequence[Policy], entry: bytes) -> Split:
+    place, name, size = SPLIT.unpack_from(entry)
+    return Split(graded[place].name, f"{graded[place].name}-{name}", size, entry[SPLIT.size :].decode())
+
+
+def _packed_split(place: int, split: Split) -> bytes:
+    return SPLIT.pack(place, int(split.cluster.rpartition("-")[2]), split.size) + split.url.encode()

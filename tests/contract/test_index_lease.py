@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from clusterd.clusters.redis.home import RENEW
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.lease import Lease, LeaseLost
+from clusterd.clusters.redis.settling.lease import Lease, LeaseLost
 from clusterd_consumer.hash_tags import spread_tags
 from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.redis_scripts import Calls

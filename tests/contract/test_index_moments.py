@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES
-from clusterd.clusters.redis import members
+from clusterd.clusters.redis.asking import members
 from clusterd.clusters.redis.home import Home
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import Client, connect

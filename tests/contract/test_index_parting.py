@@ -9,7 +9,7 @@ from typing import Any
 from clusterd.clusters.contract import SPLITS
 from clusterd.clusters.redis.home import LEASE, PART, Home
 from clusterd.clusters.redis.index import RedisIndex
-from clusterd.clusters.redis.lease import SILENCE
+from clusterd.clusters.redis.settling.lease import SILENCE
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
 

@@ -13,7 +13,7 @@ import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.redis import marks as redis_marks
 from clusterd.clusters.redis.index import RedisIndex
-from clusterd.clusters.redis.spans import pairs_of
+from clusterd.clusters.redis.spans.steps import pairs_of
 from clusterd_consumer.hash_tags import spread_tags
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.sketch import Sketch

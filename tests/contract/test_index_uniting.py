@@ -6,9 +6,9 @@ from typing import NoReturn
 
 import pytest
 from clusterd.clusters.redis.index import RedisIndex
-from clusterd.clusters.redis.spans import Pair
-from clusterd.clusters.redis.standings import SPANNED, Span
-from clusterd.clusters.redis.uniting import Uniting, meetings_of
+from clusterd.clusters.redis.spans.standings import SPANNED, Span
+from clusterd.clusters.redis.spans.steps import Pair
+from clusterd.clusters.redis.spans.uniting import Uniting, meetings_of
 from clusterd_crawler.errors import Unreachable
 
 from tests.contract.index_world import page, settled

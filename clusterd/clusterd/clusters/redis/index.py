@@ -37,7 +37,7 @@ from clusterd_crawler.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
-from clusterd.clusters.redis.beyond import Beyond
+from clusterd.clusters.redis.asking.questions import Questions
 from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
 from clusterd.clusters.redis.home import ADD_POLICY, REGISTER, Home
 from clusterd.clusters.redis.homes import OWN, Homes
@@ -46,7 +46,6 @@ from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending
 from clusterd.clusters.redis.posting import postings_of, verdicts_on
-from clusterd.clusters.redis.questions import Questions
 from clusterd.clusters.redis.registered import (
     CURRENT,
     PLACE,
@@ -57,8 +56,9 @@ from clusterd.clusters.redis.registered import (
     time_of,
 )
 from clusterd.clusters.redis.retention import expire, forgotten
-from clusterd.clusters.redis.settling import PATIENCE, Settler
-from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.redis.settling.settler import PATIENCE, Settler
+from clusterd.clusters.redis.spans.beyond import Beyond
+from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.redis.stream import SecondStream, Showing
 
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.

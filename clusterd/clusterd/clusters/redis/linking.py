@@ -25,9 +25,9 @@ from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.pending import Pending
 from clusterd.clusters.redis.registered import Registered, matches_of, note
-from clusterd.clusters.redis.spans import ACCEPTED, ALL, EDGE, PAIR, TWO, UNION, Eras, Pair, Spans, pairs_of
-from clusterd.clusters.redis.standings import SPANNED, Span
-from clusterd.clusters.redis.uniting import United, Uniting, named
+from clusterd.clusters.redis.spans.standings import SPANNED, Span
+from clusterd.clusters.redis.spans.steps import ACCEPTED, ALL, EDGE, PAIR, TWO, UNION, Eras, Pair, Spans, pairs_of
+from clusterd.clusters.redis.spans.uniting import United, Uniting, named
 
 #: Matches in other homes of which a page's URL is asked for, where the best has departed.
 ASKED: Final = 8

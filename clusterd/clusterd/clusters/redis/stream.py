@@ -25,7 +25,7 @@ from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
-from clusterd.clusters.redis.ranking import ranking
+from clusterd.clusters.redis.asking.ranking import ranking
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
 FUNCTIONS: Final = ("enter", "bury", "pages")

@@ -8,7 +8,7 @@
 --
 -- 1. Cut the edges of all ghosts that were withdrawn, and leave a search (settling.lua) for each of their clusters and
 -- each policy under which they held others together: one for ghosts that touch, since what one of them held together may
--- hang on the other. (Neighbours in other homes have been told before: spans.py.) 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait
+-- hang on the other. (Neighbours in other homes have been told before: spans/.) 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait
 -- in line again.
 
 define('dismiss', function(ARGV)

@@ -77,7 +77,7 @@ do
     set_edges(b, edges(b) .. pack('<I4I2', a, bits))
   end
 
-  -- Note a neighbour in another home: both are to be united (spans.py).
+  -- Note a neighbour in another home: both are to be united (spans/).
   function spans.bind(content, other, bits)
     if not has(get(NODES, content), JOINED) then set(edit(NODES, content), JOINED, true) end
     local before = edges(content)

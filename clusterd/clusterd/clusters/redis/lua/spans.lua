@@ -6,7 +6,7 @@
 --   BASE:spans   hash: span that was made here → parent, name, homes that may have a part (a bit each), 4 bytes each;
 --                policy (1)
 --   BASE:spanned hash: policy → spans that were made here, are roots and have parts in two homes and more
---   BASE:due     list of what has to be done in several homes (spans.py):
+--   BASE:due     list of what has to be done in several homes (spans/):
 --                1, content, neighbour in another home, bits of the policies: a pair to be united; ALL: with all of these
 --                2, span, span: to be united, since this home has joined their parts
 --                3, span, span that it was put under: its parts become the other's

@@ -19,12 +19,12 @@ from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.acceptance import WALKED
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.beyond import EQUAL, TEXT
-from clusterd.clusters.redis.beyond import SHOWN as SHOWS
 from clusterd.clusters.redis.home import CONTENTS, EQUALS, MEMBERS, TEXTS, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.spans import Spans
-from clusterd.clusters.redis.standings import SPANNED
+from clusterd.clusters.redis.spans.beyond import EQUAL, TEXT
+from clusterd.clusters.redis.spans.beyond import SHOWN as SHOWS
+from clusterd.clusters.redis.spans.standings import SPANNED
+from clusterd.clusters.redis.spans.steps import Spans
 
 #: How often a cluster of several homes is walked that changes meanwhile.
 TRIES: Final = 10

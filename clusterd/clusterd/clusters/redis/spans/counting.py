@@ -13,9 +13,9 @@ from typing import Final
 
 from clusterd_consumer.redis_scripts import packed_numbers
 
-from clusterd.clusters.redis.beyond import TEXT
 from clusterd.clusters.redis.home import TEXTS, counted, pairs
 from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.spans.beyond import TEXT
 
 #: Contents of which one call says the texts.
 CHUNK: Final = 1000

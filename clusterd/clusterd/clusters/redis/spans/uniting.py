@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.spans import NONE, Eras, Pair, Spans, Stale
-from clusterd.clusters.redis.standings import CLOSED, SPANNED, UNKNOWN, Span
+from clusterd.clusters.redis.spans.standings import CLOSED, SPANNED, UNKNOWN, Span
+from clusterd.clusters.redis.spans.steps import NONE, Eras, Pair, Spans, Stale
 
 #: Policy and content → name and size of its cluster; policy and name.
 Stand = Mapping[tuple[int, int], tuple[int, int]]

@@ -9,7 +9,7 @@ from clusterd_consumer.redis_scripts import packed_numbers
 
 from clusterd.clusters.redis.home import NEAR
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.splitting import Search
 
 #: Contents and their neighbours.

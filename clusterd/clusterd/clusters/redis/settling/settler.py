@@ -1,17 +1,4 @@
-"""What waits on Redis: ghosts to dismiss, clusters to part, a new policy to build, sketches to discard.
-
-One settler works at a time, under a lease; the pages of other workers go on meanwhile. A step is one of:
-
-1. continue a move (a part of a cluster on its way to a fresh element, `lua/move.lua`),
-2. unite clusters of several homes that others left (`spans`),
-3. search whether the former neighbours of dismissed ghosts still hold together (`splitting`), and start the moves,
-4. withdraw a few ghosts from their lists and dismiss them together (`lua/dismiss.lua`),
-5. look contents up again for a policy that was added after them.
-
-Of several homes one settler has the leases of all. A search goes over their borders; a part that has contents in
-several moves in all of them before any looks at its edges once more. Each step leaves its mark in the store before the
-next begins, so a settler that dies is followed by another.
-"""
+"""Does what waits, step by step, one settler at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +15,6 @@ from clusterd_consumer.redis_scripts import Request
 
 from clusterd.clusters.acceptance import mask
 from clusterd.clusters.contract import Policy, Split
-from clusterd.clusters.redis.dismissing import Dismisser
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import (
     CONTENTS,
@@ -40,12 +26,13 @@ from clusterd.clusters.redis.home import (
     counted,
 )
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.lease import Lease, LeaseLost
-from clusterd.clusters.redis.parting import MOVES, BroughtBack, Parter
 from clusterd.clusters.redis.posting import judged, posted_keys
-from clusterd.clusters.redis.searching import run
-from clusterd.clusters.redis.spans import PAIR, UNION, Spans
-from clusterd.clusters.redis.tidying import Tidier
+from clusterd.clusters.redis.settling.dismissing import Dismisser
+from clusterd.clusters.redis.settling.lease import Lease, LeaseLost
+from clusterd.clusters.redis.settling.parting import MOVES, BroughtBack, Parter
+from clusterd.clusters.redis.settling.searching import run
+from clusterd.clusters.redis.spans.steps import PAIR, UNION, Spans
+from clusterd.clusters.redis.spans.tidying import Tidier
 from clusterd.clusters.splitting import Search
 
 #: Contents looked up again in one step, and searches that go on side by side.

@@ -1,4 +1,4 @@
-"""What becomes of spans (`spans`) that were put under others, or lost a part: whoever settles sees to it.
+"""What becomes of spans that were put under others, or lost a part: whoever settles sees to it.
 
 A span that was put under another is forgotten when all its parts are the other's. One that may have but one part left
 is **closed**: nobody makes a cluster part of it, nor puts it anywhere. When a new era has begun, so that nobody does
@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from clusterd.clusters.redis.home import LEAD, RELEASE, SHUT
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.spans import HELD, LOST, MOVED, ONE, THREE, TWO, UNION, Spans, Stale
-from clusterd.clusters.redis.standings import SPANNED, UNKNOWN
+from clusterd.clusters.redis.spans.standings import SPANNED, UNKNOWN
+from clusterd.clusters.redis.spans.steps import HELD, LOST, MOVED, ONE, THREE, TWO, UNION, Spans, Stale
 
 #: shut.lua: span, what is to become of it, homes that have a part.
 CLOSE, OPEN, FORGET, FORGET_MOVED = 1, 0, 2, 3

@@ -1,4 +1,4 @@
-"""What the homes know of clusters that span several of them (`spans`): records, parts, where contents stand."""
+"""What the homes know of clusters that span several of them: records, parts, where contents stand."""
 
 from __future__ import annotations
 

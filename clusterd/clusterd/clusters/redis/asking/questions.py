@@ -21,14 +21,14 @@ from clusterd.clusters.acceptance import loosest
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
-from clusterd.clusters.redis.counting import ClusterCounts
+from clusterd.clusters.redis.asking.members import CHUNK, VERSION, Members, current, page_of
+from clusterd.clusters.redis.asking.origins import originals
+from clusterd.clusters.redis.asking.ranking import judged, ranked, ranking, unproposed
 from clusterd.clusters.redis.home import ALIKE, SHOWN, STANDINGS, URLS, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.members import CHUNK, VERSION, Members, current, page_of
-from clusterd.clusters.redis.origins import originals
-from clusterd.clusters.redis.ranking import judged, ranked, ranking, unproposed
-from clusterd.clusters.redis.spans import Spans
-from clusterd.clusters.redis.standings import SPANNED
+from clusterd.clusters.redis.spans.counting import ClusterCounts
+from clusterd.clusters.redis.spans.standings import SPANNED
+from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.redis.stream import SecondStream
 
 #: URLs of one content that are put in order, at least; of more, any are answered.

@@ -16,9 +16,9 @@ from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd.clusters.contract import SPLITS, Policy, Split
 from clusterd.clusters.redis.home import MOVE, PART, PARTED, SHOWN, URLS, Home
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.lease import Lease
-from clusterd.clusters.redis.spans import Spans
-from clusterd.clusters.redis.standings import SPANNED
+from clusterd.clusters.redis.settling.lease import Lease
+from clusterd.clusters.redis.spans.standings import SPANNED
+from clusterd.clusters.redis.spans.steps import Spans
 from clusterd.clusters.splitting import Search
 
 #: Contents moved in one step.

@@ -16,10 +16,10 @@ from clusterd_consumer.postings.scheme import Scheme
 
 from clusterd.clusters.redis.home import DISMISS, Home
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.lease import Lease
 from clusterd.clusters.redis.posting import posted_keys
-from clusterd.clusters.redis.spans import Spans, pairs_of
-from clusterd.clusters.redis.standings import SPANNED
+from clusterd.clusters.redis.settling.lease import Lease
+from clusterd.clusters.redis.spans.standings import SPANNED
+from clusterd.clusters.redis.spans.steps import Spans, pairs_of
 
 #: Ghosts of a home that are withdrawn and dismissed in one step.
 GHOSTS: Final = 32

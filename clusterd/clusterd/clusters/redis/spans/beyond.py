@@ -19,9 +19,9 @@ from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.redis.home import EQUALS, TEXTS
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.registered import CURRENT, NEW, SAME, SKETCH_EQUAL, TEXT_EQUAL, Registered
-from clusterd.clusters.redis.spans import Spans
-from clusterd.clusters.redis.standings import SPANNED, Standing
-from clusterd.clusters.redis.uniting import United
+from clusterd.clusters.redis.spans.standings import SPANNED, Standing
+from clusterd.clusters.redis.spans.steps import Spans
+from clusterd.clusters.redis.spans.uniting import United
 
 #: equals.lua: sketch identity, profile, text, whether a URL is asked for; its answer: node, pages that show it.
 EQUAL: Final = struct.Struct("<8sB8sB")

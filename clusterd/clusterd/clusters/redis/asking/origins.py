@@ -19,10 +19,10 @@ from clusterd_crawler.sketch import PROFILES
 
 from clusterd.clusters.acceptance import accepts
 from clusterd.clusters.contract import Policy
-from clusterd.clusters.redis.beyond import TEXT
 from clusterd.clusters.redis.home import ORIGINS, TEXTS
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.spans import Spans
+from clusterd.clusters.redis.spans.beyond import TEXT
+from clusterd.clusters.redis.spans.steps import Spans
 
 #: origins.lua: oldest neighbour and its text, content that the cluster is named after and its text, profile.
 ORIGIN: Final = struct.Struct("<I8sI8sB")

@@ -14,7 +14,7 @@ from clusterd.clusters.contract import Policy
 from clusterd.config import Config
 from clusterd.services import open_services, process_pending, publish_sketches
 
-from tests.contract.index_world import expected, page, partition
+from tests.contract.index_world import expected, page, partition, settled
 from tests.flow.daemons import made_up_crawl
 from tests.services.redis_server import binary, connect_cluster, free_port, redis_cluster, redis_server
 
@@ -77,6 +77,7 @@ def test_a_user_with_the_permissions_that_are_named_can_do_all(tmp_path: Path, n
             process_pending(services)
             services.index.add_policy(Policy("more", resemblance=0.7))
             services.index.expire(10**15)
+            settled(services.index)
             assert partition(services.index) == expected(crawl)
             assert list(services.alerts.since(0))
             services.rulebook.learn_due(10**13)

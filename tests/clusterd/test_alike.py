@@ -124,7 +124,7 @@ def test_pages_of_two_profiles_that_share_a_key_by_chance_are_both_taken(index: 
 
 
 def test_a_walk_goes_no_further_than_its_bound(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clusterd.clusters.redis.members.WALKED", 20)
+    monkeypatch.setattr("clusterd.clusters.redis.asking.members.WALKED", 20)
     monkeypatch.setattr("clusterd.clusters.memory.alike.WALKED", 20)
     ruling = words("ruling", 300)
     fill(index, {f"https://h{n}.example/": " ".join([*ruling[:n], f"local{n}", *ruling[n:]]) for n in range(299)})

@@ -54,7 +54,7 @@ def test_a_crawl_over_kafka_survives_the_death_of_a_daemon(
         skips = [message for message in told if isinstance(message, SkipReport)]
         assert len(pages) == crawled.stat("sketched") > 200
         assert partition(services.index) == expected(pages)
-        assert len(skips) >= SKIPPED
+        assert crawled.stat("skipped") == len(skips) > 0
         assert {skip.url for skip in services.rulebook.book.skips()} == {skip.url for skip in skips}
         assert crawled.stat("dropped") == 0
         assert list(services.alerts.since(0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import mmh3
@@ -61,6 +61,26 @@ def settled(index: Index) -> None:
     """Settle until nothing waits."""
     while index.settle():
         pass
+
+
+def fall_apart(index: Index, dice: random.Random, count: int, ring: bool, url: Callable[[object], str]) -> list[Sketch]:
+    """Let windows on one long text, each like its neighbours alone, depart at once, twice: what is left is the batch's.
+
+    Many pieces are left each time; in a ring every piece can be reached from both sides. Returns what was fetched.
+    """
+    crawl = [page(url(n), 1, range(25 * n, 25 * n + 100)) for n in range(count)]
+    if ring:
+        crawl.append(page(url("ring"), 1, [*range(50), *range(25 * count + 25, 25 * count + 75)]))
+    dice.shuffle(crawl)
+    index.apply(crawl)
+    for at in (2, 3):
+        leaving = dice.sample(range(count), dice.randrange(2, count // 2 + 1))
+        change = [page(url(n), at, range(10_000 * at + 200 * n, 10_000 * at + 200 * n + 100)) for n in leaving]
+        index.apply(change)
+        crawl += change
+        settled(index)
+        assert partition(index) == expected(crawl)
+    return crawl
 
 
 @dataclass

@@ -50,21 +50,26 @@ def test_a_store_of_another_layout_is_refused_in_words(redis_url: str, prefix: s
         RedisIndex(redis_url, prefix)
 
 
-def test_a_cluster_s_store_of_layout_5_keeps_its_one_home(redis_cluster_url: str, prefix: str) -> None:
+def keys_of_old(url: str, prefix: str, layout: int) -> list[bytes]:
+    """Crawl into a cluster's store that was begun with a layout of before; return its keys."""
     crawl = World(12).crawl(40)
-    with connect(redis_cluster_url) as client:
+    with connect(url) as client:
         scheme = json.dumps(asdict(Scheme()), sort_keys=True)
-        client.hset(f"{prefix}{{0}}:m", mapping={"layout": 5, "shards": 16, "scheme": scheme})
-        index = RedisIndex(redis_cluster_url, prefix)
+        client.hset(f"{prefix}{{0}}:m", mapping={"layout": layout, "shards": 16, "scheme": scheme})
+        index = RedisIndex(url, prefix)
         index.apply(crawl)
         settled(index)
         assert partition(index) == expected(crawl)
-        keys = list(client.scan_iter(f"{prefix}*", count=1000))
-        assert {key.split(b"{")[1].split(b"}")[0].decode() for key in keys} == {HOME, *hash_tags(16)}
-        assert {key for key in keys if b"}:h:" in key} == {
-            f"{prefix}{{{HOME}}}:h:{host}".encode() for host in ("h0.example", "h1.example")
-        }
-    index.close()
+        index.close()
+        return list(client.scan_iter(f"{prefix}*", count=1000))
+
+
+def test_a_cluster_s_store_of_layout_5_keeps_its_one_home(redis_cluster_url: str, prefix: str) -> None:
+    keys = keys_of_old(redis_cluster_url, prefix, 5)
+    assert {key.split(b"{")[1].split(b"}")[0].decode() for key in keys} == {HOME, *hash_tags(16)}
+    assert {key for key in keys if b"}:h:" in key} == {
+        f"{prefix}{{{HOME}}}:h:{host}".encode() for host in ("h0.example", "h1.example")
+    }
 
 
 def test_a_new_store_of_a_cluster_has_pages_in_many_homes(redis_cluster_url: str, prefix: str) -> None:
@@ -81,14 +86,5 @@ def test_a_new_store_of_a_cluster_has_pages_in_many_homes(redis_cluster_url: str
 
 
 def test_a_cluster_s_store_of_layout_4_keeps_the_names_of_its_shards(redis_cluster_url: str, prefix: str) -> None:
-    crawl = World(12).crawl(40)
-    with connect(redis_cluster_url) as client:
-        scheme = json.dumps(asdict(Scheme()), sort_keys=True)
-        client.hset(f"{prefix}{{0}}:m", mapping={"layout": 4, "shards": 16, "scheme": scheme})
-        index = RedisIndex(redis_cluster_url, prefix)
-        index.apply(crawl)
-        settled(index)
-        assert partition(index) == expected(crawl)
-        shards = {key.split(b"{")[1].split(b"}")[0] for key in client.scan_iter(f"{prefix}*", count=1000)}
-        assert shards == {b"%d" % number for number in range(16)}
-    index.close()
+    shards = {key.split(b"{")[1].split(b"}")[0] for key in keys_of_old(redis_cluster_url, prefix, 4)}
+    assert shards == {b"%d" % number for number in range(16)}

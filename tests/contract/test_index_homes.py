@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contract.index_scheduler import Crash, ScheduledCalls, Scheduler
-from tests.contract.index_world import World, expected, page, partition, settled
+from tests.contract.index_world import World, expected, fall_apart, page, partition, settled
 from tests.contract.test_index_races import ACTIONS
 
 SHARDS = 3
@@ -82,25 +82,10 @@ def test_any_history_ends_in_the_batch_partition(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_chains_over_homes_fall_apart_wherever_pages_depart_at_once(redis_url: str, prefix: str, seed: int) -> None:
-    """Windows on one long text, each on a host of its own and like its neighbours alone; half of them depart."""
+    """Each page is on a host of its own."""
     dice = random.Random(seed)
     index = RedisIndex(redis_url, prefix, shards=SHARDS)
-    count = dice.randrange(6, 24)
-    crawl = [page(f"http://h{n}.example/", 1, range(25 * n, 25 * n + 100)) for n in range(count)]
-    if seed % 2:  # a ring: every piece can be reached from both sides
-        crawl.append(page("http://ring.example/", 1, [*range(50), *range(25 * count + 25, 25 * count + 75)]))
-    dice.shuffle(crawl)
-    index.apply(crawl)
-    for at in (2, 3):
-        leaving = dice.sample(range(count), dice.randrange(2, count // 2 + 1))
-        change = [
-            page(f"http://h{n}.example/", at, range(10_000 * at + 200 * n, 10_000 * at + 200 * n + 100))
-            for n in leaving
-        ]
-        index.apply(change)
-        crawl += change
-        settled(index)
-        assert partition(index) == expected(crawl)
+    crawl = fall_apart(index, dice, dice.randrange(6, 24), seed % 2 == 1, lambda n: f"http://h{n}.example/")
     depart(redis_url, prefix, index, crawl)
     index.close()
 

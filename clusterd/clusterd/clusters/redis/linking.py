@@ -8,7 +8,7 @@ more; what is to be united beyond that home is due from then on, and is united a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final
 
 from clusterd_consumer.postings.verdict import Verdict
@@ -34,8 +34,8 @@ ASKED: Final = 8
 #: A profile that no page has.
 NO_PROFILE: Final = 255
 
-#: Contents of one page, and the verdict on each.
-Verdicts = Mapping[int, Verdict]
+#: Place of a page, a content elsewhere, bits of the policies that join the two, whether a URL is asked for; packed.
+Offer = tuple[int, int, int, bool, bytes]
 
 
 class Linker:
@@ -149,31 +149,14 @@ class Linker:
                 kept[place] = {number: one for number, one in verdicts[place].items() if number not in gone}
         self._homes.send([self._homes.all[home].request("SADD", "twins", *of) for home, of in twins.items()])
         posted = {home: packed_numbers([states[home], *contents[home]]) for home in linked}
-        before, unions = self._link_noting(posted, own, registered, kept)
+        unions = self._link_all(posted, own, registered, kept)
         for place, (number, url) in urls.items():
-            resemblance = verdicts[place][number].resemblance
-            if resemblance > before[place] or not registered[place].match:
-                registered[place].match, registered[place].resemblance = url, resemblance
+            known, resemblance = registered[place], verdicts[place][number].resemblance
+            if not known.match or resemblance > known.resemblance:
+                known.match, known.resemblance = url, resemblance
         united = self._unite(registered, accepted, stand, eras)
         self._unite_joined(unions)
         return united
-
-    def _link_noting(
-        self,
-        posted: Mapping[int, bytes],
-        own: Mapping[int, Mapping[int, list[int]]],
-        registered: Sequence[Registered],
-        kept: Mapping[int, Mapping[int, Verdict]],
-    ) -> tuple[dict[int, float], dict[int, list[bytes]]]:
-        """Link within the homes; return how well the page matches what matches it best there, and `_link_all`'s."""
-        equal = {place for pages in own.values() for place in pages if registered[place].match}
-        unions = self._link_all(posted, own, registered, kept)
-        best = {
-            place: registered[place].resemblance if registered[place].match or place in equal else 0.0
-            for pages in own.values()
-            for place in pages
-        }
-        return best, unions
 
     def _accept(
         self,
@@ -194,27 +177,7 @@ class Linker:
         contents that have a twin elsewhere.
         """
         accepted: dict[int, dict[int, int]] = {place: {} for pages in linked.values() for place in pages}
-        while True:
-            graded = self._graded()
-            asked: dict[int, list[tuple[int, int, int, int, bytes]]] = {}
-            for home, pages in linked.items():
-                for place, matches in pages.items():
-                    away = [number for number in matches if self._homes.place_of(number) != home]
-                    best = set(away[:1]) if not registered[place].match else set()
-                    key, profile = sketch_key(sketches[place]), sketches[place].profile
-                    for number in {*away, *verdicts[place]}:
-                        there = self._homes.place_of(number)
-                        bits = mask(graded, verdicts[place][number])
-                        if there != home and (bits or number in best):
-                            packed = ACCEPTED.pack(
-                                number, registered[place].content, bits, number in best, key, profile
-                            )
-                            asked.setdefault(there, []).append((place, number, bits, number in best, packed))
-            calls = {home: (len(graded), b"".join([one[-1] for one in of])) for home, of in asked.items()}
-            replies = self._homes.each(ACCEPT, calls)
-            if all(reply[0] == len(graded) for reply in replies.values()):
-                break
-            self._reload()
+        asked, replies = self._offer(sketches, registered, verdicts, linked)
         shows: dict[int, tuple[int, bytes]] = {}
         twins: dict[int, list[int]] = {}
         stand: dict[tuple[int, int], tuple[int, int]] = {}
@@ -232,20 +195,48 @@ class Linker:
                     twins.setdefault(self._homes.place_of(content), []).append(content)
                 if is_asked:
                     shows[place] = number, next(shown)
-        gone = {place: number for place, (number, url) in shows.items() if not url}
+        gone = {place for place, (_, url) in shows.items() if not url}
         found = {place: one for place, one in shows.items() if one[1]}
         if gone:
             found |= self._next_best(gone, linked)
         return accepted, stand, found, twins
 
-    def _next_best(
-        self, gone: Mapping[int, int], linked: Mapping[int, Mapping[int, list[int]]]
-    ) -> dict[int, tuple[int, bytes]]:
+    def _offer(
+        self,
+        sketches: Sequence[Sketch],
+        registered: Sequence[Registered],
+        verdicts: Mapping[int, Mapping[int, Verdict]],
+        linked: Mapping[int, Mapping[int, list[int]]],
+    ) -> tuple[dict[int, list[Offer]], dict[int, Any]]:
+        """Offer contents of other homes their edges; return what each home was asked, and what it replies."""
+        while True:
+            graded = self._graded()
+            asked: dict[int, list[Offer]] = {}
+            for home, pages in linked.items():
+                for place, matches in pages.items():
+                    away = [number for number in matches if self._homes.place_of(number) != home]
+                    best = set(away[:1]) if not registered[place].match else set()
+                    key, profile = sketch_key(sketches[place]), sketches[place].profile
+                    for number in {*away, *verdicts[place]}:
+                        there = self._homes.place_of(number)
+                        bits = mask(graded, verdicts[place][number])
+                        if there != home and (bits or number in best):
+                            packed = ACCEPTED.pack(
+                                number, registered[place].content, bits, number in best, key, profile
+                            )
+                            asked.setdefault(there, []).append((place, number, bits, number in best, packed))
+            calls = {home: (len(graded), b"".join([one[-1] for one in of])) for home, of in asked.items()}
+            replies = self._homes.each(ACCEPT, calls)
+            if all(reply[0] == len(graded) for reply in replies.values()):
+                return asked, replies
+            self._reload()
+
+    def _next_best(self, gone: Set[int], linked: Mapping[int, Mapping[int, list[int]]]) -> dict[int, tuple[int, bytes]]:
         """Return the best matches in other homes that pages show, where the best of all departed meanwhile."""
         asked: dict[int, list[tuple[int, int]]] = {}
         order: dict[int, list[int]] = {}
         for home, pages in linked.items():
-            for place in pages.keys() & gone.keys():
+            for place in pages.keys() & gone:
                 order[place] = [number for number in pages[place] if self._homes.place_of(number) != home][1:ASKED]
                 for number in order[place]:
                     asked.setdefault(self._homes.place_of(number), []).append((place, number))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import Final
 
@@ -51,8 +51,11 @@ class Dismisser:
             entry for of, waiting in zip(entries.values(), waits, strict=True) for entry in compress(of, waiting)
         }
         ready = {home: [entry for entry in of if entry not in pending] for home, of in entries.items()}
-        if len(self._homes) > 1:
-            later = self._touching([entry >> 8 for of in ready.values() for entry in of])
+        near: dict[int, bytes] = {}
+        if len(self._homes) > 1:  # (what departed takes up no edge any more: these stay as they are)
+            near = self._spans.near(entry >> 8 for of in ready.values() for entry in of)
+            later = self._touching(near)
+            near = {ghost: of for ghost, of in near.items() if ghost not in later}
             ready = {home: [entry for entry in of if entry >> 8 not in later] for home, of in ready.items()}
             entries = {home: [e for e in of if e >> 8 not in later] for home, of in entries.items()}
         posted = [entry for of in ready.values() for entry in of if entry & 255]
@@ -62,7 +65,7 @@ class Dismisser:
         if keys:
             self._lists.withdraw(keys)
         if len(self._homes) > 1:
-            self._cut_beyond([entry >> 8 for of in ready.values() for entry in of])
+            self._cut_beyond(near)
         now = int(time.time())
         calls = {}
         for home, of in entries.items():
@@ -76,30 +79,28 @@ class Dismisser:
             self._lease.held(reply)
         return done
 
-    def _touching(self, ghosts: Sequence[int]) -> set[int]:
-        """Return which of these ghosts touch one before them in another home.
+    def _touching(self, near: Mapping[int, bytes]) -> set[int]:
+        """Return which of these ghosts, by their packed edges, touch one before them in another home.
 
         What each of the two held together may hang on the other, and no home sees both: one is dismissed when what the
         other held together has been searched.
         """
-        near = self._spans.near(ghosts)
         later: set[int] = set()
         first: set[int] = set()
-        for ghost in ghosts:
-            others = {other for other, _ in struct.iter_unpack("<IH", near[ghost])} & first
+        for ghost, edges in near.items():
+            others = {other for other, _ in struct.iter_unpack("<IH", edges)} & first
             if any(self._homes.place_of(other) != self._homes.place_of(ghost) for other in others):
                 later.add(ghost)
             else:
                 first.add(ghost)
         return later
 
-    def _cut_beyond(self, ghosts: Sequence[int]) -> None:
+    def _cut_beyond(self, near: Mapping[int, bytes]) -> None:
         """Take ghosts from the edges of their neighbours in other homes: nobody is told of these any more.
 
         A span that was made for such an edge, and that the ghost's cluster never became part of, has but one part.
         """
-        near = self._spans.near(ghosts)
-        edges = [(other, ghost, bits) for ghost in ghosts for other, bits in struct.iter_unpack("<IH", near[ghost])]
+        edges = [(other, ghost, bits) for ghost, of in near.items() for other, bits in struct.iter_unpack("<IH", of)]
         edges = [edge for edge in edges if self._homes.place_of(edge[0]) != self._homes.place_of(edge[1])]
         if edges:
             self._spans.cut((other, ghost) for other, ghost, _ in edges)

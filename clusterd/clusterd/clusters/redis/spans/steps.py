@@ -162,15 +162,23 @@ class Spans(Standings):
         bits: dict[tuple[int, int], int] = {}
         for content, other, more in ends:
             bits[content, other] = bits.get((content, other), 0) | more
-        groups = self._homes.by_home((end[0], end) for end in bits)
+        groups, replies = self._offer([(*end, more) for end, more in bits.items()], "")
+        return {
+            (content, other): bool(said)
+            for place, of in groups.items()
+            for (content, other, _), said in zip(of, replies[place][1], strict=True)
+        }
+
+    def _offer(
+        self, ends: Iterable[tuple[int, int, int]], policies: int | str
+    ) -> tuple[dict[int, list[tuple[int, int, int]]], dict[int, Any]]:
+        """Offer contents neighbours and bits (accept.lua); return what each home was asked, and what it replies."""
+        groups = self._homes.by_home((end[0], end) for end in ends)
         packed = {
-            place: ("", b"".join([ACCEPTED.pack(*end, bits[end], 0, bytes(8), UNKNOWN) for end in of]))
+            place: (policies, b"".join([ACCEPTED.pack(*end, 0, bytes(8), UNKNOWN) for end in of]))
             for place, of in groups.items()
         }
-        replies = self._homes.each(ACCEPT, packed)
-        return {
-            end: bool(said) for place, of in groups.items() for end, said in zip(of, replies[place][1], strict=True)
-        }
+        return groups, self._homes.each(ACCEPT, packed)
 
     def lose(self, contents: Iterable[tuple[int, int]]) -> None:
         """Let the spans of contents (policy, content) be looked at whether they have several parts."""
@@ -277,12 +285,7 @@ class Spans(Standings):
 
         None: a home knows of more policies, or of fewer, than the bits are of.
         """
-        groups = self._homes.by_home((other, (other, content, bits)) for content, other, bits in edges)
-        packed = {
-            place: (graded, b"".join([ACCEPTED.pack(*one, 0, bytes(8), UNKNOWN) for one in of]))
-            for place, of in groups.items()
-        }
-        replies = self._homes.each(ACCEPT, packed)
+        groups, replies = self._offer([(other, content, bits) for content, other, bits in edges], graded)
         if any(reply[0] != graded for reply in replies.values()):
             return None
         return {
@@ -290,10 +293,6 @@ class Spans(Standings):
         }
 
     # -- what is due -----------------------------------------------------------------------------------------------
-
-    def waiting(self) -> int:
-        """Return how much is due."""
-        return sum(map(int, self._homes.ask("LLEN", "due")))
 
     def due(self, most: int = DUE) -> dict[int, list[bytes]]:
         """Return the first entries of what is due, by home; 0: all."""

@@ -144,25 +144,11 @@ class Calls:
     def ask(self, requests: Sequence[Request]) -> list[Any]:
         """Return the reply to each request, for one of several replies their list.
 
-        A server does in order what it is asked. Where one does not know a function, or a slot has moved, everything is
-        asked again: what is asked together must be repeatable.
+        A server does in order what it is asked. Where one does not know a function, or a slot has moved, what it
+        refused is asked again, with all that was asked behind it of the same shard; what another shard did is done.
         """
         try:
-            for _ in range(TRIES):
-                replies = self._exchange(requests) if self._cluster else self._exchange_with_one(requests)
-                refused = _refused(requests, replies)
-                if not refused:
-                    return replies
-                error = refused[0][1]
-                if UNKNOWN in str(error):
-                    self._load([request for request, other in refused if UNKNOWN in str(other)])
-                elif self._cluster and str(error).startswith("MOVED"):
-                    self._look_around()
-                else:
-                    if str(error).startswith(REPLICA):  # it was the primary: whoever connects anew is told who is now
-                        self.close()
-                    raise error
-            raise error
+            return self._answers(requests, TRIES)
         except (RedisError, RedisClusterException) as failure:  # as `translated` does, at a tenth of its cost
             if unable(failure):
                 raise unreachable(failure) from failure
@@ -208,6 +194,19 @@ class Calls:
         """Free the connections."""
         for lines in list(self._lines.values()):
             lines.close()
+
+    def _answers(self, requests: Sequence[Request], tries: int) -> list[Any]:
+        replies = self._exchange(requests) if self._cluster else self._exchange_with_one(requests)
+        refused = _refused(requests, replies)
+        if refused:
+            if tries == 1:
+                raise refused[0][1]
+            self._learn(refused)
+            again = _from_the_first_refused(requests, replies)
+            answers = self._answers([requests[place] for place in again], tries - 1)
+            for place, answer in zip(again, answers, strict=True):
+                replies[place] = answer
+        return replies
 
     def _exchange(self, requests: Sequence[Request]) -> list[Any]:
         """Send everything to all nodes of a cluster, then read from all nodes."""
@@ -260,7 +259,7 @@ class Calls:
 
     def _node(self, key: str) -> Any:
         """Return the client of the node of a cluster that holds a key's slot."""
-        tag = key[: key.find("}") + 1] or key
+        tag = _shard(key)
         node = self._nodes.get(tag)
         if node is None:
             node = self._cluster.get_redis_connection(self._cluster.get_node_from_key(key))
@@ -272,6 +271,18 @@ class Calls:
         if lines is None:
             lines = self._lines.setdefault(node, Lines(node.connection_pool))
         return lines
+
+    def _learn(self, refused: Sequence[tuple[Request, Refused]]) -> None:
+        """Learn what servers lacked that refused something, or where it is now; raise what cannot be learnt."""
+        error = refused[0][1]
+        if UNKNOWN in str(error):
+            self._load([request for request, other in refused if UNKNOWN in str(other)])
+        elif self._cluster and str(error).startswith("MOVED"):
+            self._look_around()
+        else:
+            if str(error).startswith(REPLICA):  # it was the primary: whoever connects anew is told who is now
+                self.close()
+            raise error
 
     def _look_around(self) -> None:
         """Learn anew which node holds which slot; where no node answers, the next call says so."""
@@ -295,3 +306,18 @@ def _refused(requests: Sequence[Request], replies: Sequence[Any]) -> list[tuple[
     if Refused not in map(type, replies):
         return []
     return [(request, reply) for request, reply in zip(requests, replies, strict=True) if reply.__class__ is Refused]
+
+
+def _from_the_first_refused(requests: Sequence[Request], replies: Sequence[Any]) -> list[int]:
+    """Return the places of refused requests, and of those behind one of the same shard: each shard keeps its order."""
+    places, shards = [], set()
+    for place, (request, reply) in enumerate(zip(requests, replies, strict=True)):
+        if reply.__class__ is Refused or _shard(request.key) in shards:
+            places.append(place)
+            shards.add(_shard(request.key))
+    return places
+
+
+def _shard(key: str) -> str:
+    """Return what of a key says which slot it is in: up to its hash tag's end, or all."""
+    return key[: key.find("}") + 1] or key

@@ -12,7 +12,7 @@ from clusterd_consumer.redis_lines import Refused
 from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
 from clusterd_crawler.errors import Unreachable
 
-from tests.services.redis_server import free_port, redis_server
+from tests.services.redis_server import connect_cluster, free_port, redis_server
 
 COUNT = """
 local calls = 0
@@ -39,6 +39,33 @@ def test_a_function_is_loaded_where_it_is_missing(where: str, prefix: str, reque
         reply, number = calls.ask([function(count, bases[3]), command("GET", f"{bases[3]}:n")])
         assert int(number) == reply[3]
         assert reply[1] > 1  # its locals live from call to call
+        calls.close()
+
+
+@pytest.mark.cluster
+def test_what_other_shards_did_is_not_asked_again(redis_cluster_url: str, prefix: str) -> None:
+    """Where one node lacks a function and a slot has moved: the rest was done once, each shard in its order."""
+    bases = [f"{prefix}{{{number}}}" for number in range(8)]
+    count = library(prefix)
+    with connect_cluster(redis_cluster_url) as admin:
+        calls = Calls(admin)
+        calls.run_all((count, base, []) for base in bases)
+        homes = [admin.get_node_from_key(base) for base in bases]
+        forgetful = next(node for node in homes if node != homes[0])
+        forgetful.redis_connection.execute_command("FUNCTION", "DELETE", count.library.name)
+        replies = calls.run_all((count, base, []) for base in bases for _ in range(2))
+        assert [reply[3] for reply in replies] == [2, 3] * 8
+
+        moved = f"{prefix}{{moved}}:n"
+        assert calls.command("GET", moved) is None  # it knows where that is
+        nodes = admin.get_primaries()
+        there = next(node for node in nodes if node != admin.get_node_from_key(moved))
+        name = there.redis_connection.execute_command("CLUSTER", "MYID")
+        for node in nodes:
+            slot = node.redis_connection.execute_command("CLUSTER", "KEYSLOT", moved)
+            node.redis_connection.execute_command("CLUSTER", "SETSLOT", slot, "NODE", name)
+        keys = [f"{bases[0]}:m", moved, f"{bases[0]}:m", moved, f"{bases[1]}:m"]
+        assert calls.ask([command("INCR", key) for key in keys]) == [1, 1, 2, 2, 1]
         calls.close()
 
 

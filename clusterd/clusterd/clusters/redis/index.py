@@ -44,7 +44,7 @@ from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
-from clusterd.clusters.redis.pending import Pending
+from clusterd.clusters.redis.pending import Pending, positions
 from clusterd.clusters.redis.posting import postings_of, verdicts_on
 from clusterd.clusters.redis.registered import (
     CURRENT,
@@ -226,9 +226,7 @@ class RedisIndex:
 
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
-        for pending in self._pending[1:]:
-            pending.position()
-        return self._pending[0].position()
+        return positions(self._calls, self._pending)[0]
 
     def went_back(self) -> bool:
         """Whether, at the latest `position`, a node had been set back since this was last asked (`marks`)."""

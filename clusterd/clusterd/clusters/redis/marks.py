@@ -39,7 +39,7 @@ from clusterd_crawler.errors import Unreachable
 from clusterd.clusters.redis.home import MARK, REBUILD, REPEND, pairs
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.numbers import Numbers
-from clusterd.clusters.redis.pending import Pending
+from clusterd.clusters.redis.pending import Pending, positions
 
 log = logging.getLogger(__name__)
 
@@ -181,8 +181,7 @@ class Marks:
         position = [word for pair in held.position.items() for word in pair]
         self._keep(last, now, lost, 0 if outside else held.node(0) + 1, *position)
         self._homes.send([home.request("INCR", "back") for home in self._homes.all[1:]])
-        for pending in self._pending:
-            pending.position()
+        positions(self._calls, self._pending)
 
     def _review(self, last: Mark, here: Mark) -> None:
         """Let the pairs of the homes that were set back be looked at again, and all parts of spans (review.lua)."""

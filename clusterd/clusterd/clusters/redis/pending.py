@@ -12,8 +12,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
+from typing import Any
 
-from clusterd_consumer.redis_scripts import Calls, packed_numbers
+from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers
 
 from clusterd.clusters.redis.home import STATE, TELL, Home, pairs
 
@@ -52,7 +54,14 @@ class Pending:
 
     def position(self) -> dict[str, str]:
         """Look how far the log was read, and in what state the store is."""
-        found, state = self._home.ask([self._home.request("HGETALL", "q"), self._home.request("GET", "back")])
+        return self.noted(*self._home.ask(self.asks()))
+
+    def asks(self) -> list[Request]:
+        """Return what `position` asks: of several homes all are asked at once."""
+        return [self._home.request("HGETALL", "q"), self._home.request("GET", "back")]
+
+    def noted(self, found: Any, state: bytes | None) -> dict[str, str]:
+        """Note the answers to what it `asks`; return how far the log was read."""
         with self._lock:
             if int(state or 0) != self._state:
                 self._state, self._done, self._went_back = int(state or 0), [], True
@@ -89,3 +98,10 @@ class Pending:
             words = position if told.startswith(packed_numbers([state])) else ()
             if posted or words:
                 self._home.run(TELL, told, *words)
+
+
+def positions(calls: Calls, pending: Sequence[Pending]) -> list[dict[str, str]]:
+    """Look at all homes at once, as `Pending.position` does at one."""
+    asked = [one.asks() for one in pending]
+    answers = iter(calls.ask([request for of in asked for request in of]))
+    return [one.noted(*islice(answers, len(of))) for one, of in zip(pending, asked, strict=True)]

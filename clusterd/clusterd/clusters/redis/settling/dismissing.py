@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from typing import Final
 
@@ -44,36 +44,43 @@ class Dismisser:
         entries = {home: [int(entry) for entry in of] for home, of in zip(homes, lists, strict=True) if of}
         if not entries:
             return False
-        waits = self._homes.send(
-            [home.request("SMISMEMBER", "w", *(e >> 8 for e in of)) for home, of in entries.items()]
-        )
-        pending = {
-            entry for of, waiting in zip(entries.values(), waits, strict=True) for entry in compress(of, waiting)
-        }
+        pending = self._pending(entries)
+        near = self._near(entry for of in entries.values() for entry in of if entry not in pending)
+        later = self._touching(near)
+        entries = {home: [entry for entry in of if entry >> 8 not in later] for home, of in entries.items()}
         ready = {home: [entry for entry in of if entry not in pending] for home, of in entries.items()}
-        near: dict[int, bytes] = {}
-        if len(self._homes) > 1:  # (what departed takes up no edge any more: these stay as they are)
-            near = self._spans.near(entry >> 8 for of in ready.values() for entry in of)
-            later = self._touching(near)
-            near = {ghost: of for ghost, of in near.items() if ghost not in later}
-            ready = {home: [entry for entry in of if entry >> 8 not in later] for home, of in ready.items()}
-            entries = {home: [e for e in of if e >> 8 not in later] for home, of in entries.items()}
-        posted = [entry for of in ready.values() for entry in of if entry & 255]
+        self._withdraw([entry for of in ready.values() for entry in of if entry & 255])
+        self._cut_beyond({ghost: of for ghost, of in near.items() if ghost not in later})
+        return self._bury(ready, {home: [entry for entry in of if entry in pending] for home, of in entries.items()})
+
+    def _pending(self, entries: Mapping[Home, Sequence[int]]) -> set[int]:
+        """Return which ghosts are pending."""
+        waits = self._homes.send(
+            [home.request("SMISMEMBER", "w", *(entry >> 8 for entry in of)) for home, of in entries.items()]
+        )
+        return {entry for of, waiting in zip(entries.values(), waits, strict=True) for entry in compress(of, waiting)}
+
+    def _near(self, entries: Iterable[int]) -> dict[int, bytes]:
+        """Return the edges of ghosts, which stay as they are: what departed takes up none; of one home, nothing."""
+        return self._spans.near(entry >> 8 for entry in entries) if len(self._homes) > 1 else {}
+
+    def _withdraw(self, posted: Sequence[int]) -> None:
+        """Take posted ghosts from the lists of their values."""
         stored = self._lists.sketches({entry >> 8 for entry in posted})
-        homes_ = len(self._homes)
-        keys = {e >> 8: posted_keys(stored[e >> 8], e & 255, self._scheme, homes_) for e in posted if stored[e >> 8]}
+        homes = len(self._homes)
+        keys = {e >> 8: posted_keys(stored[e >> 8], e & 255, self._scheme, homes) for e in posted if stored[e >> 8]}
         if keys:
             self._lists.withdraw(keys)
-        if len(self._homes) > 1:
-            self._cut_beyond(near)
-        now = int(time.time())
-        calls = {}
-        for home, of in entries.items():
-            packed = struct.pack(f"<{len(of)}Q", *ready[home], *(entry for entry in of if entry in pending))
-            calls[home.place] = self._lease.token, self._patience, len(ready[home]), packed, now
+
+    def _bury(self, ready: Mapping[Home, Sequence[int]], pending: Mapping[Home, Sequence[int]]) -> bool:
+        """Dismiss ghosts that are ready, and those pending that were waited for in vain; return whether there were."""
+        now, calls = int(time.time()), {}
+        for home, of in ready.items():
+            packed = struct.pack(f"<{len(of) + len(pending[home])}Q", *of, *pending[home])
+            calls[home.place] = self._lease.token, self._patience, len(of), packed, now
         replies = self._homes.each(DISMISS, calls).values()
         done = any(reply > 0 for reply in replies)
-        if len(self._homes) > 1 and done:
+        if done and len(self._homes) > 1:
             self._spans.advance()
         for reply in replies:
             self._lease.held(reply)

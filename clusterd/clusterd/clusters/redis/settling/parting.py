@@ -7,8 +7,8 @@ with contents in several homes moves in all of them before any looks at its edge
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from clusterd_consumer.redis_scripts import packed_numbers
@@ -25,6 +25,14 @@ from clusterd.clusters.splitting import Search
 MOVES: Final = 500
 #: part.lua: policy, name of the cluster that a part came off, URLs left there; then a URL of the part.
 SPLIT: Final = struct.Struct("<BII")
+
+
+class Place(NamedTuple):
+    """Where a content stands: a cluster of its home or, above `SPANNED`, a span; its name, and URLs in it."""
+
+    cluster: int
+    name: int
+    size: int
 
 
 class BroughtBack(Exception):
@@ -72,51 +80,51 @@ class Parter:
             raise BroughtBack
 
     def _part_spread(self, home: Home, task: bytes, search: Search) -> None:
-        """Let sides that lie in several homes move; then see whether all of them stayed away, and tell of those.
-
-        In which era a pair was looked up before its content moved does not count any more when the moves are looked at.
-        """
-        policy = task[0]
+        """Let sides that lie in several homes move; then see whether all of them stayed away, and tell of those."""
+        policy, sides = task[0], [min(side) for side in search.apart]
         for side in search.apart:
-            for place, contents in self._homes.by_home((content, content) for content in sorted(side)).items():
-                part = struct.pack(f"<B{len(contents)}I", policy, *contents)
-                self._lease.held(self._homes.all[place].run(PART, self._lease.token, b"", part, b"", b"", SPLITS))
-            for one in self._homes.all:
-                while self.move(one, 0):
-                    pass
-            self._spans.advance()
-            for one in self._homes.all:
-                while self.move(one):
-                    pass
-        entries = self._spans.due(0)
-        self._spans.done(self._spans.unite_due(entries))
-        sides = [min(side) for side in search.apart]
+            self._move_spread(policy, side)
+        self._spans.done(self._spans.unite_due(self._spans.due(0)))
         others = self._tasks_of(policy, task)
-        asked = {search.rest, *sides, *(node for _, _, nodes in others for node in nodes)}
-        stand = self._spans.stand_here((policy, content) for content in asked)
-        spanning = self._spans.standings({name for name, _ in stand.values()})
-        where = {
-            content: (spanning[name].span + SPANNED if name in spanning else name)
-            for (_, content), (name, _) in stand.items()
-        }
+        where = self._places(policy, {search.rest, *sides, *(node for _, _, nodes in others for node in nodes)})
         here = where[search.rest]
         for place, other, nodes in others:
-            if any(where[node] == here for node in nodes):
-                self._lease.held(
-                    self._homes.all[place].run(
-                        PARTED, self._lease.token, other, other + packed_numbers([search.rest]), SPLITS
-                    )
-                )
-        back = [side for side in sides if where[side] == here]
+            if any(where[node].cluster == here.cluster for node in nodes):
+                more = other + packed_numbers([search.rest])
+                self._lease.held(self._homes.all[place].run(PARTED, self._lease.token, other, more, SPLITS))
+        back = [side for side in sides if where[side].cluster == here.cluster]
         again = struct.pack(f"<BI{len(back) + 1}I", policy, 0, *back, search.rest) if back else b""
-        name, size = stand[policy, search.rest]
-        if name in spanning:
-            name, size = spanning[name].name, spanning[name].size
         urls = self._shown([side for side in sides if side not in back])
-        told = [SPLIT.pack(policy, name, size) + url for url in urls] if size else []
+        told = [SPLIT.pack(policy, here.name, here.size) + url for url in urls] if here.size else []
         self._lease.held(home.run(PARTED, self._lease.token, task, again, SPLITS, *told))
         if back:
             raise BroughtBack
+
+    def _move_spread(self, policy: int, side: Iterable[int]) -> None:
+        """Let a side move in all homes before any looks at its edges.
+
+        In which era a pair was looked up before its content moved does not count any more when the moves are looked at.
+        """
+        for place, contents in self._homes.by_home((content, content) for content in sorted(side)).items():
+            part = struct.pack(f"<B{len(contents)}I", policy, *contents)
+            self._lease.held(self._homes.all[place].run(PART, self._lease.token, b"", part, b"", b"", SPLITS))
+        for one in self._homes.all:
+            while self.move(one, 0):
+                pass
+        self._spans.advance()
+        for one in self._homes.all:
+            while self.move(one):
+                pass
+
+    def _places(self, policy: int, contents: Iterable[int]) -> dict[int, Place]:
+        """Return where contents stand under a policy."""
+        stand = self._spans.stand_here((policy, content) for content in contents)
+        spanning = self._spans.standings({name for name, _ in stand.values()})
+        places = {}
+        for (_, content), (name, size) in stand.items():
+            over = spanning.get(name)
+            places[content] = Place(over.span + SPANNED, over.name, over.size) if over else Place(name, name, size)
+        return places
 
     def _tasks_of(self, policy: int, except_: bytes) -> list[tuple[int, bytes, list[int]]]:
         """Return the searches of a policy that wait: home, task, contents."""

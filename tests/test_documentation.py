@@ -75,6 +75,16 @@ def test_files_that_are_named_are_there(page: Path) -> None:
             assert any((ROOT / room / span).exists() for room in ROOMS), span
 
 
+@pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "store.md"], ids=lambda page: page.name)
+def test_source_files_that_are_named_by_their_end_are_there(page: Path) -> None:
+    folders = [ROOT / room for room in ("clusterd", "consumer", "crawler", "tests")]
+    sources = [f"/{path.relative_to(ROOT)}" for folder in folders for path in folder.rglob("*") if path.is_file()]
+    told = {span for span in spans(page.read_text("utf-8")) if re.fullmatch(r"[\w./]+(\.py|\.lua|/)", span)}
+    assert len(told) > 5
+    missing = {span for span in told if not any(f"/{span}" in source for source in sources)}
+    assert not missing
+
+
 @named
 def test_commands_in_code_blocks_parse(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the real command line takes them; what they do is left out."""

@@ -5,7 +5,7 @@
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
 --   BASE:s:<id / 12>    URLs, packed: where each of the twelve ends (3 bytes each, counted from byte 36), then the URLs
 --   BASE:c, BASE:u, BASE:t   tables (tables.lua)
---   BASE:m              counters (counters.lua)
+--   BASE:i              counters (counters.lua);  BASE:m   what the store was begun as (founding.py)
 --   BASE:w              set of pending contents: registered, not linked yet
 --   BASE:back, BASE:back:lock, BASE:marks   the state of the store, a node that was set back (pending.py, marks.py)
 --   BASE:process   which process of a server keeps the home shard of a cluster (anew.lua)

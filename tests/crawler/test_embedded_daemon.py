@@ -110,3 +110,11 @@ def test_a_data_folder_that_cannot_be_made_leaves_the_crawl_alone(site: Site, tm
     assert "name a folder that can be written in CLUSTERD_DATA" in done.log
     assert "Traceback" not in done.log
     assert done.seconds < START_SECONDS
+
+
+def test_modules_of_the_project_do_not_get_in_the_daemon_s_way(site: Site, tmp_path: Path) -> None:
+    """Scrapy finds a project's own modules behind those that are installed, whatever they are called."""
+    (tmp_path / "click.py").write_text("raise ImportError('this is the project, and no library')\n")
+    done = crawl(tmp_path, [*(f"{site.url}/near/{n}" for n in range(3)), {"heard": 1}], {})
+    assert "The daemon has ended" not in done.log
+    assert done.stat("near_duplicates") >= 1

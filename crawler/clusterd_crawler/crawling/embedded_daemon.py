@@ -141,7 +141,8 @@ class EmbeddedDaemon:
 
     def _spawn(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", __name__, "run", "--data", str(self._data)]
+        # -P: of the folder that the crawl was started in nothing is imported; its `redis.py` or `queue.py` is not ours.
+        command = [sys.executable, "-P", "-m", __name__, "run", "--data", str(self._data)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -156,6 +157,26 @@ def test_a_settler_that_dies_at_any_call_is_followed_by_another(redis_url: str, 
         assert partition(other) == expected(crawl), at
         depart(redis_url, store, other, crawl)
         other.close()
+
+
+def test_a_search_from_a_content_after_which_the_others_are_called_ends(redis_url: str, prefix: str) -> None:
+    """It was dismissed meanwhile, so it stands nowhere, whatever name the others have: it has not been brought back."""
+    index = opened(redis_url, prefix)
+    crawl = [page(A, 1, LEFT), page(B, 1, LEFT), page(on(0, "g"), 1, [*LEFT][:-1]), page(B, 2, ELSEWHERE)]
+    for one in crawl:
+        index.apply([one])
+        settled(index)
+    cluster, dismissed = index.cluster_of(A, "near"), 1 << 27 | 1
+    assert cluster is not None
+    assert cluster.cluster == f"near-{dismissed}"
+    for apart, rest in ((1, dismissed), (dismissed, 1)):
+        index._homes.all[2].command("RPUSH", "tasks", struct.pack("<BI2I", 0, 0, apart, rest))
+        deadline = time.monotonic() + 5
+        while index.settle():
+            assert time.monotonic() < deadline
+        assert (index.cluster_of(A, "near"), index.splits()) == (cluster, [])
+    assert partition(index) == expected(crawl)
+    index.close()
 
 
 class Dying:

@@ -35,6 +35,10 @@ class Place(NamedTuple):
     size: int
 
 
+#: Where what was dismissed stands.
+NOWHERE: Final = Place(0, 0, 0)
+
+
 class BroughtBack(Exception):
     """Pages that came meanwhile brought a side back: the next call searches it again, when others had their turn."""
 
@@ -81,20 +85,23 @@ class Parter:
 
     def _part_spread(self, home: Home, task: bytes, search: Search) -> None:
         """Let sides that lie in several homes move; then see whether all of them stayed away, and tell of those."""
-        policy, sides = task[0], [min(side) for side in search.apart]
-        for side in search.apart:
+        policy = task[0]
+        there = self._places(policy, [min(side) for side in search.apart])
+        apart = {min(side): side for side in search.apart if min(side) in there}  # (what was dismissed has no edges)
+        for side in apart.values():
             self._move_spread(policy, side)
         self._spans.done(self._spans.unite_due(self._spans.due(0)))
         others = self._tasks_of(policy, task)
-        where = self._places(policy, {search.rest, *sides, *(node for _, _, nodes in others for node in nodes)})
-        here = where[search.rest]
+        where = self._places(policy, {search.rest, *apart, *(node for _, _, nodes in others for node in nodes)})
+        here = where.get(search.rest, NOWHERE)
+        with_rest = {content for content, at in where.items() if at.cluster == here.cluster}
         for place, other, nodes in others:
-            if any(where[node].cluster == here.cluster for node in nodes):
+            if not with_rest.isdisjoint(nodes):
                 more = other + packed_numbers([search.rest])
                 self._lease.held(self._homes.all[place].run(PARTED, self._lease.token, other, more, SPLITS))
-        back = [side for side in sides if where[side].cluster == here.cluster]
+        back = [side for side in apart if side in with_rest]
         again = struct.pack(f"<BI{len(back) + 1}I", policy, 0, *back, search.rest) if back else b""
-        urls = self._shown([side for side in sides if side not in back])
+        urls = self._shown([side for side in apart if side not in back])
         told = [SPLIT.pack(policy, here.name, here.size) + url for url in urls] if here.size else []
         self._lease.held(home.run(PARTED, self._lease.token, task, again, SPLITS, *told))
         if back:
@@ -117,8 +124,8 @@ class Parter:
                 pass
 
     def _places(self, policy: int, contents: Iterable[int]) -> dict[int, Place]:
-        """Return where contents stand under a policy."""
-        stand = self._spans.stand_here((policy, content) for content in contents)
+        """Return where contents stand under a policy; of those that were dismissed nothing."""
+        stand = self._spans.stand_here(((policy, content) for content in contents), everyone=False)
         spanning = self._spans.standings({name for name, _ in stand.values()})
         places = {}
         for (_, content), (name, size) in stand.items():

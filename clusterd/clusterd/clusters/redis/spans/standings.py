@@ -118,14 +118,20 @@ class Standings:
             for one, (name, size) in found.items()
         }
 
-    def stand_here(self, asked: Iterable[tuple[int, int]]) -> dict[tuple[int, int], tuple[int, int]]:
-        """Return the same, as the contents' homes say it."""
+    def stand_here(
+        self, asked: Iterable[tuple[int, int]], everyone: bool = True
+    ) -> dict[tuple[int, int], tuple[int, int]]:
+        """Return the same, as the contents' homes say it; not ``everyone``: but for what never had company, or left it.
+
+        (What was dismissed has its own number for a name, by which those that it was with may still be called.)
+        """
         groups = self._homes.by_home((content, (policy, content)) for policy, content in dict.fromkeys(asked))
         packed = {place: (b"".join([struct.pack("<BI", *one) for one in group]),) for place, group in groups.items()}
         found: dict[tuple[int, int], tuple[int, int]] = {}
         for place, reply in self._homes.each(STANDS, packed).items():
-            for one, (_, size, name) in zip(groups[place], STOOD.iter_unpack(reply), strict=True):
-                found[one] = name, size
+            for one, (has_company, size, name) in zip(groups[place], STOOD.iter_unpack(reply), strict=True):
+                if has_company or everyone:
+                    found[one] = name, size
         return found
 
     def near(self, contents: Iterable[int]) -> dict[int, bytes]:

@@ -36,23 +36,23 @@ def postings_of(
     for content, place in places.items():
         flags, (stored, keys) = registered[place].flags, made[place]
         if several:
-            keys = keys_with_identity(stored, np.frombuffer(keys, "<u4")).tobytes()
+            keys += identity_key(stored)
         postings[place] = Posting(content, stored, keys if flags & POST else b"", flags & MADE != 0)
     return postings
 
 
-def keys_with_identity(stored: bytes, keys: Keys) -> Keys:
-    """Return the keys of a sketch that is posted in several homes, and one more, which equal ones have in common.
+def identity_key(stored: bytes) -> bytes:
+    """Return one more key of a sketch that is posted in several homes: equal ones have it in common.
 
     Within a home equal sketches are one content; of two homes one finds the other by this, whatever lists are full.
     """
-    return np.append(keys, np.uint32(mmh3.hash(stored, 0x1D, signed=False)))
+    return mmh3.hash(stored, 0x1D, signed=False).to_bytes(4, "little")
 
 
 def posted_keys(stored: bytes, profile: int, scheme: Scheme, homes: int) -> Keys:
     """Return the keys under which a stored sketch is posted in a store of so many homes."""
     keys = keys_of(stored, profile, scheme)
-    return keys_with_identity(stored, keys) if homes > 1 else keys
+    return np.append(keys, np.frombuffer(identity_key(stored), "<u4")) if homes > 1 else keys
 
 
 def verdicts_on(

@@ -9,13 +9,15 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import mmh3
 import pytest
 import redis
-from clusterd.clusters.contract import Outcome
+from clusterd.clusters.contract import DEFAULT_POLICIES, Outcome
 from clusterd.clusters.redis import marks as redis_marks
+from clusterd.clusters.redis.homes import OWN
 from clusterd.clusters.redis.index import SHARDS, RedisIndex
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.hash_tags import HOME, spread_tags
@@ -29,6 +31,7 @@ from clusterd_crawler.sketch import Sketch
 from tests.contract.index_world import expected, page, partition, settled
 from tests.services.redis_server import connect_cluster, redis_cluster, redis_server, wait_until_formed
 
+LATER = replace(DEFAULT_POLICIES[1], name="later")
 AOF = ("--appendonly", "yes", "--appendfsync", "always")
 
 
@@ -80,15 +83,21 @@ OF_HOST = spread_tags(SHARDS)[mmh3.hash(b"h.example", signed=False) % SHARDS]
 
 
 class Nodes:
-    """A cluster of which one node can be set back: that of the home of h.example, or one that has only its postings."""
+    """A cluster of which one node can be set back: that of the home of h.example, or one that has only its postings.
 
-    def __init__(self, url: str, folder: Path, prefix: str, stack: ExitStack, *, home: bool = False) -> None:
+    ``first``: that of the first home.
+    """
+
+    def __init__(
+        self, url: str, folder: Path, prefix: str, stack: ExitStack, *, home: bool = False, first: bool = False
+    ) -> None:
         self.url = url
         self._stack = stack
         with connect_cluster(url) as cluster:
             ports = [node.port for node in cluster.get_primaries()]
             of_host, of_first = (cluster.get_node_from_key(f"{prefix}{{{tag}}}").port for tag in (OF_HOST, HOME))
-        self._port = of_host if home else next(port for port in sorted(ports) if port not in (of_host, of_first))
+        other = next(port for port in sorted(ports) if port not in (of_host, of_first))
+        self._port = of_host if home else of_first if first else other
         self._clients = [stack.enter_context(redis.Redis(port=port)) for port in ports]
         self._victim = stack.enter_context(redis.Redis(port=self._port))
         self._folder = Path(self._victim.config_get("dir")["dir"])
@@ -97,6 +106,11 @@ class Nodes:
     def keep(self) -> None:
         """Keep the node's files as they are."""
         shutil.copytree(self._folder, self._kept)
+
+    def keep_nothing(self) -> None:
+        """Keep of the node what it knows of the others, and none of its data."""
+        self.keep()
+        shutil.rmtree(self._kept / "appendonlydir")
 
     def set_back(self) -> None:
         """Kill the node; start it again with the files that were kept."""
@@ -153,6 +167,12 @@ class Reader:
             self._log, index, lambda batch, outcomes: None, DeadLetters(self._log), batch=batch
         )
 
+    def go_on(self, index: RedisIndex) -> None:
+        """Let another worker read on, from what the store remembers."""
+        self._log.seek(index.position())
+        self._index = index
+        self._worker = Worker(self._log, index, lambda batch, outcomes: None, DeadLetters(self._log), batch=8)
+
     def step(self, crawl: Sequence[Sketch]) -> None:
         """Let the worker read one batch."""
         for n, sketch in enumerate(crawl):
@@ -199,6 +219,35 @@ def test_a_node_that_lost_pages_is_caught_up_from_the_log(
 
 
 @pytest.mark.cluster
+def test_a_first_node_that_comes_back_with_nothing_is_caught_up_from_the_log(
+    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had the marks, the position, and the order of the policies, which who comes new has from others."""
+    monkeypatch.setattr(redis_marks, "INTERVAL", 0.0)
+    crawl = [one for extra in range(3) for one in pages(0, 12, extra=extra, hosts=9)]
+    with ExitStack() as stack:
+        url = stack.enter_context(redis_cluster(tmp_path / "cluster", options=AOF))
+        nodes = Nodes(url, tmp_path, prefix, stack, first=True)
+        index = RedisIndex(url, prefix)
+        reader = Reader(index)
+        reader.work(crawl[:30])
+        index.add_policy(LATER)
+        settled(index)
+        nodes.keep_nothing()
+        nodes.set_back()
+        index.close()
+        after = RedisIndex(url, prefix)
+        reader.go_on(after)
+        reader.work(crawl[30:])
+        settled(after)
+        policies = [*DEFAULT_POLICIES, LATER]
+        assert after.policies() == policies
+        assert partition(after, policies) == expected(crawl, policies)
+        assert all(len(after.similar(known, 1)) >= 3 for one in crawl if (known := after.sketch(one.url)))
+        after.close()
+
+
+@pytest.mark.cluster
 def test_a_node_that_lost_a_batch_whose_end_was_not_told_yet_is_caught_up(nodes: Nodes, index: RedisIndex) -> None:
     """The store remembers where the batch began, before and after it went back: it is read again all the same."""
     reader = Reader(index, batch=256)
@@ -237,6 +286,11 @@ def entries(url: str, prefix: str) -> list[int]:
     with connect(url) as client:
         calls = Calls(client)
         return [int(calls.command("GET", f"{prefix}{{{tag}}}:pn") or 0) for tag in spread_tags(SHARDS)]
+
+
+def test_before_the_first_mark_each_home_is_at_the_beginning_of_its_own_numbers() -> None:
+    """There a store goes back to where a node comes back with nothing: not through all numbers of the homes before."""
+    assert [redis_marks.Mark().node(home) for home in range(3)] == [0, 1 << OWN, 2 << OWN]
 
 
 def test_marks_of_any_age_are_kept_a_few() -> None:

@@ -105,7 +105,7 @@ class RedisIndex:
         self._numbers = [Numbers(self._calls, one, prefix, tags, alone) for one in homes.all] if len(tags) > 1 else []
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies: list[Policy] = []
-        self._reload()
+        self._agree()
         if policies is None:
             policies = self._policies or DEFAULT_POLICIES
         for policy in policies:
@@ -120,7 +120,7 @@ class RedisIndex:
         self._marks = Marks(self._calls, homes, prefix, tags, self._pending, self._numbers) if self._numbers else None
         if self._marks:
             self._marks.begin()
-        self._linker = Linker(homes, self._spans, self._pending, self._graded, self._reload)
+        self._linker = Linker(homes, self._spans, self._pending, self._graded, self._agree)
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
 
@@ -240,8 +240,8 @@ class RedisIndex:
         if self._marks:
             self._marks.look()
         policies = self._reload()
-        if len(self._homes) > 1 and any(one.graded < len(self._graded()) for one in self._homes.counters()):
-            self._spread_policies()  # whoever added one died at it
+        if len(self._homes) > 1 and any(one.graded != len(self._graded()) for one in self._homes.counters()):
+            policies = self._agree()  # whoever added one died at it, or a home was set back
         waiting = self._settler.settle(steps, policies)
         return waiting + (self._whole.settle(steps) if self._whole else 0)
 
@@ -272,8 +272,9 @@ class RedisIndex:
 
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
+        self._agree()
         self._take(self._home.run(ADD_POLICY, *_added(policy)))
-        self._spread_policies()
+        self._agree()
         if not policy.identical and all(known.name != policy.name for known in self._policies):
             raise WrongInput(
                 f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept"
@@ -284,10 +285,18 @@ class RedisIndex:
     def _reload(self) -> list[Policy]:
         return self._take(self._home.command("LRANGE", "policies", 0, -1))
 
-    def _spread_policies(self) -> None:
-        """Let all homes know the policies of the first, in its order."""
-        for home in self._homes.all[1:]:
-            self._homes.send([home.function(ADD_POLICY, *_added(policy)) for policy in self._policies])
+    def _agree(self) -> list[Policy]:
+        """Learn the policies anew; let all homes know all of them, in one order.
+
+        Each is added to the first home before the others: who has more than that knows what it has lost.
+        """
+        lists = self._homes.ask("LRANGE", "policies", 0, -1)
+        for policy in self._take(max(lists, key=len)) if any(len(one) > len(lists[0]) for one in lists) else ():
+            self._home.run(ADD_POLICY, *_added(policy))
+        known = self._reload()
+        short = [home for home, texts in zip(self._homes.all, lists, strict=True) if len(texts) < len(known)]
+        self._homes.send([home.function(ADD_POLICY, *_added(policy)) for home in short for policy in known])
+        return known
 
     def _catch_up(self) -> None:
         """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
@@ -304,9 +313,9 @@ class RedisIndex:
             founded(self._home, self._scheme, len(self._tags), self._layout)
             keeps_whole(self._home, self._whole is not None)
         self._homes.seed()
+        self._agree()
         for policy in lost:
             self.add_policy(policy)
-        self._spread_policies()
 
     def _take(self, texts: Sequence[bytes]) -> list[Policy]:
         self._policies = [Policy(**json.loads(text)) for text in texts]

@@ -64,7 +64,7 @@ class Mark:
     processes: Sequence[str] = ()
     counts: Sequence[int] = ()
     #: Before that: of each home the last number of a content; contents that were pending, position in the log.
-    nodes: int | Sequence[int] = 0
+    nodes: int | Sequence[int] = ()
     pending: Sequence[int] = ()
     position: Mapping[str, str] = field(default_factory=dict)
 
@@ -118,7 +118,8 @@ class Marks:
         last, here = self._last(), self._here()
         same = (here.nodes, here.pending, here.position) == (last.nodes, last.pending, last.position)
         here = self._seen("GET", replace(here, number=last.number + 1))
-        if last.number and (here.processes != last.processes or not last.within(here.counts)):
+        # (Shards that were marked, and no mark: the first home came back with nothing.)
+        if any(here.counts) if not last.number else here.processes != last.processes or not last.within(here.counts):
             self._go_back_alone(last, here)
         elif not (same and last.number) and len(here.pending) <= MOST:
             then = self._seen("INCR", here)
@@ -167,10 +168,11 @@ class Marks:
         held = max((mark for mark in known if mark.within(here.counts)), key=lambda mark: mark.number)
         log.warning("a node of the store was set back; going back from mark %d to %d", last.number, held.number)
         self._homes.ask("INCR", "back")
+        emptied = not last.number  # the position is lost, too: nobody knows whether the log brings anything again
         outside = bool(here.position or held.position)  # the log is kept outside the store
         for home, counters in zip(self._homes.all, self._homes.counters(), strict=True):
             again = [number for number in held.pending if self._homes.place_of(number) == home.place]
-            for some in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside else ():
+            for some in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside or emptied else ():
                 for start in range(0, len(some), CHUNK):
                     home.run(REPEND, packed_numbers(some[start : start + CHUNK]))
             if not outside and home.place:
@@ -190,7 +192,9 @@ class Marks:
         back = {
             place
             for place in range(len(self._homes))
-            if here.processes[place] != last.processes[place] or here.counts[place] < last.counts[place]
+            if not last.number
+            or here.processes[place] != last.processes[place]
+            or here.counts[place] < last.counts[place]
         }
         self._homes.send([home.request("SET", "review", "p0", "NX") for home in self._homes.all])
         self._homes.send([self._homes.all[place].request("SET", "review", (place << OWN) + 1) for place in back])

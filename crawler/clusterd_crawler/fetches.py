@@ -5,10 +5,11 @@ A record's key is ``HOST CRAWL`` (a host holds no space), so that one that is of
 value is a block of pages of one host and one crawl, read in any language:
 
     offset  bytes  field
-    0       1      version, 1; a higher one is refused
+    0       1      version, 2 (1 is read, too: without purposes); a higher one is refused
     1       8      the latest fetch among them, Unix milliseconds, little-endian
-    9       …      zlib stream of a JSON list of fetches: [url, fetched_at, content, [[kind of name, hash], …]],
-                   and a fifth ``false`` where it was no good page (an error, a soft error, no answer)
+    9       …      zlib stream of a JSON list of fetches: [url, fetched_at, content, [[kind of name, hash], …]];
+                   a fifth is ``false`` where it was no good page (an error, a soft error, no answer), else
+                   ``true``, and a sixth what it was fetched for: [reader, session, depth] (`purpose.Purpose`)
 
 URLs of a host repeat each other: a block of a thousand pages packs to about 40 bytes a page.
 """
@@ -23,9 +24,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from clusterd_crawler.errors import MessageError
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.sketch import Name
 
-VERSION: Final = 1
+VERSION: Final = 2
 #: Most pages of one block.
 BLOCK: Final = 1_000
 #: Most bytes of an unpacked block: 1,000 pages of 8 kB URLs with 64 names each, all at once.
@@ -46,6 +48,7 @@ class Fetch:
     names: tuple[Name, ...] = ()
     #: Whether it may justify a skip. One that failed justifies none, nor does any earlier fetch of its URL.
     good: bool = True
+    purpose: Purpose = ANYONE
 
 
 def key(host: str, crawl: str) -> bytes:
@@ -73,7 +76,7 @@ def pack(pages: Sequence[Fetch]) -> bytes:
 
 def latest(block: bytes) -> int:
     """Return the time of a block's latest fetch; `MessageError` where it is none of ours."""
-    if len(block) < _HEAD.size or block[0] != VERSION:
+    if len(block) < _HEAD.size or not 1 <= block[0] <= VERSION:
         raise MessageError(f"not a block of known pages of version {VERSION}", block)
     return int(_HEAD.unpack_from(block)[1])
 
@@ -93,11 +96,15 @@ def unpack(block: bytes) -> list[Fetch]:
 
 def _row(page: Fetch) -> list[Any]:
     row: list[Any] = [page.url, page.at, page.content, [[name.kind, name.hash] for name in page.names]]
-    return row if page.good else [*row, False]
+    if not page.good:
+        return [*row, False]
+    return row if page.purpose == ANYONE else [*row, True, page.purpose]
 
 
-def _page(url: Any, at: Any, content: Any, names: Iterable[Any], good: Any = True) -> Fetch:
+def _page(
+    url: Any, at: Any, content: Any, names: Iterable[Any], good: Any = True, purpose: Iterable[Any] = ANYONE
+) -> Fetch:
     if not (isinstance(url, str) and isinstance(at, int) and isinstance(content, int)):
         raise TypeError("a page is a URL, a time and an identity")
     named = tuple(Name(kind, int(value)) for kind, value in names if kind in _KINDS)
-    return Fetch(url, at, content, named, bool(good))
+    return Fetch(url, at, content, named, bool(good), Purpose(*map(int, purpose)))

@@ -14,12 +14,14 @@ UTF-8.
 
     sketch   u8   profile         `sketch.PROFILES`; an unknown one is refused
              u8   flags           1: ``whole`` equals ``main`` and is left out, 2: the crawl waits for a verdict,
-                              4: the page is a soft error, 8: it shows something besides few words
+                              4: the page is a soft error, 8: it shows something besides few words,
+                              16: it says what it was fetched for
              u16  status
              i64  fetched_at      Unix milliseconds
              u64  content         identity of the bytes
              u64  bag             identity of the main text's words whatever their order
              u64  embedded        identity of what it shows besides; with flag 8 only
+             u64  reader, u64 session, u32 depth    `purpose.Purpose`; with flag 16 only
              text url, crawl, sweep, explored, instead_of
              varint n, then n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash)
              stream main
@@ -50,6 +52,7 @@ import numpy as np
 
 from clusterd_crawler import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.sketch import FINGERPRINT_BITS, PROFILES, Name, Sketch, StreamSketch
 
 MAGIC: Final = 0xC1
@@ -66,12 +69,14 @@ WHOLE_IS_MAIN: Final = 1
 WANTS_VERDICT: Final = 2
 SOFT_ERROR: Final = 4
 EMBEDDED: Final = 8
+PURPOSE: Final = 16
 
 _SKETCH, _SKIP, _FAILURE = 1, 2, 3
 _NAME_CODES: Final = {kind: code for code, kind in enumerate(("canonical", "shortlink", "og", "anchor"), start=1)}
 _NAME_KINDS: Final = {code: kind for kind, code in _NAME_CODES.items()}
 _SKETCH_HEAD: Final = struct.Struct("<BBHqQQ")
 _NAME: Final = struct.Struct("<BQ")
+_PURPOSE: Final = struct.Struct("<QQI")
 _I64: Final = struct.Struct("<q")
 _U16: Final = struct.Struct("<H")
 _U64: Final = struct.Struct("<Q")
@@ -202,10 +207,12 @@ def _check_verdict(known: dict[str, Any]) -> None:
 def _put_sketch(out: bytearray, page: Sketch) -> None:
     same = page.whole is page.main or page.whole == page.main
     flags = WHOLE_IS_MAIN * same | WANTS_VERDICT * page.wants_verdict | SOFT_ERROR * page.soft_error
-    flags |= EMBEDDED * bool(page.embedded)
+    flags |= EMBEDDED * bool(page.embedded) | PURPOSE * (page.purpose != ANYONE)
     out += _SKETCH_HEAD.pack(page.profile, flags, page.status, page.fetched_at, page.content, page.bag)
     if page.embedded:
         out += _U64.pack(page.embedded)
+    if flags & PURPOSE:
+        out += _PURPOSE.pack(*page.purpose)
     _put_texts(out, (page.url, page.crawl, page.sweep, page.explored, page.instead_of))
     _put_varint(out, len(page.names))
     for name in page.names:
@@ -316,9 +323,10 @@ def _take_sketch(reader: _Reader) -> Sketch:
     profile, flags, status, fetched_at, content, bag = reader.unpack(_SKETCH_HEAD)
     if profile not in PROFILES:
         raise MessageError(f"a sketch of the unknown profile {profile}", reader.raw)
-    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED):
+    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED | PURPOSE):
         raise MessageError(f"a sketch with the unknown flags {flags:#x}", reader.raw)
     embedded = reader.unpack(_U64)[0] if flags & EMBEDDED else 0
+    purpose = Purpose(*reader.unpack(_PURPOSE)) if flags & PURPOSE else ANYONE
     url, crawl, sweep, explored, instead_of = reader.texts(5)
     names = _take_names(reader)
     main = _take_stream(reader)
@@ -340,6 +348,7 @@ def _take_sketch(reader: _Reader) -> Sketch:
         instead_of=instead_of,
         wants_verdict=bool(flags & WANTS_VERDICT),
         soft_error=bool(flags & SOFT_ERROR),
+        purpose=purpose,
     )
 
 

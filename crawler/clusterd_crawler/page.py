@@ -15,6 +15,7 @@ import mmh3
 from clusterd_crawler import names, text
 from clusterd_crawler.embedded_content import FEW_TOKENS, embedded_identity
 from clusterd_crawler.html.declared import Declared
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.sketch import TEXT, Profile, Sketch, sketch_streams
 from clusterd_crawler.soft_errors import is_soft_error
 
@@ -32,6 +33,7 @@ def sketch_page(
     explored: str = "",
     instead_of: str = "",
     wants_verdict: bool = False,
+    purpose: Purpose = ANYONE,
     parse: bool = True,
 ) -> Sketch:
     """Sketch a page from its bytes and the Content-Type header that came with them; what else is given is kept.
@@ -58,6 +60,7 @@ def sketch_page(
         explored=explored,
         instead_of=instead_of,
         wants_verdict=wants_verdict,
+        purpose=purpose,
         soft_error=is_markup and is_soft_error(body),
     )
 

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 
 class Purpose(NamedTuple):
-    """Hashes of what is said; 0 where nothing is."""
+    """64-bit hashes of what is said, which are the same in every crawler; 0 where nothing is."""
 
-    #: What reads it, with what it was given to read it: 0 where that is not known, as with pages of other crawlers.
+    #: What reads it, with what it was given to read it: 0 where that is not known, which serves anyone.
     reader: int = 0
     #: As whom, and in what form, it is asked for.
     session: int = 0

@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clusterd_crawler import compiled
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.token_hashes import fmix64, hash_text
 from clusterd_crawler.tokens import Hashes, composed, hash_tokens
 
@@ -133,6 +134,8 @@ class Sketch:
     wants_verdict: bool = False
     #: The page says that there is no page (`soft_errors`): it justifies no skip.
     soft_error: bool = False
+    #: What the crawl fetched it for.
+    purpose: Purpose = ANYONE
 
     def showing(self, words: int) -> int:
         """Return the identity of what the page shows, whose words have this one: what rules compare pages by."""

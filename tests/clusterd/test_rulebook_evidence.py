@@ -10,6 +10,7 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.evidence import SAME_CONTENT, latest, pack, reservoir, unpack
 from clusterd_crawler.errors import MessageError
+from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.sketch import Name
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,6 +29,7 @@ pages = st.builds(
     instead_of=text,
     crawl=text,
     state=st.sampled_from(["good", "soft", "failed"]),
+    purpose=st.builds(Purpose, words, words, st.integers(0, 2**32 - 1)),
 )
 
 
@@ -37,7 +39,9 @@ def test_pages_come_back_from_their_block(given_pages: list[Page]) -> None:
     assert unpack(pack(given_pages)) == given_pages
 
 
-@pytest.mark.parametrize(("version", "lacking"), [(2, 1), (1, 2)], ids=["no state", "no crawl"])
+@pytest.mark.parametrize(
+    ("version", "lacking"), [(3, 20), (2, 21), (1, 22)], ids=["no purpose", "no state", "no crawl"]
+)
 def test_blocks_of_earlier_versions_are_read(version: int, lacking: int) -> None:
     seen = [Page(f"http://h/{n}", n, 5, (), 1000 + n, "", "", "", "good") for n in range(3)]
     raw = b"".join(zlib.decompress(pack([page])[1:])[:-lacking] for page in seen)
@@ -65,7 +69,7 @@ def test_pages_of_one_host_pack_to_few_bytes() -> None:
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(MessageError, match="version"):
-        unpack(b"\x04" + pack([])[1:])
+        unpack(b"\x05" + pack([])[1:])
     with pytest.raises(MessageError):
         unpack(b"")
 

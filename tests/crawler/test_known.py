@@ -31,6 +31,11 @@ def import_rule(site: Site, folder: Path) -> None:
         services.publisher.flush(10)
 
 
+def read_otherwise(site: Site, numbers: range) -> list[dict[str, Any]]:
+    """Ask for pages that another callback is to read."""
+    return [{"url": url, "options": {"callback": "read_otherwise"}} for url in urls(site, numbers, "o")]
+
+
 SETTINGS: dict[str, Any] = {"CLUSTERD_EXPLORE": 0, "CONCURRENT_REQUESTS": 4}
 
 
@@ -42,15 +47,17 @@ def test_crawlers_of_one_crawl_skip_what_the_other_fetched(site: Site, tmp_path:
     one = Crawling(tmp_path, steps, shared)
     wait_until(lambda: sum(site.pages().values()) == len(ASKED), seconds=40)
     later = urls(site, range(50, 60))
-    two = crawl(tmp_path, [f"{site.url}/", {"pause": 4}, *urls(site, ASKED, "b"), *later], shared)
+    other = read_otherwise(site, range(3))
+    two = crawl(tmp_path, [f"{site.url}/", {"pause": 4}, *urls(site, ASKED, "b"), *other, *later], shared)
     go.touch()
     back = one.result()
     known = {skip["known_url"] for skip in two.heard if "skip" in skip}
     assert known >= set(urls(site, ASKED)), two.log[-3000:]
     assert two.stat("skipped") + back.stat("skipped") == len(ASKED) + len(later)
-    # Each content was fetched once, the later pages by the other.
+    # Each content was fetched once for a callback, the later pages by the other crawler.
     fetched = [path.partition("?")[0] for path in two.paths() + back.paths()]
-    assert sorted(fetched) == sorted(["/", *(f"/page/{n}" for n in (*ASKED, *range(50, 60)))])
+    assert sorted(fetched) == sorted(["/", *(f"/page/{n}" for n in (*ASKED, *range(50, 60), *range(3)))])
+    assert {path for path in two.paths() if "?sid=o" in path} == {f"/page/{n}?sid=o{n}" for n in range(3)}
 
 
 def test_the_next_crawl_fetches_each_content_once_more_or_not_at_all(site: Site, tmp_path: Path) -> None:
@@ -71,6 +78,7 @@ def test_a_crawl_that_is_resumed_knows_what_it_fetched(site: Site, tmp_path: Pat
     job = SETTINGS | {"JOBDIR": str(tmp_path / "job")}
     import_rule(site, tmp_path)
     crawl(tmp_path, urls(site, ASKED), job)
-    resumed = crawl(tmp_path, [f"{site.url}/", {"pause": 1}, *urls(site, ASKED, "d")], job)
-    assert resumed.paths() == ["/"], resumed.log[-3000:]
+    other = read_otherwise(site, range(1))
+    resumed = crawl(tmp_path, [f"{site.url}/", {"pause": 1}, *urls(site, ASKED, "d"), *other], job)
+    assert resumed.paths() == ["/", "/page/0?sid=o0"], resumed.log[-3000:]
     assert resumed.stat("skipped") == len(ASKED)

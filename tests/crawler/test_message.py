@@ -22,6 +22,7 @@ from clusterd_crawler.message import (
     encode,
     encode_verdict,
 )
+from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.sketch import Name, Sketch, StreamSketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,6 +60,7 @@ def sketches(draw: st.DrawFn) -> Sketch:
         explored=draw(TEXT),
         instead_of=draw(TEXT),
         wants_verdict=draw(st.booleans()),
+        purpose=draw(st.builds(Purpose, U64, U64, st.integers(0, 2**32 - 1))),
     )
 
 

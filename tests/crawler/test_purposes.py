@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -127,6 +130,75 @@ def test_a_callback_is_the_same_however_it_is_made() -> None:
     assert one({"a": 1}) == one({"a": 1}) != one({"a": 2})
 
 
+#: Callbacks, and whether crawlers in other processes mean the same by them.
+MADE = """
+from functools import partial
+from scrapy import Request, Spider
+from scrapy.utils.test import get_crawler
+from clusterd_crawler.crawling.purposes import Purposes
+
+class Reading(Spider):
+    name = "reading"
+    def parse_item(self, response, item=None): pass
+    def made(self, item):
+        return lambda response: [one for one in self.parse_item(response, item) if one in {"a", "b", "c", "d"}]
+
+class Called:
+    def __call__(self, response): pass
+
+crawler = get_crawler(Reading, {})
+spider = crawler._create_spider()
+purposes = Purposes(spider, crawler.settings)
+asked = [
+    {"callback": spider.parse_item},
+    {"callback": spider.made("x")},
+    {"callback": partial(spider.parse_item, item="x")},
+    {"callback": spider.parse_item, "cb_kwargs": {"item": 1}, "headers": {"Accept-Language": "de"}},
+    {"callback": spider.parse_item, "meta": {"item": {"name": "a"}, "cookiejar": 3}, "cookies": {"a": "b"}},
+    {"callback": Called()},
+]
+for one in asked:
+    print(*purposes.of(Request("http://h.com/", **one)))
+"""
+
+
+def test_a_method_is_the_same_whatever_it_gathers() -> None:
+    """Of a spider that is made in a function, as tests and scripts make it."""
+    seen = []
+
+    class Gathering(Spider):
+        name = "gathering"
+
+        def parse(self, response: Response) -> None:
+            seen.append(response.url)
+
+    made, spider = purposes(Gathering)
+    request = Request(f"http://{HOST}/", callback=spider.parse)
+    before = made.of(request)
+    spider.parse(Response(f"http://{HOST}/"))
+    assert seen
+    assert made.of(request) == before
+
+
+def test_crawlers_in_other_processes_mean_the_same() -> None:
+    """Whatever the seed of Python's hashes, and wherever things lie; but for what has no other name than its place."""
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", MADE], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout.splitlines()
+        for seed in "12"
+    ]
+    assert len(set(told[0])) == 6
+    assert told[0][:-1] == told[1][:-1]
+    assert told[0][-1] != told[1][-1]
+
+
+def test_of_two_lambdas_in_a_line_each_is_its_own() -> None:
+    made, spider = purposes(Reading)
+    one, other = (lambda response: spider.parse(response, 1)), (lambda response: spider.parse(response, 2))
+    assert made.of(Request(f"http://{HOST}/", callback=one)) != made.of(Request(f"http://{HOST}/", callback=other))
+
+
 def test_rules_of_a_spider_that_do_the_same_are_one_reader() -> None:
     made, spider = purposes(Following)
     follow, item, product, offer = (
@@ -147,8 +219,8 @@ def test_what_every_request_of_the_spider_says_makes_no_session() -> None:
     assert plain != made.of(Request(f"http://{HOST}/", headers={"Cookie": "its own"}))
 
 
-def test_pages_of_other_crawlers_are_known_to_every_callback_without_a_session() -> None:
-    """What reads them is not told; as whom they are asked for is mostly the same."""
+def test_pages_of_unknown_purpose_are_known_to_every_callback_without_a_session() -> None:
+    """An older crawler did not tell what reads them; as whom they are asked for is mostly the same."""
     known = KnownPages(explore=0, within=60)
     known.load(RuleSet(HOST, 1, (sid_rule(HOST),)))
     known.fetched(f"http://{HOST}/a?sid=1", 1, earlier=True)

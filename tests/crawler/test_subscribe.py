@@ -13,6 +13,7 @@ import redis
 from clusterd_crawler import fetches, topics
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import Verdict, encode_verdict
+from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.redis_client import connect
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.contract import News
@@ -118,6 +119,19 @@ def test_a_block_of_pages_that_is_none_is_refused(rows: bytes) -> None:
     block = fetches.pack([fetches.Fetch("http://h.test/", 5)])
     with suppress(MessageError):
         assert fetches.unpack(block[:9] + zlib.compress(rows)) == []
+
+
+def test_blocks_of_pages_say_what_these_were_fetched_for() -> None:
+    pages = [
+        fetches.Fetch("http://h.test/1", 5, 7, purpose=Purpose(2**64 - 1, 3, 9)),
+        fetches.Fetch("http://h.test/2", 6, 8),
+        fetches.Fetch("http://h.test/3", 7, good=False),
+    ]
+    block = fetches.pack(pages)
+    assert fetches.unpack(block) == pages
+    assert fetches.unpack(b"\x01" + fetches.pack(pages[1:])[1:]) == pages[1:]  # of a daemon that did not say it
+    with pytest.raises(MessageError, match="version"):
+        fetches.unpack(b"\x03" + block[1:])
 
 
 def test_after_an_absence_the_hosts_met_are_caught_up(prefix: str, tmp_path: Path) -> None:

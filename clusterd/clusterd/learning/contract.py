@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 
@@ -28,6 +29,8 @@ class Page:
     crawl: str = ""
     #: What came: a page; one that says it is none, or nothing, which justify no skip and are shown to no learner.
     state: Literal["good", "soft", "failed"] = "good"
+    #: What the crawl fetched it for, which matters to the crawls alone.
+    purpose: Purpose = ANYONE
 
 
 class HostLearner(Protocol):

@@ -323,7 +323,7 @@ class Crawl:
             self.failed(request, response.status, "only a part of the page came")
         elif is_told:
             self._changes.look_again()
-            await self._sketched(Page(url, at, request, response, explored))
+            await self._sketched(Page(url, at, request, response, explored, self._purposes.noted(request)))
         elif via := referrer(request):
             self._decisions.led(via)
 
@@ -347,11 +347,11 @@ class Crawl:
         """Note what a page was sketched to."""
         assert self._counting is not None
         self._counting.sketches += 1
-        purpose, via = self._purposes.noted(page.request), referrer(page.request)
-        self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, purpose, via)
+        via = referrer(page.request)
+        self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, page.purpose, via)
         if seen.good and self._rewriting is not None and (linked := page.request.meta.get(META)):
             rule = (self._decisions.key(linked)[1] or ("rewritten",))[-1]
-            self._rewriting.came(page.request, rule, purpose)
+            self._rewriting.came(page.request, rule, page.purpose)
         self._under_way.end(page.request)
 
     def _refuse_page(self, page: Page, error: ClusterdError) -> None:

@@ -88,7 +88,9 @@ class Decisions:
                     if not page.good:
                         self._note_failure(page.url, page.at)
                     if not page.good or self._failed.get(page.url, -1) < page.at:
-                        self._known.fetched(page.url, page.at, page.names, page.good, page.content, earlier)
+                        self._known.fetched(
+                            page.url, page.at, page.names, page.good, page.content, earlier, purpose=page.purpose
+                        )
 
     def fetched(
         self,

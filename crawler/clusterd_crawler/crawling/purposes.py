@@ -1,5 +1,8 @@
 """What a crawl's requests are for (`purpose`): who reads the page, with what, as whom and in what form it is asked for.
 
+Hashes are of what is written in the spider, so that crawlers of one crawl, and one that is resumed, mean the same by
+them. What differs from process to process, as an object without a text of its own, serves the process that saw it.
+
 A request's reader is its callback with ``cb_kwargs`` and with the items that it carries along in its meta; of a
 `CrawlSpider`, which gives all requests the same callback, what the spider's rule does with the page. Its session are
 its cookies, where they are its own, and the headers by which servers choose among the forms of a page. Other meta is
@@ -11,11 +14,13 @@ nobody expects a skip, and with the exception all that the callback had gathered
 
 from __future__ import annotations
 
-from functools import partial
-from types import CellType
+from functools import lru_cache, partial
+from types import CellType, CodeType
 from typing import Any, Final
+from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
+import mmh3
 from itemadapter import is_item
 from scrapy import Request, Spider
 from scrapy.http.headers import Headers
@@ -31,7 +36,15 @@ META: Final = ("cookiejar", "dont_merge_cookies", "playwright", "playwright_cont
 #: What no item is made of.
 _SCALARS: Final = frozenset({bool, bytes, float, int, list, str, tuple, type(None)})
 #: Stands for a callback that awaits its page.
-AWAITED: Final = -1
+AWAITED: Final = 2**64 - 1
+#: Depths beyond are not told apart.
+DEEPEST: Final = 2**32 - 1
+#: Names this process, where a thing has no other name than its place in memory.
+PROCESS: Final = uuid4().hex
+#: Readers and sessions whose numbers are remembered.
+NUMBERS: Final = 4096
+#: What a number is made of: texts, and tuples of such.
+Said = tuple[object, ...]
 
 
 class Purposes:
@@ -76,7 +89,7 @@ class Purposes:
 
     def of(self, request: Request) -> Purpose:
         """Return what a request is for."""
-        depth = int(request.meta.get("depth", 0)) if self._ends else 0
+        depth = min(max(int(request.meta.get("depth", 0)), 0), DEEPEST) if self._ends else 0
         return Purpose(self._reader(request), self._session(request), depth)
 
     def _reader(self, request: Request) -> int:
@@ -84,15 +97,15 @@ class Purposes:
             return AWAITED
         carried = [repr(value) for value in request.meta.values() if type(value) not in _SCALARS and is_item(value)]
         given = repr(request.cb_kwargs) if request.cb_kwargs else ""
-        return hash((self._callback(request), given, *carried))
+        return _number((self._callback(request), given, *carried))
 
-    def _callback(self, request: Request) -> object:
+    def _callback(self, request: Request) -> Said:
         spider, callback = self._spider, request.callback
         if isinstance(spider, CrawlSpider):
             number = request.meta.get("rule")
             if isinstance(number, int) and 0 <= number < len(spider._rules) and callback == spider._callback:
                 rule = spider._rules[number]
-                return _identity(rule.callback), repr(rule.cb_kwargs), rule.follow
+                return _identity(rule.callback), repr(rule.cb_kwargs), str(rule.follow)
         elif callback is None:
             callback = spider.parse
         return _identity(callback)
@@ -100,29 +113,56 @@ class Purposes:
     def _session(self, request: Request) -> int:
         headers, there = request.headers, request.headers.keys()  # their own look-up takes as long as all the rest
         chosen = {name: headers.get(name) for name in self._headers if name in there}
-        said: list[object] = [(name, value) for name, value in chosen.items() if value != self._headers[name]]
+        said: list[object] = [(name, repr(value)) for name, value in chosen.items() if value != self._headers[name]]
         said += [(name, repr(request.meta[name])) for name in META if request.meta.get(name) is not None]
         if request.cookies:
             said.append(repr(request.cookies))
-        return hash(tuple(said)) if said else 0
+        return _number(tuple(said)) if said else 0
 
 
-def _identity(callback: Any) -> object:
+@lru_cache(NUMBERS)
+def _number(said: Said) -> int:
+    """Return the hash of what is said, but for 0 and `AWAITED`."""
+    number = int(mmh3.hash64(repr(said).encode("utf-8", "surrogatepass"), signed=False)[0])
+    return min(max(number, 1), AWAITED - 1)
+
+
+def _identity(callback: Any) -> Said:
     """Return what a callback is, however often it is made: a method is bound again for each request, a lambda made."""
     if isinstance(callback, partial):
         return _identity(callback.func), repr(callback.args), repr(callback.keywords)
     function = getattr(callback, "__func__", callback)
     code = getattr(function, "__code__", None)
     if code is None:
-        return id(function)
-    held, given = function.__closure__, function.__defaults__
-    if held is None and given is None:
-        return id(code)
-    return id(code), repr(given), *(_content(cell) for cell in held or ())
+        return ("",) if callback is None else (PROCESS, str(id(function)))
+    name = (str(function.__module__), str(function.__qualname__))
+    if "<" not in name[1] or _is_method(callback, function):  # there is one of this name
+        return name
+    given = repr(function.__defaults__), *(_content(cell) for cell in function.__closure__ or ())
+    return *name, *_written(code), *given
+
+
+def _is_method(callback: Any, function: Any) -> bool:
+    """Whether a callback is a method of a spider's class, which may have been made in a function."""
+    spider = getattr(callback, "__self__", None)
+    return isinstance(spider, Spider) and getattr(type(spider), function.__name__, None) is function
+
+
+@lru_cache(NUMBERS)
+def _written(code: CodeType) -> Said:
+    """Return what code does, in words that are the same in every process: of two lambdas in a line each its own."""
+    return code.co_code, code.co_names, *map(_constant, code.co_consts)
+
+
+def _constant(value: Any) -> object:
+    if isinstance(value, CodeType):
+        return _written(value)
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
 
 
 def _content(cell: CellType) -> str:
     try:
-        return repr(cell.cell_contents)
+        value = cell.cell_contents
     except ValueError:  # nothing yet
         return ""
+    return f"the spider {value.name}" if isinstance(value, Spider) else repr(value)

@@ -22,6 +22,7 @@ from clusterd_crawler.message import Failure, SkipReport, encode
 from clusterd_crawler.page import content_identity, sketch_page
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Entry
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, SHORT, Name, Sketch
 from clusterd_crawler.skips import Skip
@@ -51,6 +52,7 @@ class Page:
     request: Request
     response: Response
     explored: Skip | None = None
+    purpose: Purpose = ANYONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ class Reporter:
             explored="" if explored is None else explored.rule,
             instead_of="" if explored is None else explored.known_url,
             wants_verdict=True,
+            purpose=page.purpose,
             parse=parse,
         )
         if is_file or len(whole) > len(body):  # What two long pages show at their beginnings says nothing of the rest.

@@ -4,11 +4,12 @@ A block is one or more pages. Integers are little-endian, a ``varint`` is LEB128
 bytes, then UTF-8:
 
     offset  bytes  field
-    0       1      version, 3 (2, without the state, and 1, without the crawl, are read too)
+    0       1      version, 4 (3, without the purpose, 2, without the state, and 1, without the crawl, are read too)
     1       …      zlib stream of the pages, each:
                    text url, u64 content, i64 fetched_at (Unix ms), varint words,
                    varint n, n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash),
-                   text explored, text instead_of, text crawl, u8 state: 0 good, 1 soft error, 2 failed
+                   text explored, text instead_of, text crawl, u8 state: 0 good, 1 soft error, 2 failed,
+                   u64 reader, u64 session, u32 depth (`purpose.Purpose`)
 
 URLs of a host repeat each other, so a block of a thousand pages packs to 30–60 bytes a page.
 
@@ -26,11 +27,12 @@ from typing import Final, Literal
 
 import mmh3
 from clusterd_crawler.errors import MessageError
+from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.sketch import Name
 
 from clusterd.learning.contract import Page
 
-VERSION: Final = 3
+VERSION: Final = 4
 #: Pages of one block when a log is rewritten.
 BLOCK_PAGES: Final = 1_000
 #: Fast, and within a tenth of the size that the best level reaches on URLs.
@@ -48,6 +50,7 @@ _CODES: Final = {kind: code for code, kind in enumerate(_KINDS, start=1)}
 _STATES: Final[tuple[Literal["good", "soft", "failed"], ...]] = ("good", "soft", "failed")
 _HEAD: Final = struct.Struct("<Qq")
 _NAME: Final = struct.Struct("<BQ")
+_PURPOSE: Final = struct.Struct("<QQI")
 
 
 def pack(pages: Iterable[Page]) -> bytes:
@@ -64,6 +67,7 @@ def pack(pages: Iterable[Page]) -> bytes:
         _put_text(out, page.instead_of)
         _put_text(out, page.crawl)
         out.append(_STATES.index(page.state))
+        out += _PURPOSE.pack(*page.purpose)
     return bytes((VERSION,)) + zlib.compress(out, ZLIB_LEVEL)
 
 
@@ -164,7 +168,9 @@ def _pages(data: bytes, version: int) -> Iterator[Page]:
         crawl, at = _text(data, at) if version > 1 else ("", at)
         state = _STATES[data[at]] if version > 2 else "good"
         at += version > 2
-        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state)
+        purpose = Purpose(*_PURPOSE.unpack_from(data, at)) if version > 3 else ANYONE
+        at += _PURPOSE.size * (version > 3)
+        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state, purpose)
 
 
 def _put_varint(out: bytearray, value: int) -> None:

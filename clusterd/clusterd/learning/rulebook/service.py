@@ -370,6 +370,7 @@ def _page(sketch: Sketch, content: int) -> Page | None:
         instead_of,
         sketch.crawl,
         "soft" if sketch.soft_error else "good",
+        sketch.purpose,
     )
 
 

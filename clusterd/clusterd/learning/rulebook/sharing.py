@@ -50,7 +50,8 @@ def _blocks(host: str, pages: Iterable[Page]) -> Iterable[tuple[bytes, list[Fetc
     for page in pages:
         if page.crawl:
             good = page.state == "good"
-            fetch = Fetch(page.url, page.fetched_at, page.content if good else 0, page.names if good else (), good)
+            content, names = (page.content, page.names) if good else (0, ())
+            fetch = Fetch(page.url, page.fetched_at, content, names, good, page.purpose)
             by_crawl.setdefault(page.crawl, []).append(fetch)
     for crawl, fetches in by_crawl.items():
         for start in range(0, len(fetches), BLOCK):

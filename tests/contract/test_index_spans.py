@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count
 
 import mmh3
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.redis import marks as redis_marks
+from clusterd.clusters.redis.home import ADD_POLICY
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.spans.steps import pairs_of
 from clusterd_consumer.hash_tags import spread_tags
@@ -157,6 +159,23 @@ def test_a_settler_that_dies_at_any_call_is_followed_by_another(redis_url: str, 
         assert partition(other) == expected(crawl), at
         depart(redis_url, store, other, crawl)
         other.close()
+
+
+def test_a_policy_that_reached_the_first_home_alone_is_told_to_the_others_by_who_meets_it(
+    redis_url: str, prefix: str
+) -> None:
+    """Whoever added it died at it; a page of another home resembles one of the first."""
+    later, calls = replace(DEFAULT_POLICIES[1], name="later"), Dying(1000)
+    index = RedisIndex(redis_url, prefix, shards=SHARDS, calls=calls.of)
+    calls.running = True
+    crawl = [page(A, 1, LEFT), page(B, 1, BRIDGE)]
+    index.apply(crawl[:1])
+    index._home.run(ADD_POLICY, later.name, json.dumps(asdict(later)), 1)
+    index.apply(crawl[1:])
+    settled(index)
+    policies = [*DEFAULT_POLICIES, later]
+    assert partition(index, policies) == expected(crawl, policies)
+    index.close()
 
 
 def test_a_search_from_a_content_after_which_the_others_are_called_ends(redis_url: str, prefix: str) -> None:

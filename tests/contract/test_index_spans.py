@@ -19,6 +19,7 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.spans.steps import pairs_of
 from clusterd_consumer.hash_tags import spread_tags
 from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
 from tests.contract.index_world import expected, page, partition, settled
@@ -266,6 +267,29 @@ def test_a_home_that_alone_is_set_back(redis_url: str, prefix: str, home: int, m
     reader.work([])
     settled(index)
     assert partition(index) == expected([*crawl, *more])
+    index.close()
+
+
+def test_who_could_not_say_that_it_went_back_goes_back_again_at_once(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another node goes away as the first has come back."""
+    monkeypatch.setattr(redis_marks, "INTERVAL", 0.0)
+
+    def away() -> None:
+        raise Unreachable("another node has gone away")
+
+    index = opened(redis_url, prefix, "DEL", 1, away)
+    for url in (A, B):
+        index.apply([page(url, 1, LEFT)])
+        index.settle()
+        assert not index.went_back()
+        with connect(redis_url) as client:
+            client.set(f"{prefix}{{{spread_tags(SHARDS)[1]}}}:mark", 0)
+        index.settle()
+        index.position()
+        assert index.went_back()
+        index.settle()
     index.close()
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -98,6 +99,8 @@ class Marks:
         self._numbers = numbers
         self._keys = [f"{prefix}{{{tag}}}:mark" for tag in dict.fromkeys((HOME, *tags))]
         self._due = 0.0
+        #: By which it knows the lock that it could not give back, when another node went away.
+        self._token = os.urandom(8).hex().encode()
 
     def begin(self) -> None:
         """Set the first mark of a store: its homes lose what they lose each for itself, the position with the first."""
@@ -144,7 +147,8 @@ class Marks:
 
     def _go_back_alone(self, last: Mark, here: Mark) -> None:
         """Go back, unless somebody else is at it or has done so."""
-        if not self._home.command("SET", "back:lock", 1, "NX", "PX", LEASE):
+        taken = self._home.command("SET", "back:lock", self._token, "NX", "PX", LEASE)
+        if not taken and self._home.command("GET", "back:lock") != self._token:
             return
         try:
             if self._last().number == last.number:

@@ -282,6 +282,24 @@ def test_a_late_page_that_expires_while_it_is_pending(redis_url: str, prefix: st
         opened.close()
 
 
+def test_a_late_page_whose_worker_died_is_given_up_when_nothing_else_expires(redis_url: str, prefix: str) -> None:
+    """It would be pending for ever where the log does not bring it again: of several homes one is told the position."""
+    patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
+    died = RedisIndex(redis_url, prefix)
+    died.apply([page(D, 5, LEFT)])
+    died.apply([page(D, 1, RIGHT)])
+    counted = []
+    for index in (patient, patient, hasty):
+        index.expire(3)
+        counted.append(index.counts()["contents"])
+    assert counted == [2, 2, 1]
+    with connect(redis_url) as client:
+        left = [key.rpartition(b":")[2] for key in client.scan_iter(f"{prefix}*", count=1000)]
+        assert not {b"late", b"wt", b"trash"} & set(left)
+    for opened in (patient, hasty, died):
+        opened.close()
+
+
 def test_a_page_that_is_posted_after_it_was_given_up_joins_nobody(redis_url: str, prefix: str) -> None:
     """D's worker sleeps before it posts; D changes and is given up: what the worker then does changes nothing."""
     other = RedisIndex(redis_url, prefix, patience=0.0)

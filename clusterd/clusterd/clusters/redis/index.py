@@ -115,6 +115,7 @@ class RedisIndex:
         self._questions = Questions(homes, self._spans, self._lists, scheme)
         kept = keeps_whole(self._home, whole)
         self._whole = SecondStream(self._calls, prefix, "whole", tags, scheme) if kept else None
+        self._patience = patience
         self._settler = Settler(homes, self._spans, self._lists, scheme, patience)
         self._pending = [Pending(self._calls, one, len(tags) == 1) for one in homes.all]
         self._marks = Marks(self._calls, homes, prefix, tags, self._pending, self._numbers) if self._numbers else None
@@ -256,7 +257,7 @@ class RedisIndex:
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
-        gone = sum([expire(home, before) for home in self._homes.all])
+        gone = sum([expire(home, before, self._patience) for home in self._homes.all])
         self._settler.discard()
         return gone
 

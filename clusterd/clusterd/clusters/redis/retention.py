@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import numpy as np
@@ -15,17 +16,21 @@ CHUNK: Final = 256
 LOOKS: Final = 512
 
 
-def expire(home: Home, before: int) -> int:
-    """Forget superseded versions fetched before a time; return how many."""
+def expire(home: Home, before: int, patience: float) -> int:
+    """Forget superseded versions fetched before a time; return how many.
+
+    ``patience``: seconds that a content stays pending whose worker died before it said that it was posted.
+    """
     superseded = np.frombuffer(home.command("GET", "x") or b"", np.uint8)
     numbers = np.flatnonzero(np.unpackbits(superseded)).tolist()
     limit = min(max(before, 0), LATEST).to_bytes(6, "big")
     gone = start = offset = 0
-    while start < len(numbers):
-        chunk = numbers[start : start + CHUNK]
-        some, done, offset = home.run(FORGET, limit, LOOKS, offset, packed_numbers(chunk))
-        gone, start = gone + some, start + done
-    return gone
+    while True:  # (once at least: contents may wait that were pending the last time)
+        chunk = packed_numbers(numbers[start : start + CHUNK])
+        some, done, offset = home.run(FORGET, limit, LOOKS, offset, chunk, patience, int(time.time()))
+        gone, start = gone + int(some), start + done
+        if start >= len(numbers):
+            return gone
 
 
 def forgotten(home: Home) -> int:

@@ -18,19 +18,6 @@ define('dismiss', function(ARGV)
   open(SKETCHES)
   local done, leaving, groups, stay = 0, {}, {}, {}
 
-  -- Whether a pending ghost is waited for; noted when it first was.
-  local function awaited(ghost)
-    if call('SISMEMBER', BASE .. ':w', ghost) == 0 then return false end
-    local now = tonumber(ARGV[5])
-    local since = tonumber(call('HGET', BASE .. ':wt', ghost) or now)
-    if now - since < tonumber(ARGV[2]) then
-      call('HSETNX', BASE .. ':wt', ghost, now)
-      return true
-    end
-    call('SREM', BASE .. ':w', ghost)
-    return false
-  end
-
   -- Ghosts that touch under a policy are one group: ghost → another of its group, up to the one that stands for it.
   local function group(p, ghost)
     local up = groups[p]
@@ -117,7 +104,7 @@ define('dismiss', function(ARGV)
     local text = format('%.0f', entry)
     call('LREM', BASE .. ':g', 1, text)
     call('RPUSH', BASE .. ':g', text)
-    if not awaited(floor(entry / 256)) then done = done + 1 end
+    if not is_awaited(floor(entry / 256), tonumber(ARGV[2]), tonumber(ARGV[5])) then done = done + 1 end
   end
   finish()
   return done

@@ -1,10 +1,11 @@
--- forget(BASE; before, looks, offset, URL ids) → {forgotten, URLs done, offset in the next}
+-- forget(BASE; before, looks, offset, URL ids, patience, now) → {forgotten, URLs done, offset in the next}
 --
 -- KEYS[1] BASE   the home shard (records.lua, settling.lua);  BASE:late   list of contents that were pending when the last
 --                version that showed them was forgotten: a later call frees them
 -- ARGV    before: superseded versions that were fetched before this time (6 bytes, big-endian) are forgotten
 --         (BASE:m forgotten: the latest such time before which one was forgotten)
 --         looks: how many versions are looked at in this call; offset: bytes of the first URL's that were looked at before
+--         patience: seconds after which a content stays pending no more whose worker died; now: the caller's time
 define('forget', function(ARGV)
   begin()
   open(TEXTS)
@@ -13,9 +14,10 @@ define('forget', function(ARGV)
   local late = BASE .. ':late'
   for _ = 1, math.min(looks, call('LLEN', late)) do
     local content = call('LPOP', late)
-    if call('SISMEMBER', BASE .. ':w', content) == 1 then
+    if is_awaited(content, tonumber(ARGV[5]), tonumber(ARGV[6])) then
       call('RPUSH', late, content)
     else
+      call('HDEL', BASE .. ':wt', content)
       free_content(tonumber(content))
     end
   end

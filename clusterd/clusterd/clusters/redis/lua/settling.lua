@@ -38,6 +38,18 @@ local function unpend(packed)
   return true
 end
 
+-- Whether a pending content that departed is waited for; noted when it first was. Else it is pending no more.
+local function is_awaited(content, patience, now)
+  if call('SISMEMBER', BASE .. ':w', content) == 0 then return false end
+  local since = tonumber(call('HGET', BASE .. ':wt', content) or now)
+  if now - since < patience then
+    call('HSETNX', BASE .. ':wt', content, now)
+    return true
+  end
+  call('SREM', BASE .. ':w', content)
+  return false
+end
+
 -- A number that no content has, for the name of a cluster.
 function spans.fresh_number()
   local number = count(N, 1)

@@ -293,6 +293,26 @@ def test_who_could_not_say_that_it_went_back_goes_back_again_at_once(
     index.close()
 
 
+def test_a_span_that_lost_all_its_parts_with_their_homes_is_forgotten(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A's home made it, and has no part any more; the others come back with nothing."""
+    monkeypatch.setattr(redis_marks, "INTERVAL", 0.0)
+    index = opened(redis_url, prefix)
+    reader = Reader(index)
+    crawl = [page(B, 1, LEFT), page(A, 1, LEFT), page(C, 1, LEFT), page(A, 2, ELSEWHERE)]
+    for one in crawl:
+        reader.work([one])
+    with connect(redis_url) as client:
+        for tag in spread_tags(SHARDS)[1:]:
+            client.delete(*client.scan_iter(f"{prefix}{{{tag}}}:*", count=1000))
+    reader.work([])
+    settled(index)
+    assert partition(index) == expected(crawl)
+    depart(redis_url, prefix, index, crawl)
+    index.close()
+
+
 def test_spans_whose_records_are_lost_are_made_again(redis_url: str, prefix: str) -> None:
     """All that is left of them is what homes have a part of; larger ones come under smaller ones all the same."""
     index = opened(redis_url, prefix)

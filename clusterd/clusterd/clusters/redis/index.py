@@ -296,6 +296,8 @@ class RedisIndex:
             self._home.run(ADD_POLICY, *_added(policy))
         known = self._reload()
         short = [home for home, texts in zip(self._homes.all, lists, strict=True) if len(texts) < len(known)]
+        if short:  # one may have come back with nothing: it takes no page before it knows all policies
+            self._homes.seed()
         self._homes.send([home.function(ADD_POLICY, *_added(policy)) for home in short for policy in known])
         return known
 

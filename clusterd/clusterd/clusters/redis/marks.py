@@ -190,7 +190,7 @@ class Marks:
         positions(self._calls, self._pending)
 
     def _review(self, last: Mark, here: Mark) -> None:
-        """Let the pairs of the homes that were set back be looked at again, and all parts of spans (review.lua)."""
+        """Let the pairs of the homes that were set back be looked at again, and all spans with their parts."""
         if len(self._homes) == 1:
             return
         back = {
@@ -200,7 +200,7 @@ class Marks:
             or here.processes[place] != last.processes[place]
             or here.counts[place] < last.counts[place]
         }
-        self._homes.send([home.request("SET", "review", "p0", "NX") for home in self._homes.all])
+        self._homes.send([home.request("SET", "review", "s0", "NX") for home in self._homes.all])
         self._homes.send([self._homes.all[place].request("SET", "review", (place << OWN) + 1) for place in back])
 
     def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: int | str) -> None:

@@ -199,3 +199,13 @@ def test_no_interleaving_of_store_operations_loses_what_spans_homes(redis_url: s
         other.close()  # with this the store is told what it was done with
     depart(redis_url, prefix, index, crawl)
     index.close()
+
+
+def test_what_was_posted_is_told_to_every_home_with_the_position(redis_url: str, prefix: str) -> None:
+    """A worker that is killed then leaves nothing pending: the log does not bring again what lies before it."""
+    index = RedisIndex(redis_url, prefix, shards=SHARDS)
+    index.apply(spread(World(seed=4, urls=40, families=40).crawl(40)), {"0": "40"})
+    with connect(redis_url) as client:
+        waiting = {key: client.smembers(key) for key in client.scan_iter(f"{prefix}*:w")}
+    assert waiting == {}
+    index.close()

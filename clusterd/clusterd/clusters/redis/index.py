@@ -44,7 +44,7 @@ from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
-from clusterd.clusters.redis.pending import Pending, positions
+from clusterd.clusters.redis.pending import Pending, positions, tell
 from clusterd.clusters.redis.posting import postings_of, verdicts_on
 from clusterd.clusters.redis.registered import (
     CURRENT,
@@ -227,7 +227,7 @@ class RedisIndex:
 
     def position(self) -> dict[str, str]:
         """Return how far the log had been read when the state was written."""
-        return positions(self._calls, self._pending)[0]
+        return positions(self._homes, self._pending)[0]
 
     def went_back(self) -> bool:
         """Whether, at the latest `position`, a node had been set back since this was last asked (`marks`)."""
@@ -236,8 +236,7 @@ class RedisIndex:
 
     def settle(self, steps: int | None = None) -> int:
         """Do up to ``steps`` bounded steps of what waits; return how many still settle."""
-        for pending in self._pending:
-            pending.tell()
+        tell(self._homes, self._pending)
         if self._marks:
             self._marks.look()
         policies = self._reload()
@@ -387,8 +386,7 @@ class RedisIndex:
     def close(self) -> None:
         """Free connections."""
         with suppress(Unreachable):
-            for pending in self._pending:
-                pending.tell()
+            tell(self._homes, self._pending)
         self._calls.close()
         with translated():
             self._client.close()

@@ -23,7 +23,7 @@ from clusterd.clusters.identity import sketch_key
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.pending import Pending
+from clusterd.clusters.redis.pending import Pending, tell
 from clusterd.clusters.redis.registered import Registered, matches_of, note
 from clusterd.clusters.redis.spans.standings import SPANNED, Span
 from clusterd.clusters.redis.spans.steps import ACCEPTED, ALL, EDGE, PAIR, TWO, UNION, Eras, Pair, Spans, pairs_of
@@ -86,7 +86,7 @@ class Linker:
         if linked:
             united = self._link_spread(sketches, registered, verdicts, linked, contents, states)
         if offsets:
-            self._pending[0].tell(offsets, states[0])
+            tell(self._homes, self._pending, offsets, states[0])
         return united
 
     def _link_all(

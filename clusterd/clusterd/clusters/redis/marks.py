@@ -187,7 +187,7 @@ class Marks:
         position = [word for pair in held.position.items() for word in pair]
         self._keep(last, now, lost, 0 if outside else held.node(0) + 1, *position)
         self._homes.send([home.request("INCR", "back") for home in self._homes.all[1:]])
-        positions(self._calls, self._pending)
+        positions(self._homes, self._pending)
 
     def _review(self, last: Mark, here: Mark) -> None:
         """Let the pairs of the homes that were set back be looked at again, and all spans with their parts."""

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
 
 from clusterd_consumer.redis_scripts import Calls, Request, packed_numbers
 
 from clusterd.clusters.redis.home import STATE, TELL, Home, pairs
+from clusterd.clusters.redis.homes import Homes
 
 
 class Pending:
@@ -91,17 +92,27 @@ class Pending:
             self.done(done, state)
             raise
 
-    def tell(self, position: Sequence[str] = (), state: int = 0) -> None:
-        """Tell what there is to be told, and how far the log was read in a state of the store."""
-        with self.telling() as posted:
-            told = posted or packed_numbers([self._state])
-            words = position if told.startswith(packed_numbers([state])) else ()
-            if posted or words:
-                self._home.run(TELL, told, *words)
+    def tells(self, posted: bytes, position: Sequence[str], state: int) -> list[Request]:
+        """Return what tells the home what was posted, and how far the log was read in a state of the store."""
+        told = posted or packed_numbers([self._state])
+        words = position if told.startswith(packed_numbers([state])) else ()
+        return [self._home.function(TELL, told, *words)] if posted or words else []
 
 
-def positions(calls: Calls, pending: Sequence[Pending]) -> list[dict[str, str]]:
+def tell(homes: Homes, pending: Sequence[Pending], position: Sequence[str] = (), state: int = 0) -> None:
+    """Tell all homes at once what there is to be told, and the first how far the log was read in a state of it.
+
+    What was posted is told no later than that: else the log would not bring it again, and it stayed pending where a
+    worker dies.
+    """
+    with ExitStack() as stack:
+        asked = [one.tells(stack.enter_context(one.telling()), (), 0) for one in pending[1:]]
+        asked.append(pending[0].tells(stack.enter_context(pending[0].telling()), position, state))
+        homes.send([request for of in asked for request in of])
+
+
+def positions(homes: Homes, pending: Sequence[Pending]) -> list[dict[str, str]]:
     """Look at all homes at once, as `Pending.position` does at one."""
     asked = [one.asks() for one in pending]
-    answers = iter(calls.ask([request for of in asked for request in of]))
+    answers = iter(homes.send([request for of in asked for request in of]))
     return [one.noted(*islice(answers, len(of))) for one, of in zip(pending, asked, strict=True)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,9 @@ from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skips import KnownPages
 from scrapy import Request, Spider
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import LinkExtractor
+from scrapy.loader import ItemLoader
 from scrapy.spiders import CrawlSpider
 from scrapy.spiders import Rule as LinkRule
 from scrapy.utils.test import get_crawler
@@ -88,6 +92,22 @@ def test_a_page_that_a_callback_awaits_itself_is_always_sent(
     assert done.paths() == ["/", "/page/1", "/page/3", "/page/2"]
     assert site.hits["/page/1?sid=a"] == site.hits["/page/2?sid=a"] == 1
     assert done.stat("skipped") == 0
+
+
+def test_what_a_redirect_leads_to_is_awaited_too(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """The callback has read it, and the spider's ``parse`` has not."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    steps = [
+        f"{site.url}/",
+        {"pause": 1.0},
+        {"url": f"{site.url}/page/3", "options": {"callback": "await_more"}},
+        {"pause": 1.5},
+        f"{site.url}/page/2?x=1&sid=a",
+    ]
+    done = crawl(tmp_path, steps, settings, more=[f"{site.url}/redir/2?x=1"])
+    assert done.paths() == ["/", "/page/3", "/page/2?x=1&sid=a"]
 
 
 class Reading(Spider):
@@ -197,6 +217,48 @@ def test_of_two_lambdas_in_a_line_each_is_its_own() -> None:
     made, spider = purposes(Reading)
     one, other = (lambda response: spider.parse(response, 1)), (lambda response: spider.parse(response, 2))
     assert made.of(Request(f"http://{HOST}/", callback=one)) != made.of(Request(f"http://{HOST}/", callback=other))
+
+
+@dataclass
+class Product:
+    name: str
+    page: str = field(default="", repr=False)
+
+
+ROWS = b"".join(b"<tr><td>Rows that begin with the very same words, the %d-th</td></tr>" % n for n in range(3))
+TABLE = HtmlResponse("http://h.com/", body=b"<table>" + ROWS + b"</table>")
+#: What is carried along, made anew for each request and gone with it, as the spider's callbacks do.
+CARRIED: dict[str, Callable[[int], Any]] = {
+    "a loader": lambda n: ItemLoader({"number": n}),
+    "a selector": lambda n: TABLE.css("tr")[n],
+    "selectors": lambda n: [TABLE.css("tr")[n]],
+    "an item that does not show all of itself": lambda n: Product("one", str(n)),
+    "items": lambda n: [{"number": n}],
+}
+
+
+@pytest.mark.parametrize("what", CARRIED)
+def test_what_prints_the_same_need_not_be_the_same(what: str) -> None:
+    made, spider = purposes(Reading)
+
+    def of(n: int, how: str) -> Purpose:
+        value = CARRIED[what](n)
+        if how == "closed over":
+            return made.of(Request(f"http://{HOST}/", callback=lambda response: spider.parse_item(response, value)))
+        return made.of(Request(f"http://{HOST}/", **{how: {"value": value}}))
+
+    for how in ("cb_kwargs", "meta", "closed over"):
+        assert len({of(n, how) for n in range(3)}) == 3, how
+
+
+def test_the_same_is_the_same_however_often_it_is_made() -> None:
+    made, _ = purposes(Reading)
+    shared = ItemLoader({"number": 1})
+    for make in (lambda: shared, lambda: Product("one"), lambda: date(2026, 1, 2), lambda: {"a": [1, {"b"}, (None,)]}):
+        assert len({made.of(Request(f"http://{HOST}/", cb_kwargs={"value": make()})) for _ in range(3)}) == 1
+    ring: list[Any] = []
+    ring.append(ring)
+    made.of(Request(f"http://{HOST}/", cb_kwargs={"value": ring}))
 
 
 def test_rules_of_a_spider_that_do_the_same_are_one_reader() -> None:

@@ -59,7 +59,7 @@ def test_the_same_name_that_is_content_stays() -> None:
 
 
 def test_pages_that_differ_count_like_pages_that_agree() -> None:
-    agree = [(f"/v?t={n}&m={m}", n) for n in range(40) for m in (1, 2)]
+    agree = [(f"/v?t={n}&m={m}", n) for n in range(60) for m in (1, 2)]
     differ = [(f"/v?t={n}&m={m}", 1000 + 2 * n + m) for n in range(100, 115) for m in (1, 2)]
     assert learn(agree).rules != ()
     assert learn(agree + differ).rules == ()

@@ -82,7 +82,7 @@ def test_explored_pages_that_agree_keep_a_rule() -> None:
 
 
 def test_explored_pages_that_show_what_an_earlier_crawl_saw_keep_a_rule() -> None:
-    pages = [Page(f"http://h.com/v?t={n}&m={m}", n, crawl="first") for n in range(40) for m in (1, 2)]
+    pages = [Page(f"http://h.com/v?t={n}&m={m}", n, crawl="first") for n in range(60) for m in (1, 2)]
     learner = Learner("h.com")
     learner.observe(pages)
     published = learner.learn(1)

@@ -21,7 +21,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd.learning.edits import item_orders, spellings
 from clusterd.learning.edits.components import ANY_BOUND, VALUES, AnyComponent
 from clusterd.learning.edits.deep import Cut, Ending
-from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit
+from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit, Replace
 from clusterd.learning.edits.fixed_values import DropFixed
 from clusterd.learning.edits.path_pairs import PathPair
 from clusterd.learning.edits.path_references import PathReference
@@ -173,8 +173,8 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     What takes ever new values is mostly what the content hangs on; what takes many may be, and on a small host no page
     is explored soon enough to tell. Where it is the rest of the URL that takes ever new values, as many trials are
     needed: of a catalogue's records one in ten differs by ``branch``, and 18 that do not come before the first of these
-    in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with scripts
-    that stand for one another, whatever their parameters.
+    in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with a value
+    that is written for another, and with scripts that stand for one another, whatever their parameters.
     """
     if isinstance(trials.edit, AnyComponent | Cut) or spellings.is_guess(trials.edit):
         return ANY_BOUND
@@ -187,6 +187,8 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     rest = [known for known in found if known.column not in trials.edit.own]
     if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.
         rest = [known for known in rest if known.column is not None]
+    elif isinstance(trials.edit, Replace):
+        rest = [known for known in rest if known.name != "path"]
     elif not _at_any_value(trials.edit) or not any(np.count_nonzero(good[1:]) > 1 for good, _ in own):
         rest = []
     if any(is_open(*trials.records(known)) for known in rest):

@@ -52,7 +52,7 @@ import numpy as np
 
 from clusterd_crawler import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
-from clusterd_crawler.purpose import ANYONE, Purpose
+from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
 from clusterd_crawler.sketch import FINGERPRINT_BITS, PROFILES, Name, Sketch, StreamSketch
 
 MAGIC: Final = 0xC1
@@ -76,7 +76,6 @@ _NAME_CODES: Final = {kind: code for code, kind in enumerate(("canonical", "shor
 _NAME_KINDS: Final = {code: kind for kind, code in _NAME_CODES.items()}
 _SKETCH_HEAD: Final = struct.Struct("<BBHqQQ")
 _NAME: Final = struct.Struct("<BQ")
-_PURPOSE: Final = struct.Struct("<QQI")
 _I64: Final = struct.Struct("<q")
 _U16: Final = struct.Struct("<H")
 _U64: Final = struct.Struct("<Q")
@@ -212,7 +211,7 @@ def _put_sketch(out: bytearray, page: Sketch) -> None:
     if page.embedded:
         out += _U64.pack(page.embedded)
     if flags & PURPOSE:
-        out += _PURPOSE.pack(*page.purpose)
+        out += PACKED.pack(*page.purpose)
     _put_texts(out, (page.url, page.crawl, page.sweep, page.explored, page.instead_of))
     _put_varint(out, len(page.names))
     for name in page.names:
@@ -326,7 +325,7 @@ def _take_sketch(reader: _Reader) -> Sketch:
     if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED | PURPOSE):
         raise MessageError(f"a sketch with the unknown flags {flags:#x}", reader.raw)
     embedded = reader.unpack(_U64)[0] if flags & EMBEDDED else 0
-    purpose = Purpose(*reader.unpack(_PURPOSE)) if flags & PURPOSE else ANYONE
+    purpose = Purpose(*reader.unpack(PACKED)) if flags & PURPOSE else ANYONE
     url, crawl, sweep, explored, instead_of = reader.texts(5)
     names = _take_names(reader)
     main = _take_stream(reader)

@@ -6,6 +6,7 @@ under it. So a skip rests on a page that was fetched for the same purpose.
 
 from __future__ import annotations
 
+import struct
 from typing import Final, NamedTuple
 
 
@@ -27,3 +28,5 @@ class Purpose(NamedTuple):
 
 
 ANYONE: Final = Purpose()
+#: A purpose in messages and in blocks of evidence.
+PACKED: Final = struct.Struct("<QQI")

@@ -291,9 +291,11 @@ class RedisIndex:
         Each is added to the first home before the others: who has more than that knows what it has lost.
         """
         lists = self._homes.ask("LRANGE", "policies", 0, -1)
-        for policy in self._take(max(lists, key=len)) if any(len(one) > len(lists[0]) for one in lists) else ():
-            self._home.run(ADD_POLICY, *_added(policy))
-        known = self._reload()
+        known, most = self._take(lists[0]), max(lists, key=len)
+        if len(most) > len(known):
+            for policy in self._take(most):
+                self._home.run(ADD_POLICY, *_added(policy))
+            known = self._reload()
         short = [home for home, texts in zip(self._homes.all, lists, strict=True) if len(texts) < len(known)]
         if short:  # one may have come back with nothing: it takes no page before it knows all policies
             self._homes.seed()

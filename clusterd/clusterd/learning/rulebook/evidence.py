@@ -27,7 +27,7 @@ from typing import Final, Literal
 
 import mmh3
 from clusterd_crawler.errors import MessageError
-from clusterd_crawler.purpose import ANYONE, Purpose
+from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
 from clusterd_crawler.sketch import Name
 
 from clusterd.learning.contract import Page
@@ -50,7 +50,6 @@ _CODES: Final = {kind: code for code, kind in enumerate(_KINDS, start=1)}
 _STATES: Final[tuple[Literal["good", "soft", "failed"], ...]] = ("good", "soft", "failed")
 _HEAD: Final = struct.Struct("<Qq")
 _NAME: Final = struct.Struct("<BQ")
-_PURPOSE: Final = struct.Struct("<QQI")
 
 
 def pack(pages: Iterable[Page]) -> bytes:
@@ -67,7 +66,7 @@ def pack(pages: Iterable[Page]) -> bytes:
         _put_text(out, page.instead_of)
         _put_text(out, page.crawl)
         out.append(_STATES.index(page.state))
-        out += _PURPOSE.pack(*page.purpose)
+        out += PACKED.pack(*page.purpose)
     return bytes((VERSION,)) + zlib.compress(out, ZLIB_LEVEL)
 
 
@@ -168,8 +167,8 @@ def _pages(data: bytes, version: int) -> Iterator[Page]:
         crawl, at = _text(data, at) if version > 1 else ("", at)
         state = _STATES[data[at]] if version > 2 else "good"
         at += version > 2
-        purpose = Purpose(*_PURPOSE.unpack_from(data, at)) if version > 3 else ANYONE
-        at += _PURPOSE.size * (version > 3)
+        purpose = Purpose(*PACKED.unpack_from(data, at)) if version > 3 else ANYONE
+        at += PACKED.size * (version > 3)
         yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state, purpose)
 
 

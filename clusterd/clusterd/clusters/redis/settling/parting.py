@@ -160,8 +160,7 @@ class Parter:
         """Forget these splits, each once."""
         places = {policy.name: place for place, policy in enumerate(graded)}
         entries = [_packed_split(places[split.policy], split) for split in splits]
-        for home in self._homes.all:
-            home.ask([home.request("LREM", "sp", 1, entry) for entry in entries])
+        self._homes.send([home.request("LREM", "sp", 1, entry) for home in self._homes.all for entry in entries])
 
 
 def _split(graded: Sequence[Policy], entry: bytes) -> Split:

@@ -6,18 +6,24 @@ from typing import Final
 
 from scrapy.settings import BaseSettings
 
-from clusterd_crawler.middleware import ClusterdMiddleware
+from clusterd_crawler.middleware import ClusterdMiddleware, ClusterdPages, ClusterdReading
 from clusterd_crawler.settings import Settings
 
-#: Place among the downloader middlewares: responses come here after retries (550), redirects (600), the cache (900).
-ORDER: Final = 540
+#: Places among the downloader middlewares: of what considers requests, before retries (550), redirects (600) and the
+#: cache (900); and of what takes responses, after all others.
+REQUESTS: Final = 540
+PAGES: Final = -1000
+#: Place among the spider middlewares: of all the nearest to the spider.
+READING: Final = 10_000
 
 
 class Addon:
-    """Switches the middleware on, and stops the start of a crawl whose ``CLUSTERD_`` settings are wrong."""
+    """Switches the middlewares on, and stops the start of a crawl whose ``CLUSTERD_`` settings are wrong."""
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Check the settings and add the middleware."""
+        """Check the settings and add the middlewares."""
         chosen = Settings.from_crawl(dict(settings))
         if chosen.enabled:
-            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, ORDER)
+            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, REQUESTS)
+            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdPages, PAGES)
+            settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ClusterdReading, READING)

@@ -1,9 +1,10 @@
-"""The downloader middleware: a thin shell around `crawl.Crawl`.
+"""The middlewares: a thin shell around `crawl.Crawl`, at three places on a page's way.
 
 Requests are considered twice: by the ``request_scheduled`` signal, before any scheduler sees them, once the crawl has
-rules; and when they are about to be sent, for those that were queued before a rule was learned. Responses pass after
-the HTTP cache, redirects, decompression and retries have done their part (order 540), so that only final pages are
-sketched.
+rules; and when they are about to be sent, for those that were queued before a rule was learned. Responses are taken
+where the engine gets them, so that what is sketched is what all other downloader middlewares (the HTTP cache,
+redirects, decompression, retries, the project's own) made of them. They are noted where the spider gets them, after
+all other spider middlewares: a page that one of those refuses justifies no skip.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import IgnoreRequest, NotConfigured
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: The crawls that are going on.
+_CRAWLS: Final[WeakKeyDictionary[Crawler, Crawl]] = WeakKeyDictionary()
+
 
 class ClusterdMiddleware:
-    """See the module."""
+    """The downloader middleware for requests. Begins and ends the crawl."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -65,12 +70,13 @@ class ClusterdMiddleware:
         except BaseException:
             await crawl.close()
             raise
-        self._crawl = crawl
+        self._crawl = _CRAWLS[self._crawler] = crawl
 
     async def spider_closed(self, spider: Spider) -> None:
         """End."""
         if self._crawl is not None:
             crawl, self._crawl = self._crawl, None
+            del _CRAWLS[self._crawler]
             await crawl.close()
 
     def spider_idle(self, spider: Spider) -> None:
@@ -97,6 +103,26 @@ class ClusterdMiddleware:
         if self._crawl is not None:
             self._crawl.left_downloader(request)
 
+
+class _Companion:
+    """Another place on the way of the same crawl."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make one for a crawl."""
+        return cls(crawler)
+
+    @property
+    def _crawl(self) -> Crawl | None:
+        return _CRAWLS.get(self._crawler)
+
+
+class ClusterdPages(_Companion):
+    """The downloader middleware for responses."""
+
     async def process_response(self, request: Request, response: Response) -> Response | Request:
         """Sketch a page."""
         crawl = self._crawl
@@ -105,7 +131,7 @@ class ClusterdMiddleware:
         try:
             await crawl.fetched(request, response)
         finally:
-            crawl.ended(request)
+            crawl.ended(request, response)
         instead = crawl.instead(request)
         return response if instead is None or is_good(response) else instead
 
@@ -119,6 +145,15 @@ class ClusterdMiddleware:
             return None
         crawl.failed(request, 0, type(exception).__name__)
         return crawl.instead(request)
+
+
+class ClusterdReading(_Companion):
+    """The spider middleware."""
+
+    def process_spider_input(self, response: Response) -> None:
+        """Note that the spider is given a page."""
+        if (crawl := self._crawl) is not None:
+            crawl.unread.read(response)
 
 
 def project_folder() -> Path:

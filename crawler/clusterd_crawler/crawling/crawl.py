@@ -29,21 +29,23 @@ from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.item_files import ItemFiles
 from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.meeting import Meeting
+from clusterd_crawler.crawling.near_duplicates import NearDuplicates
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.pages import Pages
 from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.purposes import Purposes
 from clusterd_crawler.crawling.remembered import Remembered
-from clusterd_crawler.crawling.reporter import URL_BYTES, Page, Reporter, Seen
+from clusterd_crawler.crawling.reporter import CACHED, URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped, referrer
 from clusterd_crawler.crawling.responses import is_good, is_part
 from clusterd_crawler.crawling.rewriting import META, Rewriting
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.crawling.under_way import UnderWay
-from clusterd_crawler.crawling.verdicts import Verdicts, is_near
+from clusterd_crawler.crawling.unread import Unread
+from clusterd_crawler.crawling.verdicts import Verdicts
 from clusterd_crawler.errors import ClusterdError
-from clusterd_crawler.message import Failure, SkipReport, Verdict
+from clusterd_crawler.message import SkipReport
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.purpose import Purpose
@@ -94,11 +96,13 @@ class Crawl:
         self._kept = Kept(self._spider, self._connections.spool, settings.spool_bytes)
         self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
         self._places = DownloadPlaces(crawler)
+        self._near_duplicates = NearDuplicates(crawler.stats, self._verdicts, self._places, self._announce)
         self._changes = RuleChanges(
             self._loop, self._decisions, self._kept, self._fetch_again, self._announce, self._decide_again
         )
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
+        self.unread = Unread(self._know, self._reporter)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2, self._places.holds)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
@@ -129,7 +133,7 @@ class Crawl:
         self._subscriber = Subscriber(
             self._connections.feed(self._wanted.since(now()) if self._settings.skip else None),
             lambda rules: self._loop.call(self._take_rules, rules),
-            lambda verdicts: self._loop.call(self._answered, verdicts),
+            lambda verdicts: self._loop.call(self._near_duplicates.answered, verdicts),
             self.id,
             OthersPages(self._wanted),
             self._decisions.learn_of,
@@ -156,6 +160,7 @@ class Crawl:
             self._counting.stop()
         await self._changes.close()
         await self._pages.close()
+        self.unread.close()
         if self._publisher is not None:
             seconds = CLOSE_SECONDS[0] if self._publisher.reachable else CLOSE_SECONDS[1]
             await run_in_thread(self._publisher.close, seconds)
@@ -256,9 +261,12 @@ class Crawl:
         """Note that a request has left the downloader, whatever comes of it."""
         self._under_way.left(request)
 
-    def ended(self, request: Request) -> None:
-        """Note that a request's page has come and been read, or will not come."""
-        self._under_way.end(request)
+    def ended(self, request: Request, response: Response | None = None) -> None:
+        """Note that a request's page has come, and is to be given to the spider, or will not come."""
+        if response is not None and response in self.unread:
+            self._under_way.left(request)
+        else:
+            self._under_way.end(request)
 
     def instead(self, request: Request) -> Request | None:
         """Return the URL that was linked, to be sent where the one that it was rewritten to brought no page."""
@@ -303,17 +311,20 @@ class Crawl:
     # Pages.
 
     async def fetched(self, request: Request, response: Response) -> None:
-        """Take a page: sketch it, publish it, note it, and wait for its verdict where that is prompt."""
+        """Take a page: sketch it, publish it, wait for its verdict where that is prompt. `unread` notes it."""
         if not is_page(request):
             return
         self._under_way.arrived(request)
         url, at = response.url.partition("#")[0], now()
         explored = self._explored.pop(url, None)
+        page = Page(url, at, request, response, explored, self._purposes.noted(request))
         if "cached" in response.flags and not self._settings.sweep and explored is None:
             # Sketched when it was fetched. Of a sweep each page is told, lest it seem lost.
-            good = is_good(response)
-            if isinstance(response, HtmlResponse) or not good:
-                self._decisions.fetched(url, at, good=good, purpose=self._purposes.noted(request))
+            if not is_good(response):
+                self._decisions.fetched(url, at, good=False)
+            elif isinstance(response, HtmlResponse):
+                self.unread.came(page, self._purposes.is_awaited(request))
+                self.unread.seen(page, CACHED)
         elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
@@ -323,7 +334,8 @@ class Crawl:
             self.failed(request, response.status, "only a part of the page came")
         elif is_told:
             self._changes.look_again()
-            await self._sketched(Page(url, at, request, response, explored, self._purposes.noted(request)))
+            self.unread.came(page, self._purposes.is_awaited(request))
+            await self._sketched(page)
         elif via := referrer(request):
             self._decisions.led(via)
 
@@ -336,17 +348,24 @@ class Crawl:
         else:
             answer = self._verdicts.wait(version)
             self._pages.gather(page)
-        if answer is None:
-            return
-        with self._places.lent():
-            verdict = await answer
-        if verdict is not None and is_near(verdict):
-            page.response.flags.append("near_duplicate")
+        if answer is not None:
+            await self._near_duplicates.flag(page.response, answer)
 
     def _note_page(self, page: Page, seen: Seen) -> None:
         """Note what a page was sketched to."""
         assert self._counting is not None
         self._counting.sketches += 1
+        self.unread.seen(page, seen)
+
+    def _refuse_page(self, page: Page, error: ClusterdError) -> None:
+        """Note that a page cannot be sketched."""
+        self.unread.forget(page)
+        self._verdicts.forget((page.url, page.at))
+        self._stats.inc_value("clusterd/rejected")
+        logger.debug("Not sketched: %s", error)
+
+    def _know(self, page: Page, seen: Seen) -> None:
+        """Let skips rest on a page, where it is good."""
         via = referrer(page.request)
         self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, page.purpose, via)
         if seen.good and self._rewriting is not None and (linked := page.request.meta.get(META)):
@@ -354,19 +373,13 @@ class Crawl:
             self._rewriting.came(page.request, rule, page.purpose)
         self._under_way.end(page.request)
 
-    def _refuse_page(self, page: Page, error: ClusterdError) -> None:
-        """Note that a page cannot be sketched."""
-        self._verdicts.forget((page.url, page.at))
-        self._stats.inc_value("clusterd/rejected")
-        logger.debug("Not sketched: %s", error)
-
     def failed(self, request: Request, status: int, reason: str) -> None:
         """Note a fetch that brought no page."""
         if not is_page(request):
             return
         url, at = request.url.partition("#")[0], now()
         self._decisions.fetched(url, at, good=False)
-        self._reporter.report(Failure(url, at, status, reason, self.id))
+        self._reporter.failed(url, at, status, reason)
 
     # What the daemon says.
 
@@ -374,19 +387,6 @@ class Crawl:
         if rules.rules and self._settings.skip:
             self._attend()
         self._changes.arrived(rules)
-
-    def _answered(self, verdicts: list[Verdict]) -> None:
-        for verdict in verdicts:
-            self._verdicts.arrived(verdict)
-            if is_near(verdict):
-                self._stats.inc_value("clusterd/near_duplicates")
-                self._announce(
-                    signals.near_duplicate,
-                    response_url=verdict.url,
-                    cluster=verdict.cluster,
-                    match=verdict.match,
-                    resemblance=verdict.resemblance,
-                )
 
     def _announce(self, signal: object, **arguments: Any) -> None:
         self._loop.start(self._send(signal, arguments))

@@ -43,18 +43,6 @@ NOW_SECONDS: Final = 0.003
 SHORT_BYTES: Final = 150_000
 
 
-@dataclass(slots=True, eq=False)
-class Page:
-    """A page as it was fetched: its URL without fragment, and when (Unix milliseconds)."""
-
-    url: str
-    at: int
-    request: Request
-    response: Response
-    explored: Skip | None = None
-    purpose: Purpose = ANYONE
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What the crawl keeps of a page."""
@@ -65,6 +53,24 @@ class Seen:
     #: Not a soft error.
     good: bool
 
+
+@dataclass(slots=True, eq=False)
+class Page:
+    """A page as it was fetched: its URL without fragment, and when (Unix milliseconds)."""
+
+    url: str
+    at: int
+    request: Request
+    response: Response
+    explored: Skip | None = None
+    purpose: Purpose = ANYONE
+    #: What it shows, once it is sketched, and whether the spider has been given it (`unread`).
+    seen: Seen | None = None
+    read: bool = False
+
+
+#: Of a page from the HTTP cache, which was sketched when it was fetched.
+CACHED: Final = Seen((), 0, True)
 
 #: What came of a page: why it cannot be sketched, if it cannot.
 Outcome = Seen | ClusterdError
@@ -162,3 +168,7 @@ class Reporter:
             self.publisher.offer(message.url.encode(), encode(message))
         except (ClusterdError, UnicodeEncodeError) as error:
             logger.debug("Not reported: %s", error)
+
+    def failed(self, url: str, at: int, status: int, reason: str) -> None:
+        """Publish that a fetch has brought no page that may justify a skip."""
+        self.report(Failure(url, at, status, reason, self._crawl))

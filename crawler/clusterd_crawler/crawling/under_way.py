@@ -4,10 +4,10 @@ The first of a key never waits and a request that waits holds no key, so nobody 
 with the page that is waited for, whatever became of it, at the latest after the time that a download may take; and at
 most half of the requests that the crawl has under way may wait, so that a slow page does not hold the crawl up.
 
-A page has come when the middleware sees its response. Where another middleware makes something else of it (a redirect,
-a retry), that it left the downloader is all that is seen: `LEFT_SECONDS` later it counts as gone. Where another answers
-the request with a request before it is sent, nothing is seen but that it is not among the downloads any more: that is
-looked at when somebody would wait for it, every `LOOK_SECONDS` while somebody does, and when many are noted.
+A page has come when the spider is given it. Where another middleware makes something else of it (a redirect, a retry),
+or refuses it, that it left the downloader is all that is seen: `LEFT_SECONDS` later it counts as gone. Where another
+answers the request with a request before it is sent, nothing is seen but that it is not among the downloads any more:
+that is looked at when somebody would wait for it, every `LOOK_SECONDS` while somebody does, and when many are noted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-#: Seconds after leaving the downloader in which the middlewares before ours must have passed a response on.
+#: Seconds in which the middlewares between the downloader and ours, or between ours and the spider, pass a page on.
 LEFT_SECONDS: Final = 0.5
 #: Seconds between two looks whether a request that is waited for is still among the downloads.
 LOOK_SECONDS: Final = 1.0
@@ -102,16 +102,17 @@ class UnderWay:
             timer.cancel()
 
     def left(self, request: Request) -> None:
-        """Note that a request has left the downloader."""
+        """Note that a request has left the downloader, or its page our hands: soon it is read, or nobody reads it."""
         fetch = self._by_request.get(request)
         if fetch is not None and fetch.leaving is None:
             fetch.leaving = call_later(LEFT_SECONDS, self.end, request)
 
     def arrived(self, request: Request) -> None:
-        """Note that the response is here; `end` follows when it has been read."""
+        """Note that the response is here; `left` follows when it is passed on, and `end` when it is read."""
         fetch = self._by_request.get(request)
         if fetch is not None and fetch.leaving is not None:
             fetch.leaving.cancel()
+            fetch.leaving = None
 
     def end(self, request: Request) -> None:
         """Let those go on who wait for a request's page. May be repeated."""

@@ -1,0 +1,121 @@
+"""Pages that come and that the spider is not given: other middlewares refuse them, or put others in their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.message import Failure
+from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.sketch import Sketch
+from scrapy import Request
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
+
+from tests.crawler.crawling import crawl, publish_rules, published, sid_rule
+from tests.crawler.site import Site, html, prose
+
+
+class Refusing:
+    """A downloader middleware between ours and the engine that lets nobody see the first page."""
+
+    def process_response(self, request: Request, response: Response) -> Response | Request:
+        return self.refuse(request, response) if request.url.endswith("/page/1") else response
+
+    def refuse(self, request: Request, response: Response) -> Response | Request:
+        raise IgnoreRequest("not wanted")
+
+
+class Asking(Refusing):
+    """… and asks for another page first."""
+
+    def refuse(self, request: Request, response: Response) -> Response | Request:
+        return request.replace(url=request.url.replace("/page/1", "/page/2"), dont_filter=True)
+
+
+class Replacing(Refusing):
+    """… and shows another page in its place."""
+
+    def refuse(self, request: Request, response: Response) -> Response | Request:
+        return response.replace(body=html("another", prose("another"), []))
+
+
+class Raising:
+    """A spider middleware."""
+
+    def process_spider_input(self, response: Response) -> None:
+        if response.url.endswith("/page/1"):
+            raise IgnoreRequest("not wanted")
+
+
+#: How the first page is refused → the setting, and the pages that the spider sees.
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "ignored": ({"DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_refused.Refusing": 100}}, []),
+    "another asked for": ({"DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_refused.Asking": 100}}, ["/page/2"]),
+    "another shown": ({"DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_refused.Replacing": 100}}, ["/page/1"]),
+    "by the spider's side": ({"SPIDER_MIDDLEWARES": {"tests.crawler.test_refused.Raising": 900}}, []),
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "cached"),
+    [("ignored", False), ("another asked for", False), ("by the spider's side", False), ("by the spider's side", True)],
+)
+def test_a_page_that_the_spider_is_not_given_keeps_no_other_out(
+    how: str, cached: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    refusing, instead = REFUSED[how]
+    steps = [f"{site.url}/", {"pause": 1.0}, f"{site.url}/page/1", {"pause": 1.0}, f"{site.url}/page/1?sid=a"]
+    steps += [{"pause": 1.0}, f"{site.url}/page/1?sid=b"]
+    if cached:
+        refusing = refusing | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
+    for _ in range(1 + cached):
+        done = crawl(tmp_path, steps, settings | refusing)
+        assert done.paths() == ["/", *instead, "/page/1?sid=a"]
+        assert done.stat("skipped") == 1
+
+
+@pytest.mark.parametrize("how", ["ignored", "by the spider's side"])
+def test_those_who_wait_for_a_page_that_is_refused_go_on(
+    how: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Of two that wait, one is fetched then, and the other skipped."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    first, *others = (f"{site.url}/slow/page/1{query}" for query in ("", "?sid=a", "?sid=b"))
+    done = crawl(tmp_path, [f"{site.url}/", {"pause": 1.0}, first, *others], settings | REFUSED[how][0])
+    assert (done.stat("awaited"), done.stat("skipped")) == (2, 1)
+    assert done.stats["elapsed_time_seconds"] < 15
+
+
+def test_a_page_is_what_the_spider_is_shown(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Also where a middleware near the engine makes it, as those do that render pages in a browser."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    replacing, instead = REFUSED["another shown"]
+    done = crawl(tmp_path, [f"{site.url}/", {"pause": 1.0}, f"{site.url}/page/1"], settings | replacing)
+    assert done.paths() == ["/", *instead]
+    crawl(tmp_path, [f"{site.url}/page/1"], settings)
+    _, replaced, plain = published(redis_url, prefix)
+    assert isinstance(replaced, Sketch)
+    assert isinstance(plain, Sketch)
+    assert replaced.url == plain.url
+    assert replaced.main.text != plain.main.text
+
+
+@pytest.mark.parametrize("rules", [False, True])
+def test_others_are_told_of_a_page_that_the_spider_was_not_given(
+    rules: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Crawlers of the crawl, and the crawl itself where it goes on: the page was published when it came."""
+    if rules:
+        publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    refusing, _ = REFUSED["by the spider's side"]
+    crawl(tmp_path, [f"{site.url}/", {"pause": 1.0}, f"{site.url}/page/1"], settings | refusing)
+    _, page, failure = published(redis_url, prefix)
+    assert isinstance(page, Sketch)
+    assert isinstance(failure, Failure)
+    assert page.url == failure.url == f"{site.url}/page/1"
+    assert failure.at > page.fetched_at

@@ -201,11 +201,16 @@ def test_no_interleaving_of_store_operations_loses_what_spans_homes(redis_url: s
     index.close()
 
 
-def test_what_was_posted_is_told_to_every_home_with_the_position(redis_url: str, prefix: str) -> None:
-    """A worker that is killed then leaves nothing pending: the log does not bring again what lies before it."""
-    index = RedisIndex(redis_url, prefix, shards=SHARDS)
-    alone = [page(f"http://h.example/{n}", n, range(1000 * n, 1000 * n + 50)) for n in range(40)]
-    index.apply(spread(alone), {"0": "40"})
+@pytest.mark.parametrize("position", [{"0": "400"}, None], ids=["log outside", "log in the store"])
+@pytest.mark.parametrize("shards", [1, SHARDS])
+@pytest.mark.parametrize("pages", [40, 400])
+def test_what_was_posted_is_told_to_every_home_with_its_batch(
+    redis_url: str, prefix: str, pages: int, shards: int, position: dict[str, str] | None
+) -> None:
+    """A worker that is killed then leaves nothing pending: no log brings again what lies before it."""
+    index = RedisIndex(redis_url, prefix, shards=shards)
+    alone = [page(f"http://h.example/{n}", n, range(1000 * n, 1000 * n + 50)) for n in range(pages)]
+    index.apply(spread(alone), position)
     with connect(redis_url) as client:
         waiting = {key: client.smembers(key) for key in client.scan_iter(f"{prefix}*:w")}
     assert waiting == {}

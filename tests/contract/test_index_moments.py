@@ -238,7 +238,7 @@ class Lost(Exception):
     """The worker dies here, and its message with it."""
 
 
-@pytest.mark.parametrize(("name", "nth"), [("post", 1), ("register", 2)])
+@pytest.mark.parametrize(("name", "nth"), [("post", 1), ("tell", 1)])
 def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
     redis_url: str, prefix: str, name: str, nth: int
 ) -> None:
@@ -248,13 +248,8 @@ def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
         raise Lost
 
     lost = interrupted(redis_url, prefix, name, nth, die)
-
-    def work() -> None:
-        lost.apply([page(D, 1, LEFT)])
-        lost.apply([page(A, 1, ELSEWHERE)])  # with this the store is told that D is done, or would be
-
     with pytest.raises(Lost):
-        work()
+        lost.apply([page(D, 1, LEFT)])
     patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
     patient.apply([page(D, 2, ELSEWHERE), page(E, 1, LEFT, order="e"), page(C, 1, [*LEFT, 1])])
     assert patient.settle() == 1
@@ -270,12 +265,15 @@ def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
 
 def test_a_late_page_that_expires_while_it_is_pending(redis_url: str, prefix: str) -> None:
     """Who applied it has not told the store yet that it is done when another worker's retention takes it."""
-    index, other = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix)
+    index = RedisIndex(redis_url, prefix)
+
+    def expire() -> None:
+        assert [index.expire(3), index.expire(3)] == [1, 0]
+        assert index.counts()["contents"] == 2
+
+    other = interrupted(redis_url, prefix, "tell", 2, expire)
     other.apply([page(D, 5, LEFT)])
     other.apply([page(D, 4, LEFT), page(D, 1, RIGHT)])
-    assert [index.expire(3), index.expire(3)] == [1, 0]
-    assert index.counts()["contents"] == 2
-    other.settle()
     assert index.expire(3) == 0
     assert index.counts()["contents"] == 1
     for opened in (index, other):
@@ -283,11 +281,16 @@ def test_a_late_page_that_expires_while_it_is_pending(redis_url: str, prefix: st
 
 
 def test_a_late_page_whose_worker_died_is_given_up_when_nothing_else_expires(redis_url: str, prefix: str) -> None:
-    """It would be pending for ever where the log does not bring it again: of several homes one is told the position."""
+    """It would be pending for ever where the log does not bring it again."""
     patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
-    died = RedisIndex(redis_url, prefix)
+
+    def die() -> None:
+        raise Lost
+
+    died = interrupted(redis_url, prefix, "tell", 2, die)
     died.apply([page(D, 5, LEFT)])
-    died.apply([page(D, 1, RIGHT)])
+    with pytest.raises(Lost):
+        died.apply([page(D, 1, RIGHT)])
     counted = []
     for index in (patient, patient, hasty):
         index.expire(3)

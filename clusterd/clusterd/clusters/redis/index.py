@@ -148,7 +148,7 @@ class RedisIndex:
                     going[-3].result()
                 known = self._register(part)
                 posted = posting.submit(self._post, part, known)
-                going.append(linking.submit(self._finish, part, known, posted.result, {}, states))
+                going.append(linking.submit(self._finish, part, known, posted.result, None, states))
         outcomes = [outcome for part in going for outcome in part.result()]
         self._linker.link([], [], {}, position or {}, states)
         self._help()
@@ -159,10 +159,10 @@ class RedisIndex:
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
         posted: Callable[[], Mapping[int, dict[int, Verdict]]],
-        position: Mapping[str, str],
+        position: Mapping[str, str] | None,
         states: Sequence[int],
     ) -> list[Outcome]:
-        """Link what was posted and verified; say what came of it. ``states``: the homes' when the batch was begun."""
+        """Link what was posted; say what came of it. ``position``, ``states``: as `Linker.link` has them."""
         verdicts = posted()
         self._show_whole(sketches, registered)
         united = self._linker.link(sketches, registered, verdicts, position, states)

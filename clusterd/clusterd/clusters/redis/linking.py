@@ -60,15 +60,15 @@ class Linker:
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
         verdicts: Mapping[int, dict[int, Verdict]],
-        position: Mapping[str, str],
+        position: Mapping[str, str] | None,
         states: Sequence[int],
     ) -> United:
         """Link what was verified, write the position; note what that says of each page.
 
-        ``verdicts``: by the place of a page; ``states``: those of the homes when the batch was begun. Returns which
-        clusters of several homes were united.
+        ``verdicts``: by the place of a page; ``position``: None where more of the batch follows; ``states``: those of
+        the homes when the batch was begun. Returns which clusters of several homes were united.
         """
-        offsets = [word for pair in position.items() for word in pair]
+        offsets = [word for pair in (position or {}).items() for word in pair]
         contents: dict[int, list[int]] = {}
         linked: dict[int, dict[int, list[int]]] = {}
         for place, judged in verdicts.items():
@@ -85,7 +85,7 @@ class Linker:
         united = United()
         if linked:
             united = self._link_spread(sketches, registered, verdicts, linked, contents, states)
-        if offsets:
+        if position is not None:
             tell(self._homes, self._pending, offsets, states[0])
         return united
 

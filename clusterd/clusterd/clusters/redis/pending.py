@@ -1,4 +1,4 @@
-"""Contents that were posted and linked, until the home shard knows: it hears of them with the next call.
+"""Contents that were posted and linked, until the home shard knows: it hears of them before the batch is done with.
 
 What is told names the state of the store in which they were posted: the process of the server, since one that was
 restarted may have lost its last second; on a Redis Cluster that of the home shard (`numbers`), and how often the store
@@ -102,8 +102,8 @@ class Pending:
 def tell(homes: Homes, pending: Sequence[Pending], position: Sequence[str] = (), state: int = 0) -> None:
     """Tell all homes at once what there is to be told, and the first how far the log was read in a state of it.
 
-    What was posted is told no later than that: else the log would not bring it again, and it stayed pending where a
-    worker dies.
+    What was posted is told no later than that, and before a log that is kept in the store itself hears that a batch is
+    done: else no log would bring it again, and it stayed pending where a worker dies.
     """
     with ExitStack() as stack:
         asked = [one.tells(stack.enter_context(one.telling()), (), 0) for one in pending[1:]]

@@ -9,7 +9,6 @@ from typing import Any
 from clusterd.clusters.contract import SPLITS
 from clusterd.clusters.redis.home import LEASE, PART, Home
 from clusterd.clusters.redis.index import RedisIndex
-from clusterd.clusters.redis.settling.lease import SILENCE
 from clusterd_consumer.redis_connection import Client, connect
 from clusterd_consumer.redis_scripts import Calls, Request
 
@@ -70,7 +69,7 @@ def test_pages_that_a_store_has_lost_since_they_were_found_are_searched_for_no_m
     with connect(redis_url) as client:
         home = Home(Calls(client), prefix)
         home.command("RPUSH", "tasks", task, task[:-4])
-        home.run(LEASE, "token", SILENCE)
+        home.run(LEASE, "token", "")
         rest, side = struct.pack("<I", 3), struct.pack("<I", 2)
         assert home.run(PART, "token", task, b"", rest, side, SPLITS) == 1
         assert home.command("LRANGE", "tasks", 0, -1) == [task[:-4]]

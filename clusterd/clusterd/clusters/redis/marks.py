@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 INTERVAL: Final = 5.0
 #: Marks that are kept of the latest, of those up to twice as old, up to four times, and so on.
 KEPT: Final = 8
-#: Milliseconds after which another may go back in place of one that died at it.
-LEASE: Final = 60_000
+#: Seconds after which another may go back in place of one that died at it; who is at it renews that with each chunk.
+LEASE: Final = 10
 #: Contents that are made pending in one call.
 CHUNK: Final = 2_000
 #: Contents that may be pending when a mark is set: there are more while much is read again, and the latest mark serves.
@@ -147,7 +147,7 @@ class Marks:
 
     def _go_back_alone(self, last: Mark, here: Mark) -> None:
         """Go back, unless somebody else is at it or has done so."""
-        taken = self._home.command("SET", "back:lock", self._token, "NX", "PX", LEASE)
+        taken = self._home.command("SET", "back:lock", self._token, "NX", "EX", LEASE)
         if not taken and self._home.command("GET", "back:lock") != self._token:
             return
         try:
@@ -178,6 +178,7 @@ class Marks:
             again = [number for number in held.pending if self._homes.place_of(number) == home.place]
             for some in (again, range(held.node(home.place) + 1, counters.nodes + 1)) if outside or emptied else ():
                 for start in range(0, len(some), CHUNK):
+                    self._home.command("EXPIRE", "back:lock", LEASE)
                     home.run(REPEND, packed_numbers(some[start : start + CHUNK]))
             if not outside and home.place:
                 home.run(REBUILD, held.node(home.place) + 1)

@@ -7,13 +7,15 @@ takes it again at once: a settler whose store went away in the midst of a step, 
 from __future__ import annotations
 
 import os
+import time
 from typing import Final
 
 from clusterd.clusters.redis.home import LEASE, RENEW
 from clusterd.clusters.redis.homes import Homes
 
-#: Milliseconds that a settler may be silent before another takes over (settling.lua renews it).
-SILENCE: Final = 30_000
+#: Seconds after which a lease is renewed in what takes long: a third of those for which a settler may be silent before
+#: another takes over (`held` in settling.lua).
+RENEWAL: Final = 3.0
 
 
 class LeaseLost(Exception):
@@ -25,21 +27,29 @@ class Lease:
 
     def __init__(self, homes: Homes) -> None:
         self._homes = homes
+        self._renewed = 0.0
         self.token = ""
 
     def take(self) -> bool:
         """Take the leases of all homes, in order: who has the first has, or gets, the others."""
         before, self.token = self.token, os.urandom(8).hex()
-        taken = self._homes.first.run(LEASE, self.token, SILENCE, before)
+        self._renewed = time.monotonic()
+        taken = self._homes.first.run(LEASE, self.token, before)
         if taken and len(self._homes) > 1:
-            calls = {home.place: (self.token, SILENCE, before) for home in self._homes.all[1:]}
+            calls = {home.place: (self.token, before) for home in self._homes.all[1:]}
             taken = all(self._homes.each(LEASE, calls).values())
             if not taken:
                 self.give_back()
         return bool(taken)
 
+    def keep(self) -> None:
+        """Renew the leases where that is due: most steps are of one home, and what is looked up renews nothing."""
+        if time.monotonic() - self._renewed >= RENEWAL:
+            self.renew()
+
     def renew(self) -> None:
-        """Keep the leases of all homes: most steps are of one."""
+        """Renew the leases of all homes."""
+        self._renewed = time.monotonic()
         for held in self._homes.each(RENEW, {home.place: (self.token,) for home in self._homes.all}).values():
             self.held(held)
 

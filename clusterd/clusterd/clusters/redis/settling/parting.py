@@ -55,6 +55,7 @@ class Parter:
         """Continue a home's move, where there is one; 0: without a look at what has moved."""
         if not (home.command("EXISTS", "mv") or (looking and home.command("EXISTS", "rl"))):
             return False
+        self._lease.keep()
         self._lease.held(home.run(MOVE, self._lease.token, MOVES, looking))
         return True
 

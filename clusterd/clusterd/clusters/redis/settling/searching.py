@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from clusterd_consumer.redis_scripts import packed_numbers
 
@@ -16,11 +16,12 @@ from clusterd.clusters.splitting import Search
 Joined = dict[int, list[int]]
 
 
-def run(found: Mapping[bytes, Search], homes: Homes, spans: Spans) -> None:
-    """Run the searches of these tasks, each round of all of them by one call."""
+def run(found: Mapping[bytes, Search], homes: Homes, spans: Spans, keep: Callable[[], None]) -> None:
+    """Run the searches of these tasks, each round of all of them by one call; ``keep`` the lease while that takes."""
     near: dict[int, bytes] = {}
     dead: dict[int, bool] = {}
     while open_ := {task: search.wanted() for task, search in found.items() if not search.done}:
+        keep()
         near.update(spans.near(node for nodes in open_.values() for node in nodes if node not in near))
         fed = {task: {node: _joined(near[node], task[0]) for node in nodes} for task, nodes in open_.items()}
         if len(homes) > 1:

@@ -115,7 +115,7 @@ class Settler:
         )
 
     def _step_of_several(self, policies: Sequence[Policy]) -> bool:
-        self._lease.renew()
+        self._lease.keep()
         there = list(zip(self._homes.all, self._look(), strict=True))
         ghosts = [home for home, waits in there if waits.ghosts]
         return (
@@ -165,7 +165,7 @@ class Settler:
         if not tasks:
             return False
         found = {task: Search(np.frombuffer(task, "<u4", offset=5).tolist()) for task in tasks}
-        run(found, self._homes, self._spans)
+        run(found, self._homes, self._spans, self._lease.keep)
         whole = [task for task, search in found.items() if not search.apart]
         if whole:
             self._lease.held(home.run(WHOLE, self._lease.token, *whole))

@@ -50,7 +50,7 @@ class Applies(Protocol[Outcome_co]):
     """What the worker needs of the index (`clusterd.clusters.contract.Index`)."""
 
     def apply(self, sketches: Sequence[Sketch], position: Position | None = None) -> Sequence[Outcome_co]:
-        """Apply a batch and remember the position with it."""
+        """Apply a batch and remember the position with it (empty: of a log that remembers it itself)."""
         ...
 
     def position(self) -> dict[str, str]:

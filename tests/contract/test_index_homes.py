@@ -201,11 +201,11 @@ def test_no_interleaving_of_store_operations_loses_what_spans_homes(redis_url: s
     index.close()
 
 
-@pytest.mark.parametrize("position", [{"0": "400"}, None], ids=["log outside", "log in the store"])
+@pytest.mark.parametrize("position", [{"0": "400"}, {}], ids=["log outside", "log in the store"])
 @pytest.mark.parametrize("shards", [1, SHARDS])
 @pytest.mark.parametrize("pages", [40, 400])
 def test_what_was_posted_is_told_to_every_home_with_its_batch(
-    redis_url: str, prefix: str, pages: int, shards: int, position: dict[str, str] | None
+    redis_url: str, prefix: str, pages: int, shards: int, position: dict[str, str]
 ) -> None:
     """A worker that is killed then leaves nothing pending: no log brings again what lies before it."""
     index = RedisIndex(redis_url, prefix, shards=shards)

@@ -249,7 +249,7 @@ def test_a_page_whose_message_is_lost_is_waited_for_and_then_given_up(
 
     lost = interrupted(redis_url, prefix, name, nth, die)
     with pytest.raises(Lost):
-        lost.apply([page(D, 1, LEFT)])
+        lost.apply([page(D, 1, LEFT)], {})
     patient, hasty = RedisIndex(redis_url, prefix), RedisIndex(redis_url, prefix, patience=0.0)
     patient.apply([page(D, 2, ELSEWHERE), page(E, 1, LEFT, order="e"), page(C, 1, [*LEFT, 1])])
     assert patient.settle() == 1
@@ -272,8 +272,8 @@ def test_a_late_page_that_expires_while_it_is_pending(redis_url: str, prefix: st
         assert index.counts()["contents"] == 2
 
     other = interrupted(redis_url, prefix, "tell", 2, expire)
-    other.apply([page(D, 5, LEFT)])
-    other.apply([page(D, 4, LEFT), page(D, 1, RIGHT)])
+    other.apply([page(D, 5, LEFT)], {})
+    other.apply([page(D, 4, LEFT), page(D, 1, RIGHT)], {})
     assert index.expire(3) == 0
     assert index.counts()["contents"] == 1
     for opened in (index, other):
@@ -288,9 +288,9 @@ def test_a_late_page_whose_worker_died_is_given_up_when_nothing_else_expires(red
         raise Lost
 
     died = interrupted(redis_url, prefix, "tell", 2, die)
-    died.apply([page(D, 5, LEFT)])
+    died.apply([page(D, 5, LEFT)], {})
     with pytest.raises(Lost):
-        died.apply([page(D, 1, RIGHT)])
+        died.apply([page(D, 1, RIGHT)], {})
     counted = []
     for index in (patient, patient, hasty):
         index.expire(3)

@@ -143,7 +143,11 @@ class Index(Protocol):
     """Everything that is known of the pages. Safe with many writers; every method may be repeated after a crash."""
 
     def apply(self, sketches: Sequence[Sketch], position: Mapping[str, str] | None = None) -> list[Outcome]:
-        """Apply a batch and, with it, remember how far the log was read (partition → offset of the next record)."""
+        """Apply a batch and, with it, remember how far the log was read (partition → offset of the next record).
+
+        ``position``: empty where the log remembers that itself; None without one, where a caller that dies may leave it
+        to the next that meets the same pages to finish what was begun.
+        """
         ...
 
     def position(self) -> dict[str, str]:

@@ -137,7 +137,7 @@ class RedisIndex:
         size = PART * min(len(self._homes), SPREAD_PART)
         if len(sketches) <= size:
             known = self._register(sketches)
-            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position or {}, states)
+            outcomes = self._finish(sketches, known, lambda: self._post(sketches, known), position, states)
             self._help()
             return outcomes
         parts = [sketches[start : start + size] for start in range(0, len(sketches), size)]
@@ -150,7 +150,7 @@ class RedisIndex:
                 posted = posting.submit(self._post, part, known)
                 going.append(linking.submit(self._finish, part, known, posted.result, None, states))
         outcomes = [outcome for part in going for outcome in part.result()]
-        self._linker.link([], [], {}, position or {}, states)
+        self._linker.link([], [], {}, position, states)
         self._help()
         return outcomes
 

@@ -65,8 +65,8 @@ class Linker:
     ) -> United:
         """Link what was verified, write the position; note what that says of each page.
 
-        ``verdicts``: by the place of a page; ``position``: None where more of the batch follows; ``states``: those of
-        the homes when the batch was begun. Returns which clusters of several homes were united.
+        ``verdicts``: by the place of a page; ``position``: None without a log, or where more of the batch follows;
+        ``states``: those of the homes when the batch was begun. Returns which clusters of several homes were united.
         """
         offsets = [word for pair in (position or {}).items() for word in pair]
         contents: dict[int, list[int]] = {}

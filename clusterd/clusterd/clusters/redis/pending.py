@@ -1,4 +1,4 @@
-"""Contents that were posted and linked, until the home shard knows: it hears of them with the position or the next call.
+"""Contents that were posted and linked, until the home shard knows: it hears of them with the position or a next call.
 
 What is told names the state of the store in which they were posted: the process of the server, since one that was
 restarted may have lost its last second; on a Redis Cluster that of the home shard (`numbers`), and how often the store

@@ -13,6 +13,7 @@ import pytest
 from clusterd_crawler.crawling import embedded_daemon
 from clusterd_crawler.crawling.crawl import START_SECONDS
 from clusterd_crawler.errors import SettingError
+from clusterd_crawler.redis_client import connect, embedded_url
 
 from tests.crawler.crawling import Crawling, crawl
 from tests.crawler.site import Site
@@ -62,11 +63,7 @@ def test_what_is_found_at_the_end_of_a_short_crawl_is_told(
 def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None:
     running = Crawling(tmp_path, [f"{site.url}/near/0", {"pause": 4}, f"{site.url}/near/1"], {})
     wait_until(lambda: site.hits["/near/0"], seconds=40)
-    (daemon,) = [
-        int(folder.name)
-        for folder in Path("/proc").glob("[0-9]*")
-        if str(tmp_path / ".clusterd").encode() in (words := command(folder)) and b"embedded_daemon" in words
-    ]
+    (daemon,) = daemons(tmp_path)
     os.kill(daemon, signal.SIGKILL)
     done = running.result()
     assert "The daemon has ended with -9" in done.log
@@ -81,6 +78,37 @@ def test_the_pipe_to_a_daemon_that_has_ended_is_closed(tmp_path: Path) -> None:
     daemon.stop()
     assert process.stdin is not None
     assert process.stdin.closed
+
+
+def test_a_crawl_ends_whose_store_takes_nothing_any_more(site: Site, tmp_path: Path) -> None:
+    """As on a full disk: the daemon does not get on with what it was told before."""
+    data, go = tmp_path / ".clusterd", tmp_path / "go"
+    running = Crawling(tmp_path, [*(f"{site.url}/near/{n}" for n in range(9)), {"file": str(go)}], {})
+    wait_until(lambda: site.hits["/near/0"], seconds=40)
+    (daemon,) = daemons(tmp_path)
+    os.kill(daemon, signal.SIGSTOP)
+    wait_until(lambda: site.hits["/near/8"], seconds=40)
+    time.sleep(1)  # until all is published
+    with connect(embedded_url(data)) as client:
+        client.xadd("clusterd:sketches", {"k": b"", "v": b"one more"})
+        client.config_set("min-replicas-to-write", 1)
+    os.kill(daemon, signal.SIGCONT)
+    go.touch()
+    done = running.result(100)
+    assert (done.code, len(done.seen)) == (0, 9)
+    assert done.seconds < embedded_daemon.BACKLOG_SECONDS
+    assert "The daemon has not worked off this crawl yet" in done.log
+    assert is_free(data / "redis.users.lock")
+    assert is_free(data / "redis.server.lock")
+
+
+def daemons(folder: Path) -> list[int]:
+    """Return the processes of the daemons of a crawl's folder."""
+    return [
+        int(process.name)
+        for process in Path("/proc").glob("[0-9]*")
+        if str(folder / ".clusterd").encode() in (words := command(process)) and b"embedded_daemon" in words
+    ]
 
 
 def command(process: Path) -> bytes:

@@ -39,8 +39,10 @@ WORK_SECONDS: Final = 5.0
 #: Daemons that are started in place of one that died, and seconds before each.
 REPLACEMENTS: Final = 3
 REPLACE_PAUSE: Final = 1.0
-#: Seconds that the daemon gets at the end for its backlog, and after that for stopping.
+#: Seconds that the daemon gets at the end for its backlog, as long as that grows less, and after that for stopping.
+#: (What a daemon that died had in hand is taken over after `CLUSTERD_CLAIM_AFTER`: 10 seconds.)
 BACKLOG_SECONDS: Final = 60.0
+STALLED_SECONDS: Final = 20.0
 STOP_SECONDS: Final = 30.0
 #: Seconds between two looks.
 LOOK_SECONDS: Final = 0.05
@@ -110,8 +112,23 @@ class EmbeddedDaemon:
         return True
 
     def drain(self, seconds: float = BACKLOG_SECONDS) -> bool:
-        """Wait until the daemon has worked off the stream; False where it has not in time."""
-        return self._process is None or _wait(lambda: self._backlog() == 0, seconds, unless=self._is_lost)
+        """Wait until the daemon has worked off the stream; False where it has not in time, or gets no further.
+
+        It gets nowhere where its store takes nothing: on a full disk Redis refuses all that is to be written.
+        """
+        if self._process is None:
+            return True
+        began = advanced = time.monotonic()
+        before: int | None = None
+        while (left := self._backlog()) != 0:
+            now = time.monotonic()
+            if left is not None and (before is None or left < before):
+                advanced = now
+            if self._is_lost() or now > min(began + seconds, advanced + STALLED_SECONDS):
+                return False
+            before = left
+            time.sleep(LOOK_SECONDS)
+        return True
 
     def stop(self) -> None:
         """Ask the daemon to stop, and wait until its data is on disk. One that is not ours is left alone."""

@@ -35,8 +35,9 @@ import numpy.typing as npt
 from clusterd.batch import pairs, whole_profile
 from clusterd_consumer.resemblance import Estimate, estimate, ratios
 from clusterd_crawler import text
+from clusterd_crawler.fingerprints import fingerprints
 from clusterd_crawler.page import sketch_page, sketch_plain
-from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, Sketch, StreamSketch, fingerprints, sketch_hashes
+from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, Sketch, StreamSketch, sketch_hashes
 from clusterd_crawler.token_hashes import hash_text
 
 PAGES = Path(__file__).resolve().parent.parent.parent / "shared" / "pages"

@@ -52,8 +52,9 @@ import numpy as np
 
 from clusterd_crawler import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
+from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
-from clusterd_crawler.sketch import FINGERPRINT_BITS, PROFILES, Name, Sketch, StreamSketch
+from clusterd_crawler.sketch import PROFILES, Name, Sketch, StreamSketch
 
 MAGIC: Final = 0xC1
 VERSION: Final = 1

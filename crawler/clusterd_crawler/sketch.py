@@ -1,12 +1,7 @@
 """Tokens → shingles → fingerprints → sketch (Broder et al. 1997, sections 2 and 3).
 
-A **shingle** is ``w`` consecutive tokens; a document shorter than ``w`` has one. Its **fingerprint** is 40 bits:
-
-    t_i  = first 64 bits of MurmurHash3_x64_128(token_i as UTF-8, seed 0)       (mmh3.hash64(..., signed=False)[0])
-    H    = sum of t_(i+j) * M^(w-1-j) for j in 0..w-1, modulo 2^64,  M = 0x9E3779B97F4A7C15
-    fp   = fmix64(H) >> 24                                                       (MurmurHash3's finalizer)
-
-which stands in for a random permutation of the set of shingles (tested for uniformity and min-wise bias).
+A **shingle** is ``w`` consecutive tokens; a document shorter than ``w`` has one. It counts by its 40 bits
+(`fingerprints`).
 
 The default kind keeps the ``size`` smallest fingerprints, MIN_s (the paper's F). Because the largest kept value is a
 threshold, the same values are also the document's V under the modulus that fits its length: two sketches are brought
@@ -26,15 +21,12 @@ from typing import Final, Literal
 
 import mmh3
 import numpy as np
-import numpy.typing as npt
 
 from clusterd_crawler import compiled
+from clusterd_crawler.fingerprints import Values, fingerprints
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.token_hashes import fmix64, hash_text
 from clusterd_crawler.tokens import Hashes, composed, hash_tokens
-
-#: Bits of a shingle's fingerprint (paper, section 7: 40-bit fingerprints).
-FINGERPRINT_BITS: Final = 40
 
 Kind = Literal["min", "v", "mod"]
 
@@ -142,10 +134,6 @@ class Sketch:
         return mmh3.hash64(struct.pack("<QQ", words, self.embedded), signed=False)[0] if self.embedded else words
 
 
-Values = npt.NDArray[np.uint64]
-
-#: What a token's hash is multiplied by for each later token of the shingle (2^64 divided by the golden ratio).
-MULTIPLIER: Final = 0x9E3779B97F4A7C15
 _KINDS: Final = {"min": 0, "v": 1, "mod": 2}
 EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
 
@@ -205,7 +193,8 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
     """Sketch a sequence of tokens given by their hashes."""
     if not len(hashes):
         return EMPTY
-    distinct = np.sort(fingerprints(hashes, profile.w))
+    distinct = fingerprints(hashes, profile.w)
+    distinct.sort()
     differ = distinct[1:] != distinct[:-1]
     if np.count_nonzero(differ) < len(differ):
         distinct = distinct[np.append(True, differ)]
@@ -215,19 +204,6 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
         tokens=len(hashes),
         text=text_identity(hashes),
     )
-
-
-def fingerprints(hashes: Hashes, w: int) -> Values:
-    """Return the fingerprints of the shingles of a non-empty token sequence, in order, with repetitions."""
-    w = min(w, len(hashes))
-    sums, width = hashes, 1
-    for bit in bin(w)[3:]:  # a window is two windows of half its width, and one token more where that is odd
-        sums = sums[:-width] * np.uint64(pow(MULTIPLIER, width, 1 << 64)) + sums[width:]
-        width *= 2
-        if bit == "1":
-            sums = sums[:-1] * np.uint64(MULTIPLIER) + hashes[width:]
-            width += 1
-    return fmix64(sums) >> np.uint64(64 - FINGERPRINT_BITS)
 
 
 def sample(distinct: Values, profile: Profile) -> Values:

@@ -1,18 +1,20 @@
 """Text → hashes of its tokens in NumPy, without a Python object for a token: for `sketch` where nothing is compiled.
 
-1. Text becomes code points, folded through a table in which separators are 0 (the marks \\1 and \\2 stay); text that is
-   not made of simple code points (`tokens.fold_block`) is folded by Python.
+1. Text becomes code points, folded through a table in which separators are 0 (the marks \\1 and \\2 stay), Latin 1 that
+   folds to ASCII as bytes; text that is not made of simple code points (`tokens.fold_block`) is folded by Python.
 2. Classes (`token_classes`) say where tokens begin and end; a mark takes the class of what it follows. Where all words
    are ASCII, what is above the marks is a word.
 3. MurmurHash3 of all tokens at once: the first 16 bytes of each are taken as two numbers and masked to its length.
    Longer tokens, which are rare, go to mmh3 one by one.
 
-Cost: about 9 ns a byte, 60 µs for a page of 1,000 words: arrays are short, so the number of passes is what counts.
+Cost: about 9 ns a byte, 60 µs for a page of 1,000 words: arrays are short, so the number of passes is what counts, and
+what a pass takes besides its numbers: half as much where it makes no array, and its constants are arrays.
 Same results as `tokens.tokens` and `tokens.token_hash`.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 import mmh3
@@ -39,10 +41,10 @@ _CLASSES: Final = np.frombuffer(class_table() + bytes([SEPARATOR]), np.uint8)
 _BLOCK: Final = 256
 #: The marks of `markup` around what is not main text; all below and between is separators.
 _CHROME_ENDS: Final = 2
-#: What an ASCII character folds to: 0 where it is a separator.
-_ASCII: Final = bytes(
-    ord(chr(code).lower()) if code <= _CHROME_ENDS or _CLASSES[code] == WORD else 0 for code in range(128)
-).ljust(256, b"\0")
+_ABOVE_MARKS: Final = np.array(_CHROME_ENDS, np.uint8)
+_A_WORD: Final = np.array(WORD, np.uint8)
+#: Stands for text that is not of Latin 1.
+_WIDE: Final = b"\xff"
 #: What a code point of the basic plane folds to where that is one code point, else one of the three below.
 _UNREAD: Final = 0xFFFFFFFD
 _IGNORED: Final = 0xFFFFFFFE
@@ -54,8 +56,12 @@ _LONGEST: Final = 15
 _MASKS: Final = np.frombuffer(b"".join(bytes([255] * n).ljust(16, b"\0") for n in range(_LONGEST + 1)), "V16")
 #: Up to this many bytes it is faster to write out the sixteen bytes from every byte on than to gather them one by one.
 _WRITTEN_OUT: Final = 1 << 17
-_C1: Final = np.uint64(0x87C37B91114253D5)
-_C2: Final = np.uint64(0x4CF5AD432745937F)
+_C1: Final = np.array(0x87C37B91114253D5, np.uint64)
+_C2: Final = np.array(0x4CF5AD432745937F, np.uint64)
+_F1: Final = np.array(0xFF51AFD7ED558CCD, np.uint64)
+_F2: Final = np.array(0xC4CEB9FE1A85EC53, np.uint64)
+_BY_31: Final = np.array(31, np.uint64)
+_BY_33: Final = np.array(33, np.uint64)
 
 
 def hash_text(text: str, *, marked: bool) -> tuple[Hashes, Flags | None]:
@@ -69,8 +75,12 @@ def hash_text(text: str, *, marked: bool) -> tuple[Hashes, Flags | None]:
 
 def _folded_codes(text: str) -> Codes:
     """The code points of the folded text, separators 0, without what is ignorable; bytes where it is ASCII then."""
-    if text.isascii():
-        return np.frombuffer(text.encode("ascii").translate(_ASCII), np.uint8)
+    try:
+        narrow = text.encode("latin-1").translate(_latin())
+    except UnicodeEncodeError:
+        narrow = _WIDE
+    if narrow.isascii():
+        return np.frombuffer(narrow, np.uint8)
     codes = _codes(text)
     folded = _fold_simple(codes) if codes.max() < len(_FOLDED) else None
     if folded is None:
@@ -80,6 +90,13 @@ def _folded_codes(text: str) -> Codes:
         ignored |= (folded >= IGNORABLE_PLANE.start) & (folded < IGNORABLE_PLANE.stop)
         folded = np.compress(~ignored, np.where((classes == SEPARATOR) & (folded > _CHROME_ENDS), 0, folded))
     return folded.astype(np.uint8) if not len(folded) or folded.max() < 0x80 else folded.astype(np.uint32, copy=False)
+
+
+@cache
+def _latin() -> bytes:
+    """What a code point of Latin 1 folds to: 0 where it is a separator, 255 where it is not one of ASCII."""
+    _read_blocks(np.zeros(1, np.uint32))
+    return np.where(_FOLDED[:_BLOCK] < 0x80, _FOLDED[:_BLOCK], 0xFF).astype(np.uint8).tobytes()
 
 
 def _fold_simple(codes: Codes) -> npt.NDArray[np.uint32] | None:
@@ -122,11 +139,11 @@ def _tabled(folded: int) -> int:
 
 def _token_bounds(codes: Codes) -> tuple[Places, Places]:
     """Where each token begins and ends, in code points."""
-    if codes.dtype == np.uint8:
-        return _word_bounds(codes > _CHROME_ENDS)
+    if codes.itemsize == 1:
+        return _runs(codes, np.greater, _ABOVE_MARKS)
     classes = _CLASSES.take(codes, mode="clip")
     if classes.max() <= WORD:
-        return _word_bounds(classes == WORD)
+        return _runs(classes, np.equal, _A_WORD)
     marks = classes == MARK
     if marks.any():  # a mark has the class of what it follows; with nothing before it, it begins a word
         base = np.maximum.accumulate(np.where(marks, -1, np.arange(len(classes))))
@@ -140,10 +157,10 @@ def _token_bounds(codes: Codes) -> tuple[Places, Places]:
     return np.flatnonzero(begins), np.flatnonzero(ends) + 1
 
 
-def _word_bounds(is_word: Flags) -> tuple[Places, Places]:
-    """Where each run begins and ends."""
-    padded = np.zeros(len(is_word) + 2, np.bool_)
-    padded[1:-1] = is_word
+def _runs(values: Codes, is_like: np.ufunc, that: Codes) -> tuple[Places, Places]:
+    """Where each run of values that are like that begins and ends."""
+    padded = np.zeros(len(values) + 2, np.bool_)
+    is_like(values, that, padded[1:-1])
     edges = np.flatnonzero(padded[1:] != padded[:-1])
     return edges[::2], edges[1::2]
 
@@ -160,7 +177,7 @@ def _main_at(codes: Codes, starts: Places) -> Flags | None:
 
 def _hash(codes: Codes, starts: Places, ends: Places) -> Hashes:
     """MurmurHash3 of the UTF-8 of each token."""
-    if codes.dtype == np.uint8:
+    if codes.itemsize == 1:
         data = codes.tobytes()
     else:
         data = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass").encode("utf-8", "surrogatepass")
@@ -181,24 +198,32 @@ def _hash(codes: Codes, starts: Places, ends: Places) -> Hashes:
 
 def _murmur(first: Hashes, second: Hashes, lengths: Hashes) -> Hashes:
     """The first half of MurmurHash3_x64_128, seed 0, of strings of up to 15 bytes given as two numbers."""
-    second = second * _C2
-    second = ((second << np.uint64(33)) | (second >> np.uint64(31))) * _C1 ^ lengths
-    first = first * _C1
-    first = ((first << np.uint64(31)) | (first >> np.uint64(33))) * _C2 ^ lengths
     both = np.empty((2, len(first)), np.uint64)
-    np.add(first, second, out=both[0])
-    np.add(both[0], second, out=both[1])
-    both = fmix64(both)
-    mixed: Hashes = both[0] + both[1]
+    one, two = both
+    np.multiply(first, _C1, one)
+    np.multiply(second, _C2, two)
+    part = np.right_shift(one, _BY_33)
+    np.left_shift(one, _BY_31, one)
+    np.bitwise_or(one, part, one)
+    np.right_shift(two, _BY_31, part)
+    np.left_shift(two, _BY_33, two)
+    np.bitwise_or(two, part, two)
+    np.multiply(one, _C2, one)
+    np.multiply(two, _C1, two)
+    np.bitwise_xor(both, lengths, both)
+    np.add(one, two, one)
+    np.add(one, two, two)
+    one, two = fmix64(both)
+    mixed: Hashes = np.add(one, two, one)
     return mixed
 
 
 def fmix64(values: Hashes) -> Hashes:
     """MurmurHash3's finalizer: a permutation of 64-bit numbers in which every bit depends on every other."""
-    shift = np.uint64(33)
-    values = values ^ (values >> shift)
-    values *= np.uint64(0xFF51AFD7ED558CCD)
-    values ^= values >> shift
-    values *= np.uint64(0xC4CEB9FE1A85EC53)
-    values ^= values >> shift
-    return values
+    shifted = np.right_shift(values, _BY_33)
+    mixed = np.bitwise_xor(values, shifted)
+    for factor in (_F1, _F2):
+        np.multiply(mixed, factor, mixed)
+        np.right_shift(mixed, _BY_33, shifted)
+        np.bitwise_xor(mixed, shifted, mixed)
+    return mixed

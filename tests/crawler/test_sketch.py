@@ -4,17 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from clusterd_crawler.fingerprints import FINGERPRINT_BITS, MULTIPLIER, fingerprints
 from clusterd_crawler.sketch import (
     COMPACT,
     EMPTY,
-    FINGERPRINT_BITS,
-    MULTIPLIER,
     SHORT,
     TEXT,
     Profile,
     StreamSketch,
     bag_identity,
-    fingerprints,
     modulus_exponent,
     sample,
     sketch_hashes,

@@ -34,7 +34,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 from clusterd_consumer.postings.scheme import mantissa
-from clusterd_crawler.sketch import FINGERPRINT_BITS, Profile, StreamSketch
+from clusterd_crawler.fingerprints import FINGERPRINT_BITS
+from clusterd_crawler.sketch import Profile, StreamSketch
 
 #: A shingle on more pages than this proposes nothing (paper, section 3.2: common shingles).
 COMMON: Final = 1000

@@ -31,7 +31,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from clusterd_crawler.sketch import FINGERPRINT_BITS, Profile, StreamSketch
+from clusterd_crawler.fingerprints import FINGERPRINT_BITS
+from clusterd_crawler.sketch import Profile, StreamSketch
 
 from clusterd_consumer.postings.scheme import mantissa
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import json
 import os
 import re
@@ -199,6 +200,17 @@ def test_standard_input_keeps_its_name_in_what_is_said(tmp_path: Path, given: st
     assert done.returncode == 2
     for line, beginning in zip(done.stderr.splitlines(), says, strict=True):
         assert line.startswith(beginning)
+
+
+def test_a_file_that_is_cut_short_is_said_behind_any_number_of_broken_rows(tmp_path: Path) -> None:
+    lines = "".join(f"not json {uuid.uuid4()}\n" for _ in range(3_000)).encode()
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(lines)[:-1_000])
+    done = clusterd("pairs", "cut.jsonl.gz", "--threshold", "1", "--jobs", "1", folder=tmp_path)
+    assert done.returncode == 2
+    *named, more, cut, last = done.stderr.splitlines()
+    assert (len(named), more) == (20, "rejected: more, counted only")
+    assert cut.endswith("the file is cut short: it ends inside a compressed frame")
+    assert last.startswith("clusterd: cut.jsonl.gz: has no document")
 
 
 def test_a_database_that_the_server_has_not_is_named(redis_url: str, tmp_path: Path) -> None:

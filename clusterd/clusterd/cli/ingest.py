@@ -128,15 +128,17 @@ def _items(paths: Sequence[str], base: str, tell: Tell) -> Iterator[RawPage | Br
 
 
 class Rejections:
-    """Names the first rejected records on standard error."""
+    """Names the first rejected records on standard error, and every one with which the rest of a file is lost."""
 
     def __init__(self, invocation: Invocation, run: Sketching) -> None:
         self._invocation = invocation
         self._run = run
+        self._told_more = False
 
     def __call__(self, broken: Broken) -> None:
         """Name a record, or say once that there are more."""
-        if self._run.rejected <= NAMED:
+        if self._run.rejected <= NAMED or broken.ends:
             self._invocation.hint(f"rejected: {broken.where}: {broken.reason}")
-        elif self._run.rejected == NAMED + 1:
+        elif not self._told_more:
+            self._told_more = True
             self._invocation.hint("rejected: more, counted only")

@@ -45,9 +45,9 @@ def rows(stream: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any] | B
             if line is None or line.strip():
                 yield number, _object(line, f"{name}:{number}")
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        yield number + 1, Broken(f"{name}:{number + 1}", f"the rest of the file cannot be read: {error}")
+        yield number + 1, Broken(f"{name}:{number + 1}", f"the rest of the file cannot be read: {error}", ends=True)
     if why := trouble(stream):
-        yield number + 1, Broken(f"{name}:{number + 1}", why)
+        yield number + 1, Broken(f"{name}:{number + 1}", why, ends=True)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[bytes | None]:

@@ -32,6 +32,8 @@ class Broken:
 
     where: str
     reason: str
+    #: Whether what follows it in its file is lost with it.
+    ends: bool = False
 
 
 class BrokenRecord(ClusterdError):

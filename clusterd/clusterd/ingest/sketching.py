@@ -106,7 +106,7 @@ class Sketching:
                 yield number, item, made
             else:
                 self.rejected += 1
-                self.rejecting(Broken(item.where, str(made)))
+                self.rejecting(item if isinstance(item, Broken) else Broken(item.where, str(made)))
 
     def _tasks(self, items: Iterable[RawPage | Broken]) -> Iterator[tuple[tuple[int, RawPage | Broken], Task | str]]:
         for item in items:

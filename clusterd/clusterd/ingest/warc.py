@@ -50,16 +50,17 @@ def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
             record = next(archive, None)
             if record is None:
                 if why := trouble(plain):
-                    yield Broken(where, why)
+                    yield Broken(where, why, ends=True)
                 return
             page = _page(record, archive.loader, where)
             _to_the_end(record)
         except BrokenRecord as error:
-            yield Broken(where, str(error))
-            if isinstance(error, EndsEarly):
+            ends = isinstance(error, EndsEarly)
+            yield Broken(where, str(error), ends)
+            if ends:
                 return
         except (ArchiveLoadFailed, OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as error:
-            yield Broken(where, f"the rest of the file cannot be read: {' '.join(str(error).split())}")
+            yield Broken(where, f"the rest of the file cannot be read: {' '.join(str(error).split())}", ends=True)
             return
         else:
             if page is not None:

@@ -1,7 +1,8 @@
 """Which would-be skips are fetched all the same, so that rules are watched: a share of them, by the hash of the URL.
 
 A rule is explored the more the less is known of it. By URL, so that a replay repeats, and by the crawl, so that what
-one crawl leaves out wrongly, and never looks at, another one does. Cost: a hash a would-be skip.
+one crawl leaves out wrongly, and never looks at, another one does. (How many more of a renamed folder: `renaming`.)
+Cost: a hash a would-be skip.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 import mmh3
 
 from clusterd_crawler.keys import FAMILY
+from clusterd_crawler.renaming import Renaming
 from clusterd_crawler.rules import Key, Rule
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
@@ -41,9 +43,12 @@ class Exploring:
         self._spelling: set[str] = set()
         #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
         self._trials: dict[str, int] = {}
+        self._renaming = Renaming()
 
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
+        gone, rules = list(gone), list(rules)
+        self._renaming.load(gone, rules)
         for rule in gone:
             self._spelling.discard(rule.id)
             self._trials.pop(rule.id, None)
@@ -53,9 +58,14 @@ class Exploring:
             elif _goes_from_any_page(rule):
                 self._trials[rule.id] = rule.support
 
-    def explores(self, url: str, rule: str, key: str, explored: int) -> bool:
-        """Return whether a page is fetched all the same, of a rule of which so many have been."""
-        return mmh3.hash(url, self._seed, signed=False) < self._below * self._times(rule, key, explored)
+    def explores(self, url: str, rule: str, key: str, explored: int, tried: bool = False) -> bool:
+        """Return whether a page is fetched all the same, of a rule of which so many have been.
+
+        ``tried``: another page of its path was, and agreed.
+        """
+        if mmh3.hash(url, self._seed, signed=False) < self._below * self._times(rule, key, explored):
+            return True
+        return self._share > 0 and self._renaming.asks(rule, explored, tried)
 
     def _times(self, rule: str, key: str, explored: int) -> float:
         """Return how many times as often as others a would-be skip is explored."""

@@ -46,6 +46,8 @@ class HostPages:
     #: Hash of a key under all rules, those included that ask what the known page shows → such a page.
     shown: dict[int, KnownPage] = field(default_factory=dict)
     names: NameTable | None = None
+    #: Hashes of rules and paths of keys under which pages of several paths were fetched by them that show the same.
+    tried: set[int] = field(default_factory=set)
     contents: set[int] = field(default_factory=set)
     leading: Leading = field(default_factory=Leading)
 

@@ -19,6 +19,7 @@ from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.keys import FAMILY, Keys
 from clusterd_crawler.known_pages import UNKNOWN, HostPages, KnownPage
 from clusterd_crawler.purpose import ANYONE, Purpose
+from clusterd_crawler.renaming import path_of
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
@@ -136,6 +137,7 @@ class KnownPages:
         held.keys.clear()
         held.read_before.clear()
         held.torn.clear()
+        held.tried.clear()
         held.shown.clear()
         held.leading.clear()
         held.names = NameTable(self._name_rules(domain))
@@ -154,6 +156,8 @@ class KnownPages:
         before = None if key.startswith(FAMILY) else held.keys.get(hashed)
         if before is not None and self._differ(before, page):
             held.tear(hashed)
+        elif before is not None and path_of(before.url) != path_of(page.url):
+            held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
         held.note(hashed, page)
         held.leading.fetched(page.url, key, applied)
         if len(held.read_before) > self._limit:
@@ -284,7 +288,8 @@ class KnownPages:
             trap = self.traps.leaves(url)
             return None if trap is None else self._left(url, trap)
         rule, key, known = found
-        explore = self._exploring.explores(url, rule, key, self.explored[rule])
+        tried = held is not None and hash((rule, path_of(key))) in held.tried
+        explore = self._exploring.explores(url, rule, key, self.explored[rule], tried)
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known.url, explore)
 

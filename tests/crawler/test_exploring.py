@@ -119,7 +119,6 @@ PAIR = (Edit(Key(start=4), "delete"), Edit(FOLDER, "delete"))
         ((Condition(TITLE, "any"),), (Edit(TITLE, "lower"),), 0.03),
         (NAMED, PAIR, 0.15),
         ((*NAMED, Condition(Key(start=4), "in", ("a", "b", "c"))), PAIR, 0.15),
-        ((*NAMED, Condition(Key(start=4), "is", ("1",))), PAIR, 0.03),
         ((Condition(TITLE, "any"),), (Edit(TITLE, "items", ","),), 0.15),
         ((Condition(TITLE, "in", ("a,b", "b,a")),), (Edit(TITLE, "items", ","),), 0.03),
         ((DEPTH,), (Edit(FOLDER, "items", "+"),), 0.15),
@@ -127,7 +126,7 @@ PAIR = (Edit(Key(start=4), "delete"), Edit(FOLDER, "delete"))
     ],
     ids=(
         *("folder", "any folder", "a folder", "few folders", "any depth", "two", "title", "case", "pair"),
-        *("pair of several values", "pair of one value", "items", "few items", "items in a path", "name"),
+        *("pair of several values", "items", "few items", "items in a path", "name"),
     ),
 )
 def test_of_what_may_be_any_text_more_is_explored(

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits.aliases import aliases
+from clusterd.learning.edits.aliases import aliases, renamed, without_part
 from clusterd.learning.edits.deep import cuts, ending_of, infix_of, without_ending, without_infix
 from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
 from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edits
@@ -338,7 +338,7 @@ def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
     if kind == "last":
         return [_last(str(what[0]))]
     if kind == "part":
-        return [_part(int(str(what[0])), str(what[1]))]
+        return [without_part(int(str(what[0])), str(what[1]))]
     if kind == "ending":
         return [without_ending(str(what[0]))]
     if kind == "infix":
@@ -346,7 +346,7 @@ def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
     if kind == "spaces":
         return [spaces_in_path(int(str(what[0])), str(what[1]), str(what[2]))]
     if kind == "swap":
-        return [_swap(str(what[1]), str(what[2]))]
+        return [renamed(str(what[2]), str(what[1]))]
     return []
 
 
@@ -368,21 +368,4 @@ def _last(name: str) -> PathEdit:
         (Edit(Key(end=1), "delete"),),
         lambda parts: parts[:-1] if len(parts) > 1 and parts[-1] == name else None,
         (Condition(Key(end=1), "is", (name,)),),
-    )
-
-
-def _part(start: int, text: str) -> PathEdit:
-    index = start - 3
-    return PathEdit(
-        (Edit(Key(start=start), "delete"),),
-        lambda parts: parts[:index] + parts[index + 1 :] if len(parts) > index + 1 and parts[index] == text else None,
-        (Condition(Key(start=start), "is", (text,)),),
-    )
-
-
-def _swap(first: str, second: str) -> PathEdit:
-    return PathEdit(
-        (Edit(Key(start=3), "set", first),),
-        lambda parts: [first, *parts[1:]] if parts[0] == second else None,
-        (Condition(Key(start=3), "is", (second,)),),
     )

@@ -27,6 +27,7 @@ from clusterd_crawler.urls import canonical, parse
 
 from clusterd.learning.candidates import Candidate, proposals
 from clusterd.learning.contract import Page
+from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
@@ -156,7 +157,10 @@ class Learner:
         """
         fixed = [offer for offer in offered if isinstance(offer[0], DropFixed | BothFixed)]
         replaced = [offer for offer in offered if isinstance(offer[0], Replace)]
-        yield from self._refined(snapshot, [offer for offer in offered if offer not in fixed and offer not in replaced])
+        named = [offer for offer in offered if isinstance(offer[0], Alias)]
+        beyond = beyond_luck(snapshot, named)
+        apart_from = [*fixed, *replaced, *(offer for offer in named if offer not in beyond)]
+        yield from self._refined(snapshot, [offer for offer in offered if offer not in apart_from])
         apart = snapshot.copy() if fixed else snapshot
         yield from self._refined(snapshot, beyond_luck(snapshot, replaced))
         for found in self._refined(apart, fixed):

@@ -7,6 +7,8 @@ from clusterd_crawler.keys import key_under
 
 from tests.clusterd.learning.one_host import key, learned
 
+REGIONS = ("en-au", "en-ca", "en-gb")
+
 
 @pytest.mark.parametrize("other", ["docs/2.4", "docs/current", "guide", "a/b/c/d"])
 def test_a_second_name_of_a_folder_is_learned_for_files_in_it_and_in_folders_below(other: str) -> None:
@@ -55,6 +57,40 @@ def test_of_an_old_version_the_folders_that_agree_are_merged_and_the_others_are_
 
     assert key(rules, "docs/old/stable/new.html") == key(rules, "docs/current/stable/new.html")
     assert key(rules, "docs/old/changed/new.html") != key(rules, "docs/current/changed/new.html")
+
+
+@pytest.mark.parametrize(("agree", "same"), [(90, False), (110, True)])
+def test_of_an_alias_no_more_than_one_page_in_a_hundred_may_differ(agree: int, same: bool) -> None:
+    pages = [
+        (f"{region}/page{n}.html", n + 1000 * (n == 7 and region == "en-ca"))
+        for region in REGIONS[:2]
+        for n in range(agree)
+    ]
+
+    rules = learned(pages)
+
+    assert (key(rules, "en-ca/new.html") == key(rules, "en-au/new.html")) is same
+
+
+@pytest.mark.parametrize(("differing", "same"), [(0, True), (4, False)])
+def test_the_luckiest_of_several_regions_is_no_alias(differing: int, same: bool) -> None:
+    """Given three regions of which two pages in fifty differ, but for one pair in which none has so far."""
+    pages = [(f"{region}/page{n}.html", n) for region in REGIONS[:2] for n in range(50)]
+    pages += [(f"en-gb/page{n}.html", n + 1000 * (n < differing)) for n in range(50)]
+
+    rules = learned(pages)
+
+    assert (key(rules, "en-ca/new.html") == key(rules, "en-au/new.html")) is same
+
+
+def test_a_region_beside_which_another_differs_is_an_alias_by_a_record_too_long_for_luck() -> None:
+    pages = [(f"{region}/page{n}.html", n) for region in REGIONS[:2] for n in range(150)]
+    pages += [(f"en-gb/page{n}.html", n + 1000 * (n % 10 == 0)) for n in range(50)]
+
+    rules = learned(pages)
+
+    assert key(rules, "en-ca/new.html") == key(rules, "en-au/new.html")
+    assert key(rules, "en-gb/new.html") != key(rules, "en-au/new.html")
 
 
 def test_an_error_page_under_both_names_is_no_evidence() -> None:

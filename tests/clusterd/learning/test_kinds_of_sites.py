@@ -112,6 +112,24 @@ def languages(chance: random.Random) -> Site:
             yield f"{H}/page/{n}?lang={language}", (n, language) if translated else n
 
 
+def regions(chance: random.Random) -> Site:
+    """Pages for three countries, of which a few have a text of their own in each; some in no country's folder."""
+    for n in range(300):
+        differs = chance.random() < 0.03
+        section = chance.choice(("news", "help", "products"))
+        for country in ("en-au", "en-ca", "en-gb"):
+            yield f"{H}/{country}/{section}/page-{n}", (n, country if differs else "")
+    for n in range(150):
+        yield f"{H}/about/page-{n}", ("about", n)
+
+
+def manuals(chance: random.Random) -> Site:
+    """A manual under two names, whose pages are all the same."""
+    for n in range(300):
+        for version in ("current", "2.4"):
+            yield f"{H}/docs/{version}/chapter-{n % 10}/page-{n}.html", n
+
+
 def library(chance: random.Random) -> Site:
     """Records with their branches, of which one in ten differs by branch; searches that lead to the same records."""
     for n in range(240):
@@ -179,6 +197,8 @@ SITES: tuple[Callable[[random.Random], Site], ...] = (
     calendar,
     versions,
     languages,
+    regions,
+    manuals,
     library,
     magazine,
     forum,
@@ -205,8 +225,17 @@ def test_what_is_skipped_is_known_and_nothing_is_lost(site: Callable[[random.Ran
 
 @pytest.mark.parametrize(
     ("site", "least"),
-    [(wiki, 0.25), (shop, 0.05), (blog, 0.1), (listings, 0.15), (magazine, 0.1), (forum, 0.1), (framework, 0.2)],
-    ids=("wiki", "shop", "blog", "listings", "magazine", "forum", "framework"),
+    [
+        (wiki, 0.25),
+        (shop, 0.05),
+        (blog, 0.1),
+        (listings, 0.15),
+        (magazine, 0.1),
+        (forum, 0.1),
+        (framework, 0.2),
+        (manuals, 0.3),
+    ],
+    ids=("wiki", "shop", "blog", "listings", "magazine", "forum", "framework", "manuals"),
 )
 def test_what_is_a_rule_is_found(site: Callable[[random.Random], Site], least: float) -> None:
     assert replay(crawl_of(site, 3), "random", 3)["reduction"] >= least

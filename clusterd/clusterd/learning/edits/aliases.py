@@ -6,6 +6,10 @@ the one met later, so that names never run in a circle. Old versions of a manual
 their pages: therefore a prefix says nothing about folders below it of which no page was compared. Files that lie
 directly in the folder, and each folder below it, are judged on pages of their own (`contexts`).
 
+A folder of translations, or a region's, shows the pages of another one until they are translated: what is an alias in
+18 trials may differ for every thirtieth page. So an alias bears less that differs than other edits do, is beside those
+of the folders around it not to be luck (`siblings`), and is tried on while it is in use (`clusterd_crawler.renaming`).
+
 Cost: linear in the pages of a content, of which at most `COMPARED` are compared.
 """
 
@@ -13,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from clusterd_crawler.rules import Condition, Edit, Key
@@ -33,6 +38,39 @@ LONGEST: Final = 6
 ALIASES: Final = 16
 
 Prefix = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alias(PathEdit):
+    """One stated part of a path is written for another, or goes, whatever stands below it."""
+
+    #: What both names stand in: a folder, or the place alone.
+    place: tuple[object, ...] = ()
+    #: The two names; () where one of them is that there is none.
+    names: frozenset[Prefix] = frozenset()
+
+
+def without_part(start: int, text: str) -> Alias:
+    """Return the edit by which a component goes, wherever it has this text."""
+    key, index = Key(start=start), start - 3
+    return Alias(
+        (Edit(key, "delete"),),
+        lambda parts: parts[:index] + parts[index + 1 :] if len(parts) > index + 1 and parts[index] == text else None,
+        (Condition(key, "is", (text,)),),
+        place=() if not index else (start,),
+        names=frozenset({(text,), ()}),
+    )
+
+
+def renamed(gone: str, kept: str) -> Alias:
+    """Return the edit by which the first folder has another name, for all that is in it."""
+    key = Key(start=3)
+    return Alias(
+        (Edit(key, "set", kept),),
+        lambda parts: [kept, *parts[1:]] if parts[0] == gone else None,
+        (Condition(key, "is", (gone,)),),
+        names=frozenset({(gone,), (kept,)}),
+    )
 
 
 def aliases(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathEdit]:
@@ -80,7 +118,7 @@ def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix
         yield tuple(before), tuple(after), gone[len(before)] if end > 1 else ""
 
 
-def _alias(gone: Prefix, kept: Prefix, *, deep: bool) -> PathEdit:
+def _alias(gone: Prefix, kept: Prefix, *, deep: bool) -> Alias:
     """Return the replacement of a prefix: in folders below it (``deep``), or of files directly in it."""
     size = len(gone)
     replaced = [
@@ -95,4 +133,21 @@ def _alias(gone: Prefix, kept: Prefix, *, deep: bool) -> PathEdit:
         return [*kept, *parts[size:]]
 
     place = Condition(Key(start=4 + size), "any") if deep else Condition(Key(), "depth", (str(size + 1),))
-    return PathEdit((*replaced, *surplus), change, (*prefix, place), beyond=3 + size if deep else 0)
+    beyond = 3 + size if deep else 0
+    shared, names = _names(gone, kept)
+    return Alias((*replaced, *surplus), change, (*prefix, place), beyond=beyond, place=shared, names=names)
+
+
+def _names(gone: Prefix, kept: Prefix) -> tuple[Prefix, frozenset[Prefix]]:
+    """Return what two prefixes begin with, and what each has between that and what both end with.
+
+    >>> _names(("docs", "old", "mod"), ("docs", "new", "mod"))[0], sorted(_names(("en", "mod"), ("mod",))[1])
+    (('docs',), [(), ('en',)])
+    """
+    start = end = 0
+    shorter = min(len(gone), len(kept))
+    while start < shorter and gone[start] == kept[start]:
+        start += 1
+    while end < shorter - start and gone[-1 - end] == kept[-1 - end]:
+        end += 1
+    return gone[:start], frozenset({gone[start : len(gone) - end], kept[start : len(kept) - end]})

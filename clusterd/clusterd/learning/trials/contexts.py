@@ -19,6 +19,7 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits import item_orders, spellings
+from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.components import ANY_BOUND, VALUES, AnyComponent
 from clusterd.learning.edits.deep import Cut, Ending
 from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit, Replace
@@ -174,8 +175,11 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     is explored soon enough to tell. Where it is the rest of the URL that takes ever new values, as many trials are
     needed: of a catalogue's records one in ten differs by ``branch``, and 18 that do not come before the first of these
     in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with a value
-    that is written for another, and with scripts that stand for one another, whatever their parameters.
+    that is written for another, and with scripts that stand for one another, whatever their parameters. Of an alias, by
+    which every page of a site may be left out, no more may differ than of a rule of many trials.
     """
+    if isinstance(trials.edit, Alias) and trials.outcome.share < 1 - DIFFER:
+        return 1.0
     if isinstance(trials.edit, AnyComponent | Cut) or spellings.is_guess(trials.edit):
         return ANY_BOUND
     if isinstance(trials.edit, PathPair):  # Of many values it is a component of any value.

@@ -2,13 +2,15 @@
 
 A code browser shows most files alike under revisions 3 and 4, and under 4 and 5: pairs that agree often. Of eight such
 pairs one has a clean record soon enough, and means nothing. Where no other pair of values agrees but not always, as
-where ``?C=N`` is ``?C=D`` and the other columns sort otherwise, nothing more is asked than of any edit.
+where ``?C=N`` is ``?C=D`` and the other columns sort otherwise, nothing more is asked than of any edit. So it is with
+folders beside each other: of the regions of one site, ``/en-ca``, ``/en-au``, ``/en-gb``, each differs for some pages.
 """
 
 from __future__ import annotations
 
 from math import exp, lgamma, log
 
+from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.edit import CandidateEdit
 from clusterd.learning.evidence.columns import Snapshot
 from clusterd.learning.trials.agreement import Outcome
@@ -19,23 +21,28 @@ from clusterd.learning.trials.narrowing import Trials
 def beyond_luck(snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:
     """Leave out what may be the luckiest of many values: revision 3 is revision 4 for most files, as 4 is 5 for most.
 
-    Where another value of the same parameter agrees often and not always, a clean record has to be too long for luck.
+    Where another value of the same parameter, or another folder in the same place, agrees often and not always, a clean
+    record has to be too long for luck.
     """
-    outcomes = [judged(snapshot, edit) for edit, _ in offered]
+    edits = [edit for edit, _ in offered]
+    outcomes = {
+        at: judged(snapshot, edit) for at, edit in enumerate(edits) if any(are_beside(edit, other) for other in edits)
+    }
     found = []
-    for offer, outcome in zip(offered, outcomes, strict=True):
-        siblings = [
-            known.share
-            for (edit, _), known in zip(offered, outcomes, strict=True)
-            if edit is not offer[0]
-            and edit.own == offer[0].own
-            and known.differed
-            and known.agreed + known.differed >= FEWEST
-        ]
-        most = max(siblings, default=0.0)
-        if not most or luck(outcome, min(most, 0.999)) <= LUCK / len(siblings):
+    for at, offer in enumerate(offered):
+        beside = [known for other, known in outcomes.items() if are_beside(edits[other], offer[0])]
+        shares = [known.share for known in beside if known.agreed + known.differed >= FEWEST]
+        poor = [share for share in shares if share < 1 - DIFFER]
+        if not poor or luck(outcomes[at], max(poor)) <= LUCK / len(poor):
             found.append(offer)
     return found
+
+
+def are_beside(one: CandidateEdit, other: CandidateEdit) -> bool:
+    """Whether two edits speak of other values of one parameter, or of other folders in one place."""
+    if isinstance(one, Alias) and isinstance(other, Alias):
+        return one.place == other.place and one.names != other.names
+    return one is not other and one.own == other.own
 
 
 def luck(outcome: Outcome, share: float) -> float:

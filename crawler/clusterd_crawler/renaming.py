@@ -1,0 +1,86 @@
+"""Skips by rules that write one stated part of a path for another: how many may rest on how few trials.
+
+``/en-ca/x`` shows what ``/en-au/x`` does until somebody writes for Canada. If a share p of the pages differs, n trials
+that agree come about with probability e^(-pn), and of s skips ps are wrong: no more than s/(en) are expected, whatever
+p is (it is largest at p = 1/n). What a rule kept out is fetched once the rule is withdrawn, so it does not matter when
+pages are tried, but how many are. Such a rule is tried further as soon as its skips are `SKIPS` for each trial (at most
+.74 wrong ones are expected then), until its trials are `ENOUGH` (.18 % of its skips); after one that differed, twice as
+much, and so on. What counts are pages whose path was not tried: where a list was fetched under both names, another
+order of it is nothing new.
+
+Cost: a look-up a would-be skip; a number for each rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from clusterd_crawler.rules import Key, Rule
+
+#: Skips for each trial.
+SKIPS: Final = 2
+#: Trials, beyond which no more pages are tried than of any rule.
+ENOUGH: Final = 200
+
+
+class Renaming:
+    """The rules in use that rename a part of a path, and how many skips rest on each."""
+
+    def __init__(self) -> None:
+        #: Id of a rule → how many trials agreed when it came, and how many did not.
+        self._trials: dict[str, tuple[int, int]] = {}
+        #: Ids of the rules that let any value of some parameter pass: what was tried says nothing of the next one.
+        self._any_value: set[str] = set()
+        self._skips: Counter[str] = Counter()
+
+    def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
+        """Take rules in the place of others; of a rule that stays what was tried since is counted by who asks."""
+        before = {rule.id: self._trials.pop(rule.id) for rule in gone if rule.id in self._trials}
+        self._any_value -= before.keys()
+        for rule in rules:
+            if _renames(rule):
+                self._trials[rule.id] = before.get(rule.id, (rule.support, _differed(rule)))
+                if _takes_any_value(rule):
+                    self._any_value.add(rule.id)
+
+    def asks(self, rule: str, explored: int, tried: bool) -> bool:
+        """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
+
+        ``tried``: a page of its path was fetched under both names.
+        """
+        known = self._trials.get(rule)
+        if known is None or (tried and rule not in self._any_value):
+            return False
+        agreed, weight = known[0] + explored, 1 + known[1]
+        if agreed < ENOUGH * weight and self._skips[rule] * weight >= SKIPS * agreed:
+            return True
+        self._skips[rule] += 1
+        return False
+
+
+def path_of(url: str) -> str:
+    """Return a URL, or a key, without its query."""
+    return url.partition("?")[0]
+
+
+def _differed(rule: Rule) -> int:
+    """Return how many trials of a rule did not agree."""
+    return round(rule.support / rule.precision) - rule.support if rule.precision else 0
+
+
+def _renames(rule: Rule) -> bool:
+    """Whether a rule exchanges stated components of a path, or lets them go, and says nothing of the rest."""
+    stated = {known.key for known in rule.context if known.test == "is" and any(known.values)}
+    changes = all(edit.op == "delete" or (edit.op == "set" and edit.value) for edit in rule.transformation)
+    places = all(edit.key in stated and not edit.key.name for edit in rule.transformation)
+    closed = any(known.key == Key() and known.test in {"is", "in"} for known in rule.context)
+    return bool(rule.transformation) and changes and places and not closed
+
+
+def _takes_any_value(rule: Rule) -> bool:
+    """Whether a rule lets any value of some parameter pass."""
+    asked = {known.key.name for known in rule.context if known.test not in {"only", "any"}}
+    allowed = [known.values for known in rule.context if known.test == "only"]
+    return not allowed or any(name not in asked for name in allowed[0])

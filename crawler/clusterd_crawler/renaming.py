@@ -23,6 +23,8 @@ from clusterd_crawler.rules import Key, Rule
 SKIPS: Final = 2
 #: Trials, beyond which no more pages are tried than of any rule.
 ENOUGH: Final = 200
+#: Place of the first component of a path; before it stand scheme and host, of which a second one mostly is a mirror.
+FOLDER: Final = 3
 
 
 class Renaming:
@@ -74,7 +76,7 @@ def _renames(rule: Rule) -> bool:
     """Whether a rule exchanges stated components of a path, or lets them go, and says nothing of the rest."""
     stated = {known.key for known in rule.context if known.test == "is" and any(known.values)}
     changes = all(edit.op == "delete" or (edit.op == "set" and edit.value) for edit in rule.transformation)
-    places = all(edit.key in stated and not edit.key.name for edit in rule.transformation)
+    places = all(edit.key in stated and (edit.key.start >= FOLDER or edit.key.end) for edit in rule.transformation)
     closed = any(known.key == Key() and known.test in {"is", "in"} for known in rule.context)
     return bool(rule.transformation) and changes and places and not closed
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from clusterd_crawler.renaming import ENOUGH, SKIPS
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
@@ -100,6 +102,19 @@ def test_records_of_one_path_are_tried_each() -> None:
 )
 def test_other_rules_are_explored_as_before(context: tuple[Condition, ...], edits: tuple[Edit, ...]) -> None:
     assert explored(known_under(rule(*context, edits=edits)), range(300)) <= 3
+
+
+def test_mirrors_are_explored_as_before() -> None:
+    scheme = Key(start=1)
+    mirror = rule(Condition(scheme, "is", ("http",)), edits=(Edit(scheme, "set", "https"),))
+    known = known_under(replace(mirror, spans=True))
+    explored = 0
+    for number in range(300):
+        known.fetched(f"https://{HOST}/page-{number}", 1, content=number + 1)
+        skip = known.decide(f"http://{HOST}/page-{number}", 2)
+        assert skip is not None
+        explored += skip.explore
+    assert explored <= 3
 
 
 @pytest.mark.parametrize(

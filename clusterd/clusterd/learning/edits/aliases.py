@@ -6,9 +6,10 @@ the one met later, so that names never run in a circle. Old versions of a manual
 their pages: therefore a prefix says nothing about folders below it of which no page was compared. Files that lie
 directly in the folder, and each folder below it, are judged on pages of their own (`contexts`).
 
-A folder of translations, or a region's, shows the pages of another one until they are translated: what is an alias in
-18 trials may differ for every thirtieth page. So an alias bears less that differs than other edits do, is beside those
-of the folders around it not to be luck (`siblings`), and is tried on while it is in use (`clusterd_crawler.renaming`).
+A folder of translations, or of a region, shows the pages of another one until they are written anew: after 18 trials
+that agreed every thirtieth page may differ. Therefore an alias bears fewer that differ than other edits (`contexts`),
+its record must not be the luckiest of several folders (`siblings`), and pages are tried on while it is in use
+(`clusterd_crawler.renaming`).
 
 Cost: linear in the pages of a content, of which at most `COMPARED` are compared.
 """

@@ -6,6 +6,7 @@
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
  * at_hand(text: bytes) -> bool             whether every table that UTF-8 text is folded by has been made (core/fold.h)
  * pack(values: bytes) -> bytes              the values of a sketch as they travel (message.py)
+ * set_modern(wanted: bool) -> bool          whether newer processors' instructions are used (core/modern.h), and were before
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
  * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
  * set_markup(tags: dict[bytes, int], embedding, roles, names, doubtful_names: Iterable[bytes],
@@ -15,9 +16,27 @@
 #include <Python.h>
 
 #include "core/marks.h"
+#include "core/modern.h"
 #include "core/scratch.h"
 #include "core/shingles.h"
 #include "core/tokenize.h"
+
+static MODERN enum outcome tokenize_modern(tokens_t *t, const uint8_t *p, size_t size, int marked, int is_folded,
+                                           PyThreadState **thread) {
+    return tokenize(t, p, size, marked, is_folded, thread);
+}
+
+static MODERN sampled_t sampled_modern(const uint64_t *hashes, size_t count, const profile_t *profile, uint64_t *scratch) {
+    return sampled(hashes, count, profile, scratch);
+}
+
+static PyObject *set_modern(PyObject *self, PyObject *wanted) {
+    (void)self;
+    int before = modern, is = PyObject_IsTrue(wanted);
+    if (is < 0) return NULL;
+    modern = is && IS_MODERN;
+    return PyBool_FromLong(before);
+}
 
 static PyObject *class_bytes;
 
@@ -74,7 +93,7 @@ static enum outcome tokenize_text(PyObject *text, int marked, int is_folded, tok
         t->main = t->hashes + room;
         t->token = (uint8_t *)(t->main + room);
         PyThreadState *thread = let_go((size_t)length);
-        outcome = tokenize(t, data, (size_t)length, marked, is_folded, &thread);
+        outcome = (modern ? tokenize_modern : tokenize)(t, data, (size_t)length, marked, is_folded, &thread);
         take_back(thread);
     } else {
         PyErr_NoMemory();
@@ -105,25 +124,16 @@ static PyObject *at_hand(PyObject *self, PyObject *text) {
     Py_RETURN_TRUE;
 }
 
-typedef struct {
-    size_t w;
-    enum kind kind;
-    uint64_t size, most;
-} profile_t;
-
 /* (values, shingles, tokens, text identity) of one stream. `scratch` has room for twice `count` values. */
 static PyObject *stream_sketch(const uint64_t *hashes, size_t count, const profile_t *profile, uint64_t *scratch) {
-    size_t distinct = 0, kept = 0;
-    uint64_t identity = 0, *sorted = scratch + count;
+    sampled_t made = {scratch, 0, 0, 0};
     if (count) {
         PyThreadState *thread = let_go(count * sizeof *hashes);
-        distinct = sort_distinct(scratch, fingerprints(hashes, count, profile->w, scratch), sorted);
-        kept = sample(sorted, distinct, profile->kind, profile->size, profile->most);
-        identity = text_identity(hashes, count);
+        made = (modern ? sampled_modern : sampled)(hashes, count, profile, scratch);
         take_back(thread);
     }
-    return Py_BuildValue("(y#nnK)", (const char *)sorted, (Py_ssize_t)(kept * 8), (Py_ssize_t)distinct,
-                         (Py_ssize_t)count, (unsigned long long)identity);
+    return Py_BuildValue("(y#nnK)", (const char *)made.values, (Py_ssize_t)(made.kept * 8), (Py_ssize_t)made.distinct,
+                         (Py_ssize_t)count, (unsigned long long)made.identity);
 }
 
 static PyObject *sketches(const tokens_t *t, const profile_t *profile) {
@@ -299,6 +309,7 @@ static PyMethodDef methods[] = {
     {"sketch", sketch, METH_VARARGS, "Sketch a text."},
     {"at_hand", at_hand, METH_O, "Whether every table that a text is folded by has been made."},
     {"pack", pack, METH_O, "Pack the values of a sketch for the wire."},
+    {"set_modern", set_modern, METH_O, "Use what is compiled for newer processors, where this is one; return whether it was."},
     {"set_fold", set_fold, METH_O, "Take the function that folds a block of code points."},
     {NULL, NULL, 0, NULL},
 };
@@ -311,5 +322,6 @@ PyMODINIT_FUNC PyInit__core(void) {
     static const char *const kinds[KINDS] = {"canonical", "shortlink", "og", "base", "anchor", "embedded", "script"};
     for (int kind = 0; kind < KINDS; kind++)
         if (!(kind_names[kind] = PyUnicode_InternFromString(kinds[kind]))) return NULL;
+    modern = IS_MODERN;
     return PyModule_Create(&module);
 }

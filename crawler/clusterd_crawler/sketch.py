@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import mmh3
 import numpy as np
@@ -135,6 +135,9 @@ class Sketch:
 
 
 _KINDS: Final = {"min": 0, "v": 1, "mod": 2}
+#: What the compiled core makes: the fields of `StreamSketch` of the whole and of the main text, then the bag.
+_Stream = tuple[bytes, int, int, int]
+_Made = tuple[_Stream, _Stream | None, int]
 EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
 
 
@@ -151,7 +154,7 @@ def sketch_text(text: str, profile: Profile) -> StreamSketch:
     """Sketch the tokens of a plain text."""
     if compiled.CORE is None:
         return sketch_hashes(hash_text(text, marked=False)[0], profile)
-    return sketch_streams(text, profile, marked=False).whole
+    return StreamSketch(*_compiled(text, profile, False)[0])
 
 
 def sketch_streams(text: str | bytes, profile: Profile, *, marked: bool) -> Streams:
@@ -161,13 +164,19 @@ def sketch_streams(text: str | bytes, profile: Profile, *, marked: bool) -> Stre
     """
     if compiled.CORE is None:
         return _sketch_streams(_as_str(text), profile, marked)
-    settings = (profile.w, _KINDS[profile.kind], profile.size, profile.most)
-    made = compiled.CORE.sketch(text, marked, False, *settings)
-    if made is None:
-        made = compiled.CORE.sketch(composed(_as_str(text)), marked, True, *settings)
-    whole, main, bag = made
+    whole, main, bag = _compiled(text, profile, marked)
     of_whole = StreamSketch(*whole)
     return Streams(of_whole if main is None else StreamSketch(*main), of_whole, bag)
+
+
+def _compiled(text: str | bytes, profile: Profile, marked: bool) -> _Made:
+    """Sketch by the compiled core: the whole text, the main text where that is another, the identity of its words."""
+    settings = (profile.w, _KINDS[profile.kind], profile.size, profile.most)
+    core: Any = compiled.CORE
+    made: _Made = core.sketch(text, marked, False, *settings) or core.sketch(
+        composed(_as_str(text)), marked, True, *settings
+    )
+    return made
 
 
 def _as_str(text: str | bytes) -> str:

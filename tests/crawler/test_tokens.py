@@ -49,7 +49,15 @@ def by_token(text: str, profile: Profile) -> sketch.StreamSketch:
 
 
 def both(text: str, profile: Profile = TEXT, *, marked: bool = False) -> tuple[sketch.Streams, sketch.Streams]:
-    return sketch.sketch_streams(text, profile, marked=marked), sketch._sketch_streams(text, profile, marked)
+    """The sketches by the compiled core, on older processors as on this one, and by NumPy."""
+    made = sketch.sketch_streams(text, profile, marked=marked)
+    if compiled.CORE is not None:
+        was = compiled.CORE.set_modern(False)
+        try:
+            assert sketch.sketch_streams(text, profile, marked=marked) == made
+        finally:
+            compiled.CORE.set_modern(was)
+    return made, sketch._sketch_streams(text, profile, marked)
 
 
 @pytest.mark.parametrize(

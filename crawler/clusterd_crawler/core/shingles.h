@@ -116,6 +116,27 @@ static uint64_t text_identity(const uint64_t *hashes, size_t count) {
     return identity ? identity : 1;
 }
 
+typedef struct {
+    size_t w;
+    enum kind kind;
+    uint64_t size, most;
+} profile_t;
+
+/* What a sketch holds of a token sequence. */
+typedef struct {
+    const uint64_t *values;
+    size_t kept, distinct;
+    uint64_t identity;
+} sampled_t;
+
+/* Sketch a non-empty token sequence; `scratch` has room for twice `count` values. */
+static sampled_t sampled(const uint64_t *hashes, size_t count, const profile_t *profile, uint64_t *scratch) {
+    uint64_t *sorted = scratch + count;
+    size_t distinct = sort_distinct(scratch, fingerprints(hashes, count, profile->w, scratch), sorted);
+    size_t kept = sample(sorted, distinct, profile->kind, profile->size, profile->most);
+    return (sampled_t){sorted, kept, distinct, text_identity(hashes, count)};
+}
+
 static uint64_t bag_identity(const uint64_t *hashes, size_t count) {
     if (!count) return 0;
     uint64_t sum = 0;

@@ -45,7 +45,10 @@ ASKED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "with something to add to it": ({"cb_kwargs": {"item": 1}}, {"cb_kwargs": {"item": 2}}, False),
     "with the same to add": ({"cb_kwargs": {"item": 1}}, {"cb_kwargs": {"item": 1}}, True),
     "with an item in its meta": ({}, {"meta": {"item": {"name": "a"}}}, False),
-    "with other meta": ({}, {"meta": {"download_timeout": 9, "tries": 3, "names": ["a"]}}, True),
+    "with a text in its meta": ({"meta": {"kind": "a"}}, {"meta": {"kind": "b"}}, False),
+    "with the same text": ({"meta": {"kind": "a"}}, {"meta": {"kind": "a"}}, True),
+    "with texts in its meta": ({}, {"meta": {"names": ["a"]}}, False),
+    "with meta of components": ({}, {"meta": {"download_timeout": 9, "_tries": 3, "proxy": None}}, True),
     "with its own jar": ({"meta": {"cookiejar": 1}}, {"meta": {"cookiejar": 2}}, False),
     "with the same jar": ({"meta": {"cookiejar": 1}}, {"meta": {"cookiejar": 1}}, True),
     "without the jar's cookies": ({}, {"meta": {"dont_merge_cookies": True}}, False),
@@ -108,6 +111,18 @@ def test_what_a_redirect_leads_to_is_awaited_too(
     ]
     done = crawl(tmp_path, steps, settings, more=[f"{site.url}/redir/2?x=1"])
     assert done.paths() == ["/", "/page/3", "/page/2?x=1&sid=a"]
+
+
+def test_a_link_leads_to_what_the_crawl_began_with(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Scrapy notes in a request's meta that the crawl begins with it; it is fetched for the same all the same."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    steps = [f"{site.url}/page/0", {"pause": 1.0}, f"{site.url}/page/1", {"pause": 0.5}, f"{site.url}/second"]
+    done = crawl(tmp_path, steps, settings, follow=True)
+    assert not site.hits["/page/1?sid=s1"]
+    assert site.hits["/page/2?sid=s2"] == 1
+    assert done.stat("skipped") == 2
 
 
 class Reading(Spider):

@@ -3,10 +3,11 @@
 Hashes are of what is written in the spider, so that crawlers of one crawl, and one that is resumed, mean the same by
 them. What has no text of its own serves the process that saw it (`carried`).
 
-A request's reader is its callback with ``cb_kwargs`` and with what it carries along in its meta of an item: items,
-loaders, selectors and responses; of a `CrawlSpider`, which gives all requests the same callback, what the spider's rule
-does with the page. Its session are its cookies, where they are its own, and the headers by which servers choose among
-the forms of a page. Other meta is not looked at: components put what they like there.
+A request's reader is its callback with ``cb_kwargs`` and with what the spider has put into its meta for it: items, and
+what they are made of (texts, numbers, loaders, selectors, responses); of a `CrawlSpider`, which gives all requests the
+same callback, what the spider's rule does with the page. Its session are its cookies, where they are its own, and the
+headers by which servers choose among the forms of a page. Not looked at is what components put into the meta: Scrapy's
+own, by the names of their keys, and those of others, where a key begins with "_" or its value is an object of theirs.
 
 A request that a callback awaits itself (``engine.download_async``) has a reader of its own, and is always sent: there
 nobody expects a skip, and with the exception all that the callback had gathered would be lost.
@@ -14,6 +15,9 @@ nobody expects a skip, and with the exception all that the callback had gathered
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
@@ -36,8 +40,25 @@ from clusterd_crawler.purpose import Purpose
 HEADERS: Final = frozenset({b"Accept", b"Accept-Language", b"Authorization", b"X-Requested-With"})
 #: Keys of a request's meta by which it has cookies of its own, or none, or is shown by a browser.
 META: Final = ("cookiejar", "dont_merge_cookies", "playwright", "playwright_context")
-#: What no item is made of.
+#: Keys of a request's meta that Scrapy's components look at, or set.
+COMPONENTS: Final = frozenset(
+    {
+        *("allow_offsite", "autothrottle_dont_adjust_delay", "bindaddress", "cache_timestamp", "cached_response"),
+        *("depth", "depth_reset", "dont_cache", "dont_obey_robotstxt", "dont_redirect", "dont_retry"),
+        *("download_fail_on_dataloss", "download_latency", "download_maxsize", "download_slot", "download_timeout"),
+        *("download_warnsize", "ftp_local_filename", "ftp_passive", "give_up_log_level", "handle_httpstatus_all"),
+        *("handle_httpstatus_list", "is_secure", "is_start_request", "max_retry_times", "priority_adjust", "proxy"),
+        *("redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls", "referrer_policy", "retry_times"),
+        "verbatim_url",
+    }
+)
+#: What the keys of other components begin with, and ours.
+OTHERS: Final = ("_", "clusterd_")
+#: Keys that a `CrawlSpider` sets.
+RULES: Final = frozenset({"rule", "link_text"})
+#: What is written into items as it is.
 _SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})
+_PLAIN: Final = (*_SCALARS, date, Decimal, Enum)
 #: Key of the meta of a request that a callback awaits: what a redirect or a retry makes of it bears it, too.
 MARK: Final = "clusterd_awaited"
 #: Stands for a callback that awaits its page.
@@ -54,6 +75,7 @@ class Purposes:
     def __init__(self, spider: Spider, settings: BaseSettings, engine: Any = None) -> None:
         self._spider = spider
         self._carried = Carried()
+        self._not_for_it = COMPONENTS.union(META, RULES if isinstance(spider, CrawlSpider) else ())
         default = settings.getdict("DEFAULT_REQUEST_HEADERS")
         # The middleware gives a spider's ``http_user`` to all requests, when they are about to be sent.
         names = HEADERS - ({b"Authorization"} if getattr(spider, "http_user", "") else set())
@@ -100,9 +122,15 @@ class Purposes:
         if self.is_awaited(request):
             return AWAITED
         text = self._carried.text
-        carried = [text(value) for value in request.meta.values() if type(value) not in _SCALARS and _is_carried(value)]
+        said = sorted(f"{key} {text(value)}" for key, value in request.meta.items() if self._is_said(key, value))
         given = text(request.cb_kwargs) if request.cb_kwargs else ""
-        return _number((self._callback(request), given, *carried))
+        return _number((self._callback(request), given, *said))
+
+    def _is_said(self, key: Any, value: Any) -> bool:
+        """Whether something in a request's meta is for the callback."""
+        if _is_carried(value):
+            return True
+        return key not in self._not_for_it and not str(key).startswith(OTHERS) and _is_plain(value)
 
     def _callback(self, request: Request) -> str:
         spider, callback = self._spider, request.callback
@@ -138,6 +166,14 @@ def _number(said: tuple[str, ...]) -> int:
 
 def _is_carried(value: Any) -> bool:
     """Whether only a spider puts such a value into a meta: an item, or what one is made of, also several in a list."""
+    if type(value) in _SCALARS:
+        return False
     if isinstance(value, (list, tuple)):
-        return any(type(one) not in _SCALARS and _is_carried(one) for one in value)
+        return any(_is_carried(one) for one in value)
     return is_item(value) or isinstance(value, (ItemLoader, Selector, Response))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(_is_plain(one) for one in value)
+    return isinstance(value, _PLAIN)

@@ -29,10 +29,11 @@ from clusterd_crawler.kafka_address import read_address
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
-from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, Policy
+from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, POLICY_NAME, POLICY_NAME_IS, Policy
 
 LAST_PORT: Final = 65535
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+POLICY_TABLE: Final = 'a table such as {"identical": {}, "near": {"resemblance": 0.9}}'
 POLICY_KEYS: Final = ("resemblance", "containment")
 
 
@@ -96,7 +97,7 @@ class Config(Settings):
     )
     metrics_host: str = setting("127.0.0.1", "address that the metrics are served on")
     log_level: str = setting("info", "least level that is logged", lambda v: v in LOG_LEVELS, ", ".join(LOG_LEVELS))
-    policies: tuple[Policy, ...] = setting(DEFAULT_POLICIES, "when pages belong together: a table of policies")
+    policies: tuple[Policy, ...] = setting(DEFAULT_POLICIES, "when pages belong together", accepts=POLICY_TABLE)
 
     @classmethod
     def load(
@@ -166,10 +167,7 @@ def read_policies(given: Any, source: str) -> tuple[Policy, ...]:
         except ValueError:
             table = None
     if not isinstance(table, dict) or not table:
-        raise SettingError(
-            f"{source}: policies = {given!r} is not accepted; it takes a table such as "
-            '{"identical": {}, "near": {"resemblance": 0.9}}'
-        )
+        raise SettingError(f"{source}: {PREFIX}POLICIES = {given!r} is not accepted; it takes {POLICY_TABLE}")
     return tuple(_policy(str(name), said, source) for name, said in table.items())
 
 
@@ -180,6 +178,8 @@ def _policy(name: str, said: Any, source: str) -> Policy:
             near = get_close_matches(str(unknown[0]), POLICY_KEYS, n=1)
             hint = f"did you mean {near[0]}?" if near else "a policy has resemblance or containment"
             raise SettingError(f"{source}: policy {name} knows no {unknown[0]!r}; {hint}")
+    if not POLICY_NAME.fullmatch(name):
+        raise SettingError(f"{source}: {PREFIX}POLICIES names a policy {name!r}; {POLICY_NAME_IS}")
     if not isinstance(said, dict) or len(said) > 1 or not all(_threshold(value) for value in said.values()):
         raise SettingError(
             f"{source}: policy {name} = {said!r} is not accepted; it takes {{}} (identical text), "

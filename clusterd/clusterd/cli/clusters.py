@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -19,7 +18,6 @@ CLUSTER_COLUMNS: Final = ("cluster", "size", "representative", "members")
 POLICY_COLUMNS: Final = ("policy", "resemblance", "containment", "clusters")
 #: The policy that questions are answered under where none is named.
 DEFAULT_POLICY: Final = "near"
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @click.command("clusters")
@@ -77,10 +75,10 @@ def list_policies(invocation: Invocation) -> None:
 @click.pass_obj
 def add_policy(invocation: Invocation, name: str, resemblance: float | None, containment: float | None) -> None:
     """Add a policy; its clusters are built from the stored sketches."""
-    from clusterd.clusters.contract import Policy
+    from clusterd.clusters.contract import POLICY_NAME, POLICY_NAME_IS, Policy
 
-    if not _NAME.fullmatch(name):
-        raise WrongInput(f"policy add {name!r}: a name has letters, digits, _ and - only, and begins with a letter")
+    if not POLICY_NAME.fullmatch(name):
+        raise WrongInput(f"policy add {name!r}: {POLICY_NAME_IS}")
     if (resemblance is None) == (containment is None):
         raise WrongInput(f"policy add {name}: give one of --resemblance R and --containment C")
     added = Policy(name, resemblance, containment)

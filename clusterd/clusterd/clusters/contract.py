@@ -8,12 +8,17 @@ and whose edges are verified pairs that the policy accepts. The partition is a f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import Sketch, StreamSketch
+
+#: What a policy may be called: its name stands in keys, in the names of clusters and in metrics, and is never taken out.
+POLICY_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+POLICY_NAME_IS: Final = "a name has letters, digits, _ and - only, and begins with a letter"
 
 
 @dataclass(frozen=True, slots=True)

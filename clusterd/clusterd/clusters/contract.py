@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
-#: What a policy may be called: its name stands in keys, in the names of clusters and in metrics, and is never taken out.
+#: What a policy may be called: its name stands in keys, names of clusters and metrics, and is never taken out.
 POLICY_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 POLICY_NAME_IS: Final = "a name has letters, digits, _ and - only, and begins with a letter"
 

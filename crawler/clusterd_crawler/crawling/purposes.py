@@ -58,7 +58,7 @@ OTHERS: Final = ("_", "clusterd_")
 RULES: Final = frozenset({"rule", "link_text"})
 #: What is written into items as it is.
 _SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})
-_PLAIN: Final = (*_SCALARS, date, Decimal, Enum)
+_PLAIN: Final = (bool, bytes, float, int, str, type(None), date, Decimal, Enum)
 #: Key of the meta of a request that a callback awaits: what a redirect or a retry makes of it bears it, too.
 MARK: Final = "clusterd_awaited"
 #: Stands for a callback that awaits its page.

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd_crawler.crawling.reporter import Page, Reporter, Seen
+from clusterd_crawler.crawling.unread import Unread
 from clusterd_crawler.message import Failure
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Sketch
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
@@ -119,3 +122,16 @@ def test_others_are_told_of_a_page_that_the_spider_was_not_given(
     assert isinstance(failure, Failure)
     assert page.url == failure.url == f"{site.url}/page/1"
     assert failure.at > page.fetched_at
+
+
+def test_a_page_may_wait_for_its_verdict_for_as_long_as_is_allowed() -> None:
+    """Others that come meanwhile do not make it one that was refused."""
+    known: list[str] = []
+    unread = Unread(lambda page, seen: known.append(page.url), Reporter(Settings(), "c"), waiting=60)
+    pages = [Page(f"http://h.com/{at}", at, Request("http://h.com/"), Response("http://h.com/")) for at in (0, 70_000)]
+    for page in pages:
+        unread.came(page, awaited=False)
+        unread.seen(page, Seen((), 1, True))
+    for page in pages:
+        unread.read(page.response)
+    assert known == ["http://h.com/0", "http://h.com/70000"]

@@ -102,7 +102,7 @@ class Crawl:
         )
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
-        self.unread = Unread(self._know, self._reporter)
+        self.unread = Unread(self._know, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2, self._places.holds)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")

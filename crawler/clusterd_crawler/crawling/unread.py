@@ -18,14 +18,16 @@ from scrapy.http import Response
 
 from clusterd_crawler.crawling.reporter import CACHED, Page, Reporter, Seen
 
-#: Seconds from the response, which may wait for its verdict, to the spider.
-UNREAD_SECONDS: Final = 10
+#: Seconds from the response to the spider, beside those that it may wait for its verdict.
+UNREAD_SECONDS: Final = 20
 
 
 class Unread:
     """For the loop's thread. ``know`` is called there with a page that speaks for something: good and read, or bad."""
 
-    def __init__(self, know: Callable[[Page, Seen], None], reporter: Reporter) -> None:
+    def __init__(self, know: Callable[[Page, Seen], None], reporter: Reporter, waiting: float) -> None:
+        """``waiting``: seconds that a page may wait for its verdict."""
+        self._patience = 1000 * (UNREAD_SECONDS + waiting)
         self._know = know
         self._reporter = reporter
         #: In the order in which they came.
@@ -36,7 +38,7 @@ class Unread:
 
     def came(self, page: Page, awaited: bool) -> None:
         """Take a page; one that a callback awaits is given to it by nobody else."""
-        self._give_up(page.at - 1000 * UNREAD_SECONDS)
+        self._give_up(page.at - self._patience)
         page.read = awaited
         if not awaited:
             self._pages[page.response] = page
@@ -65,7 +67,7 @@ class Unread:
         """Give up what was not read."""
         self._give_up(None)
 
-    def _give_up(self, before: int | None) -> None:
+    def _give_up(self, before: float | None) -> None:
         """Give up what came before a time (Unix milliseconds), and was not read since."""
         while self._pages:
             page = next(iter(self._pages.values()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterd.cli.printing import cell, to_json
+from clusterd.cli.printing import cell, pages, to_json
 
 
 def test_cells() -> None:
@@ -15,3 +15,7 @@ def test_numbers_are_rounded_and_letters_kept() -> None:
     assert to_json({"url": "http://h/größe", "r": 1 / 3, "q": {"0.5": (2 / 3,)}}) == (
         '{"url": "http://h/größe", "r": 0.333333, "q": {"0.5": [0.666667]}}'
     )
+
+
+def test_one_page_is_no_pages() -> None:
+    assert [pages(number) for number in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]

@@ -59,6 +59,8 @@ def clusterd(*words: str, folder: Path, **environment: str) -> subprocess.Comple
         (("batch", "cluster", "file", "--policy", "added"), 2, "contained (CLUSTERD_POLICIES; not the store's)"),
         (("find-lost", "https://a.example/", "--host", "a.example"), 2, "--host goes with --all"),
         (("compare", "x" * 256, "text:a"), 2, "File name too long; give a URL of the store"),
+        (("cluster", "h.example/page"), 2, "not an absolute URL: 'h.example/page'; expected scheme://host/path"),
+        (("cluster", "http://h.example/page"), 1, "the store has no page http://h.example/page"),
         (("changes", "--plot", "absent/plot.svg"), 2, "there is no folder absent"),
         (("rules", "replay", "absent.tsv"), 2, "absent.tsv: cannot be read: No such file or directory"),
         (("rules", "replay", "file"), 2, "the header lacks content, url"),

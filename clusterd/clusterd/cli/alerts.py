@@ -17,7 +17,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.printing import printable
+from clusterd.cli.printing import pages, printable
 
 if TYPE_CHECKING:
     from clusterd.alerts import Alert
@@ -87,4 +87,4 @@ def told(alert: Alert) -> str:
     """Return an alert for people: on a terminal one address a line, in a pipe all on one."""
     gap = "\n  " if sys.stdout.isatty() else "  "
     match = f"{gap}{alert.resemblance:.3f}  {printable(alert.match)}" if alert.match else ""
-    return f"{alert.at}  {alert.event:<6}  {alert.cluster} ({alert.size} pages){gap}{printable(alert.url)}{match}"
+    return f"{alert.at}  {alert.event:<6}  {alert.cluster} ({pages(alert.size)}){gap}{printable(alert.url)}{match}"

@@ -8,7 +8,7 @@ import click
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.printing import printable
+from clusterd.cli.printing import pages, printable
 from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def cluster(invocation: Invocation, url: str, policy: str) -> None:
         check_policy(services.index, policy)
         found = alternatives(services.index, url, policy)
         text = "\n".join(
-            [f"{found.cluster}  {policy}  {found.size} pages", *(f"  {printable(member)}" for member in found.members)]
+            [f"{found.cluster}  {policy}  {pages(found.size)}", *(f"  {printable(member)}" for member in found.members)]
         )
         invocation.emit(cluster_record(found), text)
 

@@ -68,6 +68,11 @@ def write_line(line: str) -> None:
         buffer.flush()
 
 
+def pages(number: int) -> str:
+    """Return so many pages in words."""
+    return f"{number} page" if number == 1 else f"{number} pages"
+
+
 def cell(value: Any) -> str:
     """Return what a table shows of a value."""
     if value is None:

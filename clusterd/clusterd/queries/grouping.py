@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clusterd_crawler.errors import NotFound
+from clusterd_crawler.urls import canonical
 
 from clusterd.clusters.contract import Cluster, Index
 from clusterd.queries.documents import known_url
@@ -21,10 +22,11 @@ class Group:
 
 
 def alternatives(index: Index, url: str, policy: str) -> Cluster:
-    """Return the cluster of a page under a policy: the other URLs of its content."""
+    """Return the cluster of a page under a policy: the other URLs of its content; `NotFound` of no stored page."""
     known = known_url(url, index)
     cluster = index.cluster_of(known, policy) if known else None
     if cluster is None:
+        canonical(url)  # refuses what is no absolute URL
         raise NotFound(f"the store has no page {url}; bring it in with clusterd ingest")
     return cluster
 

@@ -204,6 +204,19 @@ def test_standard_input_keeps_its_name_in_what_is_said(tmp_path: Path, given: st
         assert line.startswith(beginning)
 
 
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [("ingest {} --json", 1), ("pairs {} --threshold .5 --json", 1), ("batch cluster {} --policy identical --json", 1)],
+)
+def test_a_pipe_of_the_shell_is_read_as_standard_input_is(tmp_path: Path, words: str, lines: int) -> None:
+    row = json.dumps({"url": "http://h.example/N", "text": "some words that are the same"})
+    script = f"{sys.executable} -m clusterd {words.format('<(cat rows; sed s/N/M/ rows)')} --data store"
+    (tmp_path / "rows").write_text(row + "\n")
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == lines
+
+
 def test_a_file_that_is_cut_short_is_said_behind_any_number_of_broken_rows(tmp_path: Path) -> None:
     lines = "".join(f"not json {uuid.uuid4()}\n" for _ in range(3_000)).encode()
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(lines)[:-1_000])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from shutil import copyfileobj
@@ -97,12 +97,15 @@ def batch_cluster(
 
 @contextmanager
 def kept(file: str) -> Iterator[str]:
-    """Yield a path that can be read twice; standard input is copied to a file for it."""
-    if file != "-":
+    """Yield a path that can be read twice; standard input or a pipe is copied to a file for it."""
+    from clusterd.ingest.reading import is_pipe
+
+    if not is_pipe(file):
         yield file
         return
     with NamedTemporaryFile(prefix="clusterd-pairs-", suffix=".jsonl") as copy:
-        copyfileobj(sys.stdin.buffer, copy)
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as pipe:
+            copyfileobj(pipe, copy)
         copy.flush()
         yield copy.name
 

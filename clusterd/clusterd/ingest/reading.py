@@ -1,6 +1,7 @@
 """Which reader a path needs: decided by what the file holds; its name counts where its first line does not tell.
 
-A folder is read page by page: its HTML files. ``-`` is standard input.
+A folder is read page by page: its HTML files. ``-`` is standard input; it holds JSON lines, as does a pipe: both
+can be read only once.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def kind_of(path: str) -> Kind:
     file = Path(path)
     if path != "-" and file.is_dir():
         return "folder"
-    if path == "-":
+    if is_pipe(path):
         return "jsonl"
     try:
         with file.open("rb") as stream:
@@ -63,6 +64,11 @@ def kind_of(path: str) -> Kind:
     if is_html(head):
         return "html"
     raise WrongInput(f"{path}: is of no known kind; ingest takes {KINDS}")
+
+
+def is_pipe(path: str) -> bool:
+    """Whether a path is read as it comes, once: standard input, a named pipe, a shell's ``<(…)``."""
+    return path == "-" or Path(path).is_fifo()
 
 
 def read(path: str, base: str = "", progress: Progress | None = None) -> Iterator[Item]:

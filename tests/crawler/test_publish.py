@@ -139,11 +139,25 @@ def test_what_the_log_never_took_waits_for_the_next_crawl(server: Server, prefix
         for value in values(300):
             out.offer(b"key", value)
         started = time.monotonic()
-        out.close(0.5)
+        out.close(60, unanswered=0.5)
         assert time.monotonic() - started < 5
     server.start()
     with publisher(server.url, prefix, tmp_path) as out:
         wait_until(lambda: out.counts.published == 300)
+    assert arrived(server.url, prefix) == values(300)
+
+
+def test_a_log_that_is_back_when_the_crawl_ends_gets_all(
+    server: Server, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clusterd_crawler.publish.publisher.RETRY_SECONDS", (60.0, 60.0))
+    with publisher(server.url, prefix, tmp_path, capacity=1000) as out:
+        wait_until(lambda: "does not answer" in caplog.text)  # and would be asked again in a minute
+        server.start()
+        for value in values(300):
+            out.offer(b"key", value)
+        out.close(10, unanswered=1.0)
+        assert out.counts.published == 300
     assert arrived(server.url, prefix) == values(300)
 
 

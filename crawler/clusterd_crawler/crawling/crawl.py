@@ -162,8 +162,7 @@ class Crawl:
         await self._pages.close()
         self.unread.close()
         if self._publisher is not None:
-            seconds = CLOSE_SECONDS[0] if self._publisher.reachable else CLOSE_SECONDS[1]
-            await run_in_thread(self._publisher.close, seconds)
+            await run_in_thread(self._publisher.close, *CLOSE_SECONDS)
         if self._daemon is not None and not await run_in_thread(self._daemon.drain):
             logger.warning("The daemon has not worked off this crawl yet; the next one goes on with it")
         if self._publisher is not None and self._publisher.reachable:

@@ -71,7 +71,8 @@ class Publisher:
         self._reachable = False
         self._tried = False
         self._closing = False
-        self._deadline = 0.0
+        #: When a closing publisher ends: now, and where the log answers.
+        self._deadline = self._last = 0.0
         self._spool: Spool | None = None
         self._spool_ready = threading.Event()
         self._sender = threading.Thread(target=self._send_all, name="clusterd-sender", daemon=True)
@@ -124,13 +125,19 @@ class Publisher:
             spooled = len(self._spool) if self._spool is not None else 0
             return len(self._queue) + len(self._in_flight) + spooled
 
-    def close(self, timeout: float) -> None:
-        """Send what waits for at most ``timeout`` seconds, spool the rest. Blocks: not for the reactor's thread."""
+    def close(self, timeout: float, unanswered: float | None = None) -> None:
+        """Send what waits for at most ``timeout`` seconds, spool the rest. Blocks: not for the reactor's thread.
+
+        A log that did not answer the last time is asked again at once, and gets ``unanswered`` seconds until it does.
+        """
         with self._changed:
             self._closing = True
-            self._deadline = time.monotonic() + timeout
+            self._last = self._deadline = time.monotonic() + timeout
+            if unanswered is not None and not self._reachable:
+                self._deadline += unanswered - timeout
             self._notify()
-        self._sender.join(timeout + 1.0)
+        while self._sender.is_alive() and (seconds := self._deadline + 1.0 - time.monotonic()) > 0:
+            self._sender.join(seconds)
         with self._changed:
             self._queue.extendleft(reversed(self._in_flight))
             self._in_flight = ()
@@ -145,6 +152,8 @@ class Publisher:
         if left:
             self._keep(left)
         if self._spool is not None:
+            if self._spool:
+                logger.warning("%d messages wait on the spool for the log to answer a later crawl", len(self._spool))
             self._spool.close()
 
     # The sender: the network's side.
@@ -253,12 +262,14 @@ class Publisher:
             if not self._reachable and self._tried:
                 logger.info("The log answers again")
             self._reachable, self._tried = True, True
+            self._deadline = self._last
 
     def _pause(self, seconds: float) -> None:
-        """Wait before the next attempt; less where the end is near."""
+        """Wait before the next attempt: short ones near the end, and none when that begins."""
         with self._changed:
-            until = time.monotonic() + seconds
-            while (left := min(until, self._deadline if self._closing else until) - time.monotonic()) > 0:
+            closing = self._closing
+            until = min(time.monotonic() + RETRY_SECONDS[0], self._deadline) if closing else time.monotonic() + seconds
+            while closing == self._closing and (left := until - time.monotonic()) > 0:
                 self._changed.wait(left)
 
     # The keeper: the disk's side.

@@ -35,15 +35,19 @@ class Renaming:
         self._trials: dict[str, tuple[int, int]] = {}
         #: Ids of the rules that let any value of some parameter pass: what was tried says nothing of the next one.
         self._any_value: set[str] = set()
+        #: Id of a rule → how many pages had been explored when it came.
+        self._explored: dict[str, int] = {}
         self._skips: Counter[str] = Counter()
 
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
-        """Take rules in the place of others; of a rule that stays what was tried since is counted by who asks."""
-        before = {rule.id: self._trials.pop(rule.id) for rule in gone if rule.id in self._trials}
-        self._any_value -= before.keys()
+        """Take rules in the place of others."""
+        for rule in gone:
+            self._trials.pop(rule.id, None)
+            self._explored.pop(rule.id, None)
+            self._any_value.discard(rule.id)
         for rule in rules:
             if _renames(rule):
-                self._trials[rule.id] = before.get(rule.id, (rule.support, _differed(rule)))
+                self._trials[rule.id] = rule.support, _differed(rule)
                 if _takes_any_value(rule):
                     self._any_value.add(rule.id)
 
@@ -55,7 +59,9 @@ class Renaming:
         known = self._trials.get(rule)
         if known is None or (tried and rule not in self._any_value):
             return False
-        agreed, weight = known[0] + explored, 1 + known[1]
+        # What had been explored when the rule came is among its trials.
+        agreed = known[0] + explored - self._explored.setdefault(rule, explored)
+        weight = 1 + known[1]
         if agreed < ENOUGH * weight and self._skips[rule] * weight >= SKIPS * agreed:
             return True
         self._skips[rule] += 1

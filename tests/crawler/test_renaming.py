@@ -132,10 +132,10 @@ def test_longer_names_are_tried_further_too(folders: dict[int, str], edits: tupl
     assert decisions.index(True) == 40
 
 
-def test_a_rule_that_stays_while_others_come_does_not_count_twice_what_was_tried() -> None:
+def test_what_was_tried_is_not_counted_twice_when_it_is_among_the_trials_of_the_rule() -> None:
     canada = rule(CANADA)
     known = known_under(canada)
     first = explored(known, range(200))
-    grown = Rule(canada.id, HOST, canada.context, canada.transformation, support=20 + first, precision=1.0)
-    known.load(RuleSet(HOST, 2, (grown,)))
+    for version, rules in enumerate([(), (replace(canada, support=20 + first),)], 2):
+        known.load(RuleSet(HOST, version, rules))
     assert abs(explored(known, range(1000, 1300)) - 100) <= 1

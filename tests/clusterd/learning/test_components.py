@@ -57,6 +57,32 @@ def test_few_pages_say_nothing_of_any_value() -> None:
     assert not same(learned(titles(50)), "item/900/new", "item/900/newer")
 
 
+def referred(pages: int, other: str) -> list[tuple[str, int]]:
+    """Return pages that are linked from lists of two kinds, of one kind more often, and others at their depth."""
+    kinds = ["ref=pd_bxgy_"] * 3 + ["ref=sr_"]
+    found = [
+        (f"dp/{page}/{kinds[(page + at) % 4]}{page % 50 + 7 * at}", page) for page in range(pages) for at in (0, 1, 4)
+    ]
+    return found + [
+        (f"dp/{page}/{other}{page}{word}", 5000 + 10 * page + ord(word)) for page in range(pages) for word in "ab"
+    ]
+
+
+def test_of_values_that_begin_with_the_same_all_may_go() -> None:
+    rules = learned(referred(300, "reviews"))
+
+    assert same(rules, "dp/900/ref=pd_bxgy_1", "dp/900/ref=pd_bxgy_2")
+    assert same(rules, "dp/900/ref=pd_bxgy_1", "dp/900/ref=sr_2")
+    assert not same(rules, "dp/900/reviews1", "dp/900/reviews2")
+
+
+def test_where_some_of_these_matter_the_commonest_go() -> None:
+    rules = learned(referred(300, "ref=page_"))
+
+    assert same(rules, "dp/900/ref=pd_bxgy_1", "dp/900/ref=pd_bxgy_2")
+    assert not same(rules, "dp/900/ref=page_1", "dp/900/ref=page_2")
+
+
 def test_an_empty_list_under_many_names_says_nothing() -> None:
     pages = [(f"user/{user}/{word}{user}", user if word == "a" else 9999) for user in range(300) for word in "abc"]
 

@@ -79,12 +79,21 @@ class Components:
             for place, count in self._counts.items()
             if count >= PROPOSED and len(self._values[place]) >= VALUES
         ]
-        return [_edit(*place, self._common(place)) for _, _, place in sorted(worth)[:EDITS]]
+        return [_edit(*place, begins) for _, _, place in sorted(worth)[:EDITS] for begins in self._beginnings(place)]
 
-    def _common(self, place: Place) -> str:
-        """Return what the values begin with, where most pairs of them have it in common."""
-        begun = self._begun[place[1:]].most_common(1)
-        return begun[0][0] if begun and 2 * begun[0][1] > self._begun[place[1:]].total() else ""
+    def _beginnings(self, place: Place) -> list[str]:
+        """Return what most pairs of values begin with, "" where that is nothing; the longest beginning first.
+
+        Of ``ref=pd_7``, ``ref=pd_8`` and ``ref=sr_9`` that is ``ref=pd_``, then ``ref=``: other values may matter.
+        """
+        begun = self._begun[place[1:]]
+        pairs: Counter[str] = Counter()
+        for text, count in begun.items():
+            pairs.update({text[:end]: count for end in range(1, len(text) + 1) if not text[end - 1].isalnum()})
+        common = max(begun, key=lambda text: begun[text], default="")
+        widest = max(pairs, key=lambda text: (pairs[text], len(text)), default="")
+        found = [text for text in (common, widest) if 2 * pairs[text] > begun.total()]
+        return list(dict.fromkeys(found)) or [""]
 
 
 def _beginning(first: str, second: str) -> str:

@@ -3,10 +3,11 @@
 ``/en-ca/x`` shows what ``/en-au/x`` does until somebody writes for Canada. If a share p of the pages differs, n trials
 that agree come about with probability e^(-pn), and of s skips ps are wrong: no more than s/(en) are expected, whatever
 p is (it is largest at p = 1/n). What a rule kept out is fetched once the rule is withdrawn, so it does not matter when
-pages are tried, but how many are. Such a rule is tried further as soon as its skips are `SKIPS` for each trial (at most
-.74 wrong ones are expected then), until its trials are `ENOUGH` (.18 % of its skips); after one that differed, twice as
-much, and so on. What counts are pages whose path was not tried: where a list was fetched under both names, another
-order of it is nothing new.
+pages are tried, but how many are. Such a rule is tried further as soon as its skips are `SKIPS` for each trial: at most
+.74 wrong ones are expected then. From `MANY` trials on skips may grow with their square, for one wrong skip in several
+hundred: of 1,000 would-be skips 200 are tried, of 20,000 are 1,000. (It goes on, since pages that are fetched late may
+differ more often than those that made the rule.) After a trial that differed twice as many are, and so on. What counts
+are pages whose path was not tried: where a list was fetched under both names, another order of it is nothing new.
 
 Cost: a look-up a would-be skip; a number for each rule.
 """
@@ -21,8 +22,8 @@ from clusterd_crawler.rules import Key, Rule
 
 #: Skips for each trial.
 SKIPS: Final = 2
-#: Trials, beyond which no more pages are tried than of any rule.
-ENOUGH: Final = 200
+#: Trials from which on skips grow with their square.
+MANY: Final = 100
 #: Place of the first component of a path; before it stand scheme and host, of which a second one mostly is a mirror.
 FOLDER: Final = 3
 
@@ -60,9 +61,8 @@ class Renaming:
         if known is None or (tried and rule not in self._any_value):
             return False
         # What had been explored when the rule came is among its trials.
-        agreed = known[0] + explored - self._explored.setdefault(rule, explored)
-        weight = 1 + known[1]
-        if agreed < ENOUGH * weight and self._skips[rule] * weight >= SKIPS * agreed:
+        trials = (known[0] + explored - self._explored.setdefault(rule, explored)) / (1 + known[1])
+        if self._skips[rule] >= SKIPS * trials * max(1, trials / MANY):
             return True
         self._skips[rule] += 1
         return False
@@ -79,12 +79,12 @@ def _differed(rule: Rule) -> int:
 
 
 def _renames(rule: Rule) -> bool:
-    """Whether a rule exchanges stated components of a path, or lets them go, and says nothing of the rest."""
+    """Whether a rule exchanges stated components of a path, or lets them go, on whatever pages."""
     stated = {known.key for known in rule.context if known.test == "is" and any(known.values)}
     changes = all(edit.op == "delete" or (edit.op == "set" and edit.value) for edit in rule.transformation)
     places = all(edit.key in stated and (edit.key.start >= FOLDER or edit.key.end) for edit in rule.transformation)
     closed = any(known.key == Key() and known.test in {"is", "in"} for known in rule.context)
-    return bool(rule.transformation) and changes and places and not closed
+    return bool(rule.transformation) and changes and places and not (closed and not _takes_any_value(rule))
 
 
 def _takes_any_value(rule: Rule) -> bool:

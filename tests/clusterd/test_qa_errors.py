@@ -193,6 +193,8 @@ def swept(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     ("given", "says"),
     [
         ("no json", ["rejected: -:1: not JSON", "clusterd: -: has no document"]),
+        ('{"url": "", "text": "a"}', ["rejected: -:1: id and url are missing", "clusterd: -: has no document"]),
+        ('{"id": "", "url": "", "text": "a"}', ["rejected: -:1: id and url are missing", "clusterd: -: has no"]),
         ("{no json", ["rejected: -:1: not JSON", "clusterd: -: has no document"]),
     ],
 )

@@ -118,10 +118,10 @@ class Sketching:
             yield (self.pages, item), task
 
     def _task(self, page: RawPage) -> Task:
-        if self.nameless and not page.url:
+        if self.nameless and not page.url and page.id not in {None, ""}:
             page = replace(page, url=str(page.id))
         elif not page.url:
-            raise WrongInput("url is missing")
+            raise WrongInput("id and url are missing" if self.nameless else "url is missing")
         elif not (is_text(page.url) and is_text(page.sweep or self.sweep)):
             raise WrongInput("the url or the sweep holds bytes or code points that are no text")
         elif not self.nameless:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,23 @@ def test_a_request_that_is_sent_again_under_another_key_leaves_the_first_one() -
     downloading.clear()
     under_way.end(request)
     assert under_way.begin("http://h.com/?sid=1", Request("http://h.com/?sid=2"))
+
+
+def test_however_few_may_wait_all_do_for_a_page_that_is_here() -> None:
+    """It waits for its verdict, and has lent its place among the downloads: one at a time (``CONCURRENT_REQUESTS``)."""
+
+    async def wait(arrived: bool) -> bool:
+        under_way, request = UnderWay(0), Request("http://h.com/?sid=1")
+        assert under_way.begin("http://h.com/", request)
+        if arrived:
+            under_way.arrived(request)
+        waiting = asyncio.create_task(under_way.ended("http://h.com/", 5))
+        await asyncio.sleep(0)
+        under_way.end(request)
+        return await waiting
+
+    assert asyncio.run(wait(arrived=True))
+    assert not asyncio.run(wait(arrived=False))
 
 
 def test_requests_that_were_replaced_are_not_kept() -> None:

@@ -38,6 +38,8 @@ class _Fetch:
     request: Request
     waiters: list[Deferred[bool]] = field(default_factory=list)
     leaving: Any = None
+    #: Whether the response is here: it is on its way from the downloader to the spider.
+    arrived: bool = False
 
 
 class UnderWay:
@@ -79,17 +81,18 @@ class UnderWay:
         fetch = self._by_key.get(key)
         if fetch is None:
             return True
-        if self._waiting >= self._most or seconds <= 0:
+        counts = not fetch.arrived
+        if (counts and self._waiting >= self._most) or seconds <= 0:
             return False
         until = time.monotonic() + seconds
-        self._waiting += 1
+        self._waiting += counts
         try:
             while self._is_there(fetch) and (left := until - time.monotonic()) > 0:
                 if await self._ended_within(fetch, min(left, LOOK_SECONDS)):
                     return True
             return not self._is_there(fetch)
         finally:
-            self._waiting -= 1
+            self._waiting -= counts
 
     async def _ended_within(self, fetch: _Fetch, seconds: float) -> bool:
         done: Deferred[bool] = Deferred()
@@ -110,7 +113,10 @@ class UnderWay:
     def arrived(self, request: Request) -> None:
         """Note that the response is here; `left` follows when it is passed on, and `end` when it is read."""
         fetch = self._by_request.get(request)
-        if fetch is not None and fetch.leaving is not None:
+        if fetch is None:
+            return
+        fetch.arrived = True
+        if fetch.leaving is not None:
             fetch.leaving.cancel()
             fetch.leaving = None
 

@@ -83,6 +83,24 @@ def test_who_stops_early_leaves_no_process() -> None:
     assert not multiprocessing.active_children()
 
 
+def test_processes_end_with_the_one_that_is_killed() -> None:
+    """Each of them holds the queue open that the others wait on: none is told by its end that nobody writes to it."""
+    script = (
+        "import multiprocessing, os, signal\n"
+        "from clusterd.ingest.sketchers import sketch_all\n"
+        "from tests.clusterd.test_sketchers import tasks\n"
+        "made = sketch_all(tasks(), 2)\n"
+        "for _ in range(3_100): next(made)\n"
+        "print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    # What they print to stays open as long as one of them lives.
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=False, cwd=Path(__file__).parents[2])
+    assert done.returncode == -signal.SIGKILL
+    assert len(done.stdout.split()) == 2
+
+
 def test_ctrl_c_never_reaches_a_process_that_sketches() -> None:
     """Neither while it starts, which a traceback for each of them told of."""
     making = sketch_all(tasks(), 2)

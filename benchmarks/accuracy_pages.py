@@ -31,11 +31,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from clusterd.batch import pairs, whole_profile
 from clusterd_consumer.resemblance import Estimate, estimate, ratios
 from clusterd_crawler import text
-from clusterd_crawler.fingerprints import fingerprints
+from clusterd_crawler.fingerprints import Values, fingerprints
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, Sketch, StreamSketch, sketch_hashes
 from clusterd_crawler.token_hashes import hash_text
@@ -65,13 +64,13 @@ def main_text(row: Row) -> str:
     return text.main_part(marked)
 
 
-def full(document: str, w: int = TEXT.w) -> npt.NDArray[np.uint64]:
+def full(document: str, w: int = TEXT.w) -> Values:
     """All distinct shingles of a text: the exact set, by 40-bit fingerprints."""
     hashes, _ = hash_text(document, marked=False)
     return np.unique(fingerprints(hashes, w)) if len(hashes) else np.empty(0, np.uint64)
 
 
-def exact_of(a: npt.NDArray[np.uint64], b: npt.NDArray[np.uint64]) -> Estimate:
+def exact_of(a: Values, b: Values) -> Estimate:
     common = len(np.intersect1d(a, b, assume_unique=True))
     return ratios(common, len(a) - common, len(b) - common)
 
@@ -108,7 +107,7 @@ def collection() -> list[str]:
     return documents + [edited(document, chosen) for document in chosen.sample(documents, EDITED)]
 
 
-def intersections(sets: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.int32]:
+def intersections(sets: list[Values]) -> np.ndarray[Any, np.dtype[np.int32]]:
     """How many shingles each two sets share: exact, all pairs at once, by the groups of holders of a shingle."""
     documents = np.repeat(np.arange(len(sets)), [len(s) for s in sets])
     shingles = np.concatenate(sets)

@@ -154,3 +154,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(PACED):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=2))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say why a test was tried once more: what passed in the end has failed all the same."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.write_sep("_", f"tried once more: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)

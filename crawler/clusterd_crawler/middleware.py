@@ -36,21 +36,36 @@ logger = logging.getLogger(__name__)
 _CRAWLS: Final[WeakKeyDictionary[Crawler, Crawl]] = WeakKeyDictionary()
 
 
-class ClusterdMiddleware:
-    """The downloader middleware for requests. Begins and ends the crawl."""
+class _Place:
+    """A place on a page's way through a crawl."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make one for a crawl."""
+        return cls(crawler)
+
+    @property
+    def _crawl(self) -> Crawl | None:
+        return _CRAWLS.get(self._crawler)
+
+
+class ClusterdMiddleware(_Place):
+    """The downloader middleware for requests. Begins and ends the crawl."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         self._settings = Settings.from_crawl(dict(crawler.settings))
         if not self._settings.enabled:
             raise NotConfigured("CLUSTERD_ENABLED is off")
         Connections(self._settings, project_folder())  # a client that is missing is said before the crawl starts
-        self._crawl: Crawl | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Connect to the crawl's signals."""
-        made = cls(crawler)
+        made = super().from_crawler(crawler)
         crawler.signals.connect(made.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(made.item_scraped, signal=signals.item_scraped)
         crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
@@ -70,57 +85,40 @@ class ClusterdMiddleware:
         except BaseException:
             await crawl.close()
             raise
-        self._crawl = _CRAWLS[self._crawler] = crawl
+        _CRAWLS[self._crawler] = crawl
 
     async def spider_closed(self, spider: Spider) -> None:
         """End."""
-        if self._crawl is not None:
-            crawl, self._crawl = self._crawl, None
-            del _CRAWLS[self._crawler]
+        crawl = _CRAWLS.pop(self._crawler, None)
+        if crawl is not None:
             await crawl.close()
 
     def spider_idle(self, spider: Spider) -> None:
         """Keep the spider open where a rule may be withdrawn."""
-        if self._crawl is not None:
-            self._crawl.idle()
+        if (crawl := self._crawl) is not None:
+            crawl.idle()
 
     def item_scraped(self, item: Any, response: Response | None) -> None:
         """Notice what files a page's items name."""
-        if self._crawl is not None:
-            self._crawl.item_files.scraped(item, response)
+        if (crawl := self._crawl) is not None:
+            crawl.item_files.scraped(item, response)
 
     def request_scheduled(self, request: Request, spider: Spider) -> None:
         """Skip a request before it is queued."""
-        if self._crawl is not None:
-            self._crawl.consider(request, filtered=False)
+        if (crawl := self._crawl) is not None:
+            crawl.consider(request, filtered=False)
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Skip a request that was queued before its rule was learned, or whose key is on its way."""
-        return None if self._crawl is None else self._crawl.admit(request)
+        return None if (crawl := self._crawl) is None else crawl.admit(request)
 
     def request_left_downloader(self, request: Request, spider: Spider) -> None:
         """Notice the end of a download, also where other middlewares make a redirect or a retry of it."""
-        if self._crawl is not None:
-            self._crawl.left_downloader(request)
+        if (crawl := self._crawl) is not None:
+            crawl.left_downloader(request)
 
 
-class _Companion:
-    """Another place on the way of the same crawl."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make one for a crawl."""
-        return cls(crawler)
-
-    @property
-    def _crawl(self) -> Crawl | None:
-        return _CRAWLS.get(self._crawler)
-
-
-class ClusterdPages(_Companion):
+class ClusterdPages(_Place):
     """The downloader middleware for responses."""
 
     async def process_response(self, request: Request, response: Response) -> Response | Request:
@@ -147,7 +145,7 @@ class ClusterdPages(_Companion):
         return crawl.instead(request)
 
 
-class ClusterdReading(_Companion):
+class ClusterdReading(_Place):
     """The spider middleware."""
 
     def process_spider_input(self, response: Response) -> None:

@@ -45,6 +45,8 @@ _MALFORMED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%\[\]|]+")
 _DOTS: Final = re.compile(r"/\.{1,2}(?:/|\Z)")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+#: What ends the authority of a URL; a URL that is not canonical may have no path (``http://h?a=1``).
+_AFTER_HOST: Final = re.compile(r"[/?#\\]")
 _LABELS: Final = re.compile(r"[a-z0-9\-_.~!$&'()*+,;=]+|\[[0-9a-f:.]+\]")
 
 
@@ -261,7 +263,13 @@ def hash_of(text: str) -> int:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a canonical URL as it stands in it, with a port that is not the scheme's."""
+    """Return the host of a URL as it stands in it, with its port: of a canonical one, if that is not the scheme's.
+
+    >>> host_of("http://h:81/a"), host_of("http://h?next=/a")
+    ('h:81', 'h')
+    """
     start = url.find("://") + 3
     end = url.find("/", start)
-    return url[start:] if end < 0 else url[start:end]
+    host = url[start:] if end < 0 else url[start:end]
+    after = _AFTER_HOST.search(host)
+    return host if after is None else host[: after.start()]

@@ -104,6 +104,7 @@ def test_rules_are_listed_with_the_fields_of_the_interface(cli: Cli, rules: Rule
 def test_a_host_is_listed_alone_and_retired_rules_only_when_asked_for(cli: Cli, rules: RuleService) -> None:
     rules.retire(LANG.id, at=5)
     assert [line["id"] for line in cli("rules", "list", "--host", HOST)] == [SID.id]
+    assert [line["id"] for line in cli("rules", "list", "--host", f"{HOST.upper()}:80")] == [SID.id]
     assert {line["state"] for line in cli("rules", "list", "--host", HOST, "--all")} == {"live", "retired"}
     assert cli("rules", "list", "--host", "nowhere.example") == []
 

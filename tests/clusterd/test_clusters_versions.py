@@ -33,7 +33,9 @@ urls = st.one_of(
         "{}://{}{}".format,
         st.sampled_from(["http", "https"]),
         st.text(letters, max_size=30),
-        st.one_of(st.just(""), st.text(letters, max_size=80).map("/".__add__)),
+        st.one_of(
+            st.just(""), st.builds("{}{}".format, st.sampled_from(["/", "?", "#"]), st.text(letters, max_size=80))
+        ),
     ),
     st.text(letters, max_size=20),
 )

@@ -149,3 +149,8 @@ def test_the_rules_of_one_ending_say_what_the_whole_list_says() -> None:
 
 def test_the_host_has_its_port() -> None:
     assert host_of("http://h:81/a") == "h:81"
+
+
+@pytest.mark.parametrize("rest", ["", "/a", "?next=/a", "#/a", "?a#b", "\\a/b"])
+def test_a_host_ends_where_its_url_goes_on(rest: str) -> None:
+    assert host_of(f"http://h:81{rest}") == "h:81"

@@ -27,8 +27,11 @@ DEFAULT_POLICY: Final = "near"
 @click.pass_obj
 def clusters(invocation: Invocation, policy: str, min_size: int, host: str | None) -> None:
     """List the clusters of near-duplicate pages, largest first."""
+    from clusterd.queries.documents import known_host
+
     with invocation.caught_up() as services:
         check_policy(services.index, policy)
+        host = known_host(host, services.index.hosts()) if host else host
         found = services.index.clusters(policy, min_size, host)
         empty = "no clusters yet; clusterd ingest brings in pages"
         if services.index.counts()["documents"]:

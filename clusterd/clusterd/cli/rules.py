@@ -54,7 +54,7 @@ def rules() -> None:
 def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
     """List the rules in force, host by host, in the order in which they are applied."""
     with caught_up(invocation) as (_, book):
-        found = map(rule_record, book.rules(host or "", every=every))
+        found = map(rule_record, book.rules(spelled(host, book), every=every))
         none = f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)"
         empty = none if host else "no rules yet; they are learned from the pages that clusterd has seen"
         invocation.show(found, COLUMNS, empty=empty)
@@ -120,7 +120,7 @@ def export_rules(
     from clusterd.learning.interchange.files import write_rules
 
     with caught_up(invocation) as (_, book):
-        given = list(book.rules(host or ""))
+        given = list(book.rules(spelled(host, book)))
     text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
         sys.stdout.write(one_line(text) if invocation.json else text)
@@ -207,6 +207,13 @@ def replayed(
     for path in crawls:
         figures = replay(read_crawl(path), order=order, seed=seed, explore=share, policy=policy)
         yield {"crawl": Path(path).name.partition(".")[0], **figures}
+
+
+def spelled(host: str | None, book: RuleService) -> str:
+    """Return a host as its rules spell it; nothing for all hosts."""
+    from clusterd.queries.documents import known_host
+
+    return known_host(host, book.book.hosts()) if host else ""
 
 
 @contextmanager

@@ -79,14 +79,15 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
     """Tell what became of the pages from sweep to sweep: unchanged, revised, moved, vanished, appeared."""
     from clusterd import queries
     from clusterd.queries import plot as plots
+    from clusterd.queries.documents import stored_host
     from clusterd.queries.timeline import day
 
     if plot is not None:
         plots.check(plot)
     periods: list[Changes] = []
     with invocation.caught_up() as services:
-        if host is not None and host not in services.index.hosts():
-            raise NotFound(f"the store has no pages of the host {host}")
+        if host is not None:
+            host = stored_host(host, services.index.hosts())
 
         def kept() -> Iterator[dict[str, Any]]:
             for period in queries.changes(services.index, invocation.profile, host):

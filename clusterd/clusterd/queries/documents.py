@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from clusterd_crawler.html.chrome import TAGS
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
 from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
-from clusterd_crawler.urls import canonical, is_text
+from clusterd_crawler.urls import canonical, host_of, is_text
 
 from clusterd.clusters.contract import Index
 
@@ -111,6 +112,33 @@ def of_url(url: str, index: Index) -> Document:
 def known_url(url: str, index: Index) -> str | None:
     """Return the spelling under which the store has a URL: as given, else its canonical form."""
     return next((spelling for spelling in _spellings(url) if index.versions(spelling)), None)
+
+
+def known_host(given: str, hosts: Collection[str]) -> str:
+    """Return how one of these hosts is spelled, given by any of its names; what was given, if none of them is meant.
+
+    Case, letters of an IDN and the port that goes without saying do not count.
+    """
+    if given in hosts:
+        return given
+    meant = _canonical_hosts(given)
+    known = next((host for host in meant if host in hosts), None)
+    return known or next((host for host in hosts if not meant.isdisjoint(_canonical_hosts(host))), given)
+
+
+def stored_host(given: str, hosts: Collection[str]) -> str:
+    """Return how the store spells a host, of all that it has; `NotFound` where it has no page of it."""
+    known = known_host(given, hosts)
+    if known not in hosts:
+        raise NotFound(f"the store has no pages of the host {given}")
+    return known
+
+
+def _canonical_hosts(name: str) -> set[str]:
+    try:
+        return {host_of(canonical(f"{scheme}://{name}")) for scheme in ("http", "https")}
+    except WrongInput:
+        return set()
 
 
 def read(path: Path) -> bytes:

@@ -38,7 +38,7 @@ from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
-from clusterd.queries.documents import known_url
+from clusterd.queries.documents import known_url, stored_host
 from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
 from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.nearest import Match, Nearest, Owners, Page, address_bonus
@@ -114,8 +114,8 @@ def _all(
 ) -> Iterator[Found]:
     """Yield what became of all lost pages of a host, or of the hosts that have these sweeps."""
     hosts = index.hosts()
-    if host is not None and host not in hosts:
-        raise NotFound(f"the store has no pages of the host {host}")
+    if host is not None:
+        host = stored_host(host, hosts)
     covered, others = False, Elsewhere(index, profile)
     for name in hosts if host is None else [host]:
         search = Search(index, profile, name, others)

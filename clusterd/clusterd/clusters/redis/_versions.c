@@ -145,8 +145,7 @@ static void find_host(const char *url, size_t size, size_t *from, size_t *to) {
             do ++*from;
             while (*from < size && ((uint8_t)url[*from] & 0xC0) == 0x80);
     }
-    const char *end = *from < size ? memchr(url + *from, '/', size - *from) : NULL;
-    *to = end ? (size_t)(end - url) : size;
+    for (*to = *from; *to < size && !memchr("/?#\\", url[*to], 4); ++*to) {}
 }
 
 /* A batch on its way: the labels of the sketch before, and what was packed. */

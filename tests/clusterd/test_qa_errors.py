@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from clusterd.cli.alerts import moment
 from clusterd.config import Config
-from clusterd_crawler.errors import SettingError
+from clusterd_crawler.errors import SettingError, WrongInput
 from clusterd_crawler.settings import DAEMON_ONLY, Settings
 
 
@@ -107,6 +107,11 @@ def test_a_metrics_port_that_is_taken_is_said(redis_url: str, tmp_path: Path) ->
 @pytest.mark.parametrize("since", ["99999999999d", "0001-01-02", "1960-01-01T00:00:00Z"])
 def test_a_time_before_all_times_is_the_beginning(since: str) -> None:
     assert moment(since) == 0
+
+
+def test_a_span_of_thousands_of_digits_is_wrong_input() -> None:
+    with pytest.raises(WrongInput, match="takes an ISO 8601 time"):
+        moment("9" * 5000 + "d")
 
 
 class TestSettings:

@@ -72,9 +72,9 @@ def until_asked() -> Iterator[threading.Event]:
 
 def moment(given: str) -> int:
     """Return an ISO 8601 time, or a span before now, as Unix milliseconds."""
-    if given[:-1].isascii() and given[:-1].isdigit() and given[-1:] in SPANS:
-        return max(0, round(time.time() * 1000) - int(given[:-1]) * SPANS[given[-1]] * 1000)
     try:
+        if given[:-1].isascii() and given[:-1].isdigit() and given[-1:] in SPANS:
+            return max(0, round(time.time() * 1000) - int(given[:-1]) * SPANS[given[-1]] * 1000)
         read = datetime.fromisoformat(given)
     except ValueError:
         raise WrongInput(

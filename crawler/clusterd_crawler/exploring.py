@@ -1,7 +1,8 @@
 """Which would-be skips are fetched all the same, so that rules are watched: a share of them, by the hash of the URL.
 
 A rule is explored the more the less is known of it. By URL, so that a replay repeats, and by the crawl, so that what
-one crawl leaves out wrongly, and never looks at, another one does. (How many more of a renamed folder: `renaming`.)
+one crawl leaves out wrongly, and never looks at, another one does. (How many more of a renamed folder: `renaming`; of
+what holds on pages of any path: `resting`.)
 Cost: a hash a would-be skip.
 """
 
@@ -15,6 +16,7 @@ import mmh3
 
 from clusterd_crawler.keys import FAMILY
 from clusterd_crawler.renaming import Renaming
+from clusterd_crawler.resting import Resting
 from clusterd_crawler.rules import Key, Rule
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
@@ -44,11 +46,13 @@ class Exploring:
         #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
         self._trials: dict[str, int] = {}
         self._renaming = Renaming()
+        self._resting = Resting()
 
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
         gone, rules = list(gone), list(rules)
         self._renaming.load(gone, rules)
+        self._resting.load(gone, rules)
         for rule in gone:
             self._spelling.discard(rule.id)
             self._trials.pop(rule.id, None)
@@ -65,7 +69,10 @@ class Exploring:
         """
         if mmh3.hash(url, self._seed, signed=False) < self._below * self._times(rule, key, explored):
             return True
-        return self._share > 0 and self._renaming.asks(rule, explored, tried)
+        if not self._share:
+            return False
+        rests = rule not in self._spelling and not key.startswith(FAMILY)
+        return self._renaming.asks(rule, explored, tried) or (rests and self._resting.asks(rule, explored, tried))
 
     def _times(self, rule: str, key: str, explored: int) -> float:
         """Return how many times as often as others a would-be skip is explored."""

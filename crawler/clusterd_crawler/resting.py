@@ -1,0 +1,84 @@
+"""Skips by rules that hold on pages of any path: how many may rest on how few trials.
+
+A print view shows what the page does until somebody writes more into it, and so does a site for phones. That is what
+folders of regions do (`renaming`, which has the argument: of s skips on n trials at most s/(en) are wrong, whatever
+share of the pages differs), only seldomer; so twice as many skips may rest on each trial. A rule for the pages of one
+script is not tried further: one program answers for all of them. Nor is another scheme, or ``www.``, of a host, which
+is a matter of how a server is set up, nor what somebody wrote, which rests on no trials. Families are explored by their
+own share (`exploring`).
+
+Cost: a look-up a would-be skip; a number for each rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from clusterd_crawler.renaming import MANY
+from clusterd_crawler.renaming import SKIPS as OF_FOLDERS
+from clusterd_crawler.rules import Key, Rule
+
+#: Skips for each trial.
+SKIPS: Final = 2 * OF_FOLDERS
+#: Of the one-sided 95 % bound by Wilson's score.
+Z: Final = 1.645
+#: A bound that no record of trials passes.
+HIGHEST: Final = 0.99999
+SCHEME: Final = Key(start=1)
+HOST: Final = Key(start=2)
+
+
+class Resting:
+    """The rules in use that hold on pages of any path, and how many skips rest on each."""
+
+    def __init__(self) -> None:
+        #: Id of a rule → for how many clean trials its lower bound stood when it came.
+        self._trials: dict[str, float] = {}
+        #: Id of a rule → how many pages had been explored when it came.
+        self._explored: dict[str, int] = {}
+        self._skips: Counter[str] = Counter()
+
+    def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
+        """Take rules in the place of others."""
+        for rule in gone:
+            self._trials.pop(rule.id, None)
+            self._explored.pop(rule.id, None)
+        self._trials.update({rule.id: _trials(rule) for rule in rules if rule.lower_bound and _holds_on_any_path(rule)})
+
+    def asks(self, rule: str, explored: int, tried: bool) -> bool:
+        """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
+
+        ``tried``: another page of its path was, and agreed.
+        """
+        known = self._trials.get(rule)
+        if known is None or tried:
+            return False
+        trials = known + explored - self._explored.setdefault(rule, explored)
+        if self._skips[rule] >= SKIPS * trials * max(1, trials / MANY):
+            return True
+        self._skips[rule] += 1
+        return False
+
+
+def _trials(rule: Rule) -> float:
+    """Return how many clean trials a rule's lower bound stands for, with those that its kind brings along."""
+    bound = min(rule.lower_bound, HIGHEST)
+    return Z**2 * bound / (1 - bound)
+
+
+def _holds_on_any_path(rule: Rule) -> bool:
+    """Whether a rule holds on pages of whatever path, and says more than how a server is set up."""
+    if rule.kind == "name" or rule.crawl or _is_one_server(rule):
+        return False
+    return not any(known.key == Key() and known.test in {"is", "in"} for known in rule.context)
+
+
+def _is_one_server(rule: Rule) -> bool:
+    """Whether a rule exchanges nothing but the scheme, or ``www.host`` and ``host``."""
+    if not all(edit.key in {SCHEME, HOST} for edit in rule.transformation):
+        return False
+    hosts = [edit.value for edit in rule.transformation if edit.key == HOST]
+    hosts += [host for known in rule.context if known.key == HOST for host in known.values]
+    return len({host.removeprefix("www.") for host in hosts}) <= 1

@@ -1,0 +1,71 @@
+"""Rules that hold on pages of any path: how many skips rest on how few trials, and of which rules no more are tried."""
+
+from __future__ import annotations
+
+import pytest
+from clusterd_crawler.renaming import MANY
+from clusterd_crawler.resting import HOST, SCHEME, SKIPS
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skips import KnownPages, Skip
+
+VIEW = Condition(Key(name="view"), "within", ("mobile",))
+ONLY = Condition(Key(), "only", ("view",))
+DROP = (Edit(Key(name="view"), "delete"),)
+PATHS = tuple(f"page-{number}" for number in range(1000))
+#: Lower bounds of 18 and of 100 clean trials.
+YOUNG, OLD = 0.8693, 0.9737
+
+
+def rule(context: tuple[Condition, ...] = (VIEW, ONLY), edits: tuple[Edit, ...] = DROP, bound: float = YOUNG) -> Rule:
+    spans = edits[0].key in {HOST, SCHEME}
+    return Rule(rule_id("h.com", context, edits), "h.com", context, edits, spans=spans, lower_bound=bound)
+
+
+def known_under(*rules: Rule) -> KnownPages:
+    known = KnownPages(explore=0.0001)
+    known.load(RuleSet("h.com", 1, rules))
+    return known
+
+
+def explored(known: KnownPages, pages: range, form: str = "http://h.com/page-{}?view=mobile") -> int:
+    """Fetch pages, ask for each under its other name, and fetch what is explored; return how many that were."""
+    found = 0
+    for number in pages:
+        known.fetched(f"http://h.com/page-{number}", 1, content=number + 1)
+        skip = known.decide(form.format(number), 2)
+        assert isinstance(skip, Skip)
+        if skip.explore:
+            known.fetched(skip.url, 3, content=number + 1)
+        found += skip.explore
+    return found
+
+
+def test_more_is_tried_as_skips_grow_and_more_seldom_where_trials_are_many() -> None:
+    known = known_under(rule())
+    assert explored(known, range(SKIPS * 18 - 1)) == 0
+    assert abs(explored(known, range(1000, 1000 + (SKIPS + 1) * (MANY - 18))) - (MANY - 18)) <= 3
+    # Skips grow with the square of the trials: 6,000 rest on some 316.
+    assert abs(explored(known, range(2000, 2000 + 5400)) - 200) <= 20
+
+
+def test_what_rests_on_many_trials_is_skipped_the_longer() -> None:
+    assert explored(known_under(rule(bound=OLD)), range(SKIPS * 99)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("unwatched", "form"),
+    [
+        (rule((VIEW, Condition(Key(), "in", PATHS))), "http://h.com/page-{}?view=mobile"),
+        (rule(bound=0.0), "http://h.com/page-{}?view=mobile"),
+        (rule((Condition(HOST, "is", ("www.h.com",)),), (Edit(HOST, "set", "h.com"),)), "http://www.h.com/page-{}"),
+        (rule((Condition(SCHEME, "is", ("https",)),), (Edit(SCHEME, "set", "http"),)), "https://h.com/page-{}"),
+    ],
+    ids=("stated paths", "written by somebody", "www", "scheme"),
+)
+def test_one_script_and_one_server_are_not_tried_further(unwatched: Rule, form: str) -> None:
+    assert explored(known_under(unwatched), range(1000), form) <= 3
+
+
+def test_a_site_for_phones_is_tried_further() -> None:
+    phones = rule((Condition(HOST, "is", ("m.h.com",)),), (Edit(HOST, "set", "h.com"),))
+    assert explored(known_under(phones), range(500), "http://m.h.com/page-{}") > 40

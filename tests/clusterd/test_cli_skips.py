@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,33 @@ def test_all_skips_of_a_rule_are_undone(typed: Any, book: RuleService) -> None:
     offered = book.book.offered(HOST)
     assert offered is not None
     assert offered.unskip == (skip(1).url, skip(2).url)
+
+
+def test_a_skip_is_undone_under_the_url_that_was_linked(typed: Any, book: RuleService) -> None:
+    linked = replace(skip(4), url=f"http://{HOST}:80/%7eann/?sid=1#top")
+    canonical = f"http://{HOST}/~ann/?sid=1"
+    book.record_skips([linked])
+    status, lines, _ = typed("unskip", linked.url)
+    assert status == 0
+    assert [(line["url"], line["rule"]) for line in lines] == [(linked.url, "r1")]
+    assert book.book.load(HOST).rules.unskip == (canonical,)
+    assert len(typed("unskip", "--rule", "r1")[1]) == 3
+    assert set(book.book.load(HOST).rules.unskip) == {canonical, skip(1).url, skip(2).url}
+
+
+@pytest.mark.parametrize("rule", ["within", "trap-0a1b2c3d", "r2"])
+def test_what_no_rule_of_the_book_kept_out_is_undone(typed: Any, book: RuleService, rule: str) -> None:
+    book.record_skips([skip(5, rule)])
+    status, lines, _ = typed("unskip", "--rule", rule)
+    assert status == 0
+    assert skip(5).url in {line["url"] for line in lines}
+    assert skip(5).url in book.book.load(HOST).rules.unskip
+
+
+def test_the_skips_of_a_rule_that_nobody_knows_are_not_there_to_be_undone(typed: Any) -> None:
+    status, lines, err = typed("unskip", "--rule", "nosuch")
+    assert (status, lines) == (1, [])
+    assert "nosuch" in err
 
 
 @pytest.mark.parametrize("words", [(), ("http://a.com/", "--rule", "r1"), ("nonsense",)])

@@ -193,21 +193,23 @@ class RuleService:
     def unskip(self, url: str = "", rule: str = "", at: int = 0) -> list[SkipReport]:
         """Have a URL, or all listed skips of a rule, fetched whatever the rules say; publish; return what is undone.
 
-        A URL that is not in the log is exempted too, and returned without a rule.
+        A URL that is not in the log is exempted too, and returned without a rule. Skips are listed under their URLs as
+        these were linked; crawls look for an exempted one by its canonical form.
         """
         if rule:
-            self._found(rule)
-            undone = list(self.book.skips(rule=rule))
+            found = list(self.book.skips(rule=rule))
+            if not found and rule not in self.book.skip_counts():  # a trap, or a rule that was dropped, is in no book
+                self._found(rule)
         else:
             url = urls.canonical(url)
-            undone = [skip for skip in self.book.skips() if skip.url == url] or [SkipReport(url, "", "", "", 0)]
-        undone = list({skip.url: skip for skip in undone}.values())
+            found = [skip for skip in self.book.skips() if _form(skip.url) == url] or [SkipReport(url, "", "", "", 0)]
+        undone = {_form(skip.url): skip for skip in found}
         by_host: dict[str, list[str]] = {}
-        for skip in undone:
-            by_host.setdefault(urls.host_of(skip.url), []).append(skip.url)
+        for exempted in undone:
+            by_host.setdefault(urls.host_of(exempted), []).append(exempted)
         for host, exempt in by_host.items():
             self._change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt, at))  # type: ignore[misc]
-        return undone
+        return list(undone.values())
 
     def close(self) -> None:
         """Give the leases back, so that other workers go on at once."""
@@ -385,3 +387,11 @@ def _strikes(state: HostRules, failing: Mapping[str, str], *, spans: bool) -> di
         for rule, reason in failing.items()
         if (entry := state.entries.get(rule)) and entry.rule.state == "live" and entry.rule.spans == spans
     }
+
+
+def _form(url: str) -> str:
+    """Return the canonical form of a URL; one that has none as it is."""
+    try:
+        return urls.canonical(url)
+    except WrongInput:
+        return url

@@ -140,6 +140,26 @@ def test_what_is_being_decided_about_when_the_crawl_closes_is_kept(tmp_path: Pat
     asyncio.run(scenario())
 
 
+def test_what_is_unskipped_is_fetched_whatever_kept_it_out(tmp_path: Path) -> None:
+    """A rule of the domain's own set that spans its hosts, what was fetched within the time asked for, a trap."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=3)
+        await changing.use(1, drop("s", "one"))
+        other = replace(drop("s", "other"), host="other.com")
+        changing.changes.arrived(RuleSet("other.com", 1, (other,)))
+        asked = [f"http://www.{HOST}/a?s={number}" for number in range(4)]
+        for rule, url in zip(("one", "within", "trap-0a1b2c3d", "other"), asked, strict=True):
+            await changing.changes.spill(changing.kept.add(KeptOut(rule, scrapy.Request(url), filtered=False)))
+        await changing.changes.spill(changing.kept.add(kept_out("within", "s=not+asked+for")))
+        changing.changes.arrived(RuleSet(f"www.{HOST}", 1, (), unskip=tuple(asked[:3])))
+        await changing.loop.done()
+        assert sorted(changing.fetched) == asked[:3]
+        assert changing.kept.rules() == {"other", "within"}
+
+    asyncio.run(scenario())
+
+
 def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> None:
     async def scenario() -> None:
         changing = Changing(tmp_path, memory=10)

@@ -66,6 +66,10 @@ class Kept:
     def __len__(self) -> int:
         return len(self._held) + sum(self._spilled.values())
 
+    def rules(self) -> set[str]:
+        """Return the rules that keep something out."""
+        return {kept.rule for kept in self._held} | self._spilled.keys()
+
     def add(self, kept: KeptOut) -> list[KeptOut]:
         """Hold a request; return the older half, to be given to `spill`, where there are too many."""
         self._held.append(kept)

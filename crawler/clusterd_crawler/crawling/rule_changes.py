@@ -17,6 +17,7 @@ from clusterd_crawler.crawling.kept import Kept, KeptOut, under
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.skips import Skip
+from clusterd_crawler.urls import canonical, registrable
 
 logger = logging.getLogger(__name__)
 
@@ -116,10 +117,20 @@ class RuleChanges:
         gone = before.rules - after.rules
         self._gone = (self._gone | gone) - after.rules
         self._tell(rules, [live[rule] for rule in sorted(after.rules - before.rules)], sorted(gone))
-        if after.unskip - before.unskip:
-            gone |= after.rules
         if gone and not self._closing:
             await self._reconsider(gone)
+        exempt = after.unskip - before.unskip
+        if exempt and len(self._kept) and not self._closing:
+            await self._let_go(exempt, self._may_keep_out(rules.host))
+
+    def _may_keep_out(self, host: str) -> frozenset[str]:
+        """Return the rules that may keep out pages of a host: all but those of other domains.
+
+        Its own are not all: a mirror's rule is in the set of its domain, a trap and ``within`` are in none.
+        """
+        domain = registrable(host)
+        others = [known.rules for name, known in self._in_use.items() if registrable(name) != domain]
+        return frozenset(self._kept.rules().difference(*others))
 
     def _tell(self, rules: RuleSet, learned: list[Rule], gone: list[str]) -> None:
         for rule in learned:
@@ -143,12 +154,29 @@ class RuleChanges:
         """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
         self._moving += 1
         try:
-            kept_out = self._kept.take(gone)
-            if self._kept.has_spilled(gone):
-                kept_out += await run_in_thread(self._kept.read, gone)
-            await self.decide_anew(kept_out)
+            await self.decide_anew(await self._taken(gone))
         finally:
             self._moving -= 1
+
+    async def _let_go(self, exempt: frozenset[str], rules: frozenset[str]) -> None:
+        """Decide anew about these URLs, whatever of these rules kept them out; the others stay kept out unasked."""
+        self._moving += 1
+        try:
+            for number, kept in enumerate(await self._taken(rules), start=1):
+                if canonical(kept.request.url) in exempt:
+                    await self.decide_anew([kept])
+                elif old := self._kept.add(kept):
+                    await run_in_thread(self._kept.spill, old)
+                if number % AT_ONCE == 0:
+                    await sleep(0)
+        finally:
+            self._moving -= 1
+
+    async def _taken(self, rules: frozenset[str]) -> list[KeptOut]:
+        kept_out = self._kept.take(rules)
+        if self._kept.has_spilled(rules):
+            kept_out += await run_in_thread(self._kept.read, rules)
+        return kept_out
 
     async def settled(self) -> None:
         """Return when the rule sets that have arrived are in use."""

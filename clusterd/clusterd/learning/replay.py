@@ -34,6 +34,8 @@ EXPLORE: Final = 0.02
 NEAR: Final = 1 << 40
 #: A replay is one crawl.
 CRAWL: Final = "replay"
+#: Decimal places of shares: one wrong skip of a hundred thousand is no precision of 1.
+PLACES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +215,9 @@ def report(run: Replay, rows: Sequence[CrawlRow], seconds: float) -> dict[str, A
         "pages": len(rows),
         "fetched": len(rows) - run.skips,
         "skipped": run.skips,
-        "reduction": round(run.skips / max(1, len(rows)), 4),
-        "skip_precision": round(run.right / run.skips, 4) if run.skips else 1.0,
-        "lost_contents": round(len(contents - run.fetched) / max(1, len(contents)), 6),
+        "reduction": round(run.skips / max(1, len(rows)), PLACES),
+        "skip_precision": round(run.right / run.skips, PLACES) if run.skips else 1.0,
+        "lost_contents": round(len(contents - run.fetched) / max(1, len(contents)), PLACES),
         "rules": run.rules(),
         "urls_per_second": round(len(rows) / max(seconds, 1e-9)),
     }

@@ -79,7 +79,7 @@ class TestFigures:
         _, test = halves(clusters_of(rows), 0.5, 3)
         (clusters,) = test.values()
         urls = sum(map(len, clusters.values()))
-        assert at(split_protocol(rows, 0.5, 3), 1.0)["possible_reduction"] == round((urls - len(clusters)) / urls, 4)
+        assert at(split_protocol(rows, 0.5, 3), 1.0)["possible_reduction"] == round((urls - len(clusters)) / urls, 6)
 
     def test_a_seed_is_a_split(self):
         assert split_protocol(forum(), 0.5, 5) == split_protocol(forum(), 0.5, 5)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from clusterd.learning.learner import Learner
-from clusterd.learning.replay import CrawlRow, Replay, read_crawl, replay
+from clusterd.learning.replay import CrawlRow, Replay, read_crawl, replay, report
 from clusterd_crawler.errors import WrongInput
 
 
@@ -36,6 +36,16 @@ def test_a_forum_loses_nothing_and_most_duplicates_are_skipped(seed: int) -> Non
     assert line["pages"] == 1400
     assert line["fetched"] + line["skipped"] == line["pages"]
     assert line["rules"] >= 3
+
+
+def test_one_wrong_skip_of_many_is_seen_in_the_precision() -> None:
+    rows = [CrawlRow(f"http://h.com/{n}", n) for n in range(100_000)]
+    run = Replay()
+    run.skips, run.right = 30_000, 29_999
+    line = report(run, rows, 1.0)
+    assert line["skip_precision"] == pytest.approx(29_999 / 30_000, abs=1e-6)
+    assert line["skip_precision"] < 1
+    assert line["reduction"] == pytest.approx(0.3)
 
 
 def test_a_replay_repeats() -> None:

@@ -161,15 +161,15 @@ def _line(evidence: Mapping[str, HostEvidence], test: Clusters, precision: float
     line: dict[str, Any] = {
         "precision": precision,
         "rules": sum(map(len, rules.values())),
-        "reduction": round(whole.reduction, 4),
+        "reduction": round(whole.reduction, 6),
     }
     for coverage in COVERAGES:
         kept = {host: [rule for rule in own if rule.coverage >= coverage] for host, own in rules.items()}
         saved = measure(kept, test)
         count = sum(map(len, kept.values()))
         line[f"average_reduction_{coverage}"] = round(average_reduction(saved.urls - saved.keys, count), 2)
-    line["possible_reduction"] = round(reduction_ratio(whole.urls, whole.clusters), 4)
-    line["test_precision"] = round(1 - whole.false / whole.urls, 4) if whole.urls else 1.0
+    line["possible_reduction"] = round(reduction_ratio(whole.urls, whole.clusters), 6)
+    line["test_precision"] = round(1 - whole.false / whole.urls, 6) if whole.urls else 1.0
     line["rules_a_site"] = max(map(len, rules.values()), default=0)
     line["urls"] = whole.urls
     return line

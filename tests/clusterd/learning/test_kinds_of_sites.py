@@ -207,6 +207,15 @@ def framework(chance: random.Random) -> Site:
         yield f"{H}/shop/list/cat/{n}", ("list", n, 1)
 
 
+def sessions(chance: random.Random) -> Site:
+    """Pages under a session that every link bears; beside no identifier it is what names a page that was shared."""
+    for n in range(400):
+        for _ in range(chance.randrange(1, 4)):
+            yield f"{H}/view.cgi?s=session-{chance.getrandbits(40):x}&id={n}", n
+        if n % 4 == 0:
+            yield f"{H}/view.cgi?s=shared-{n:04}", ("shared", n)
+
+
 SITES: tuple[Callable[[random.Random], Site], ...] = (
     wiki,
     shop,
@@ -223,6 +232,7 @@ SITES: tuple[Callable[[random.Random], Site], ...] = (
     magazine,
     forum,
     framework,
+    sessions,
 )
 
 
@@ -259,8 +269,9 @@ def test_what_is_skipped_is_known_and_nothing_is_lost(site: Callable[[random.Ran
         (forum, 0.1),
         (framework, 0.2),
         (manuals, 0.3),
+        (sessions, 0.2),
     ],
-    ids=("wiki", "shop", "blog", "listings", "magazine", "forum", "framework", "manuals"),
+    ids=("wiki", "shop", "blog", "listings", "magazine", "forum", "framework", "manuals", "sessions"),
 )
 def test_what_is_a_rule_is_found(site: Callable[[random.Random], Site], least: float) -> None:
     assert replay(crawl_of(site, 3), "random", 3)["reduction"] >= least

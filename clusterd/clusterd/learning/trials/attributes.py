@@ -15,6 +15,8 @@ from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Most values that a condition lists.
 LISTED: Final = 400
+#: Up to so many values of a key are few.
+FEW_VALUES: Final = 16
 
 
 @dataclass(slots=True)
@@ -61,6 +63,18 @@ class Attribute:
         if absent:
             return Condition(self.key, "within", texts)
         return Condition(self.key, "is" if len(texts) == 1 else "in", texts)
+
+    def named(self, numbers: Rows) -> int:
+        """Return how many values a condition names: of many, where the parameter has to be there, none but itself."""
+        every = self.column is not None and numbers[0] > 0 and len(numbers) == int(self.values.max())
+        return 1 if every and len(numbers) > FEW_VALUES else len(numbers)
+
+    def stated(self, snapshot: Snapshot, numbers: Rows) -> tuple[Rows, Condition | None]:
+        """Return those of the values that a condition lets through, and the condition (None: too many to list)."""
+        if self.named(numbers) < len(numbers):
+            return numbers, Condition(self.key, "any")
+        numbers = self.written(snapshot, numbers)
+        return numbers, self.condition(snapshot, numbers)
 
 
 def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator[Attribute]:

@@ -1,11 +1,12 @@
 """Where an edit holds: the context of a rule, found from what agrees and what differs.
 
 An edit is first judged wherever it applies. Where pages differ, its context is narrowed to the values of one key after
-the other (path, folder, a parameter) whose own record is better and too long to be luck under the record of the whole:
-with a share s of agreement overall, n clean trials in a row are luck with probability s^n, and that has to be below
-`LUCK`. At last the context is closed: it is restricted to the values seen in agreeing pages, for every key, unless
-they are so many that the next may be expected to agree too (`OPEN`), in which case any value is accepted.
-`days=1,3,14` agreeing says nothing about `days=30`, a hundred different session ids say something about the next.
+the other (path, folder, a parameter, or its being there) whose own record is better and too long to be luck under the
+record of the whole: with a share s of agreement overall, n clean trials in a row are luck with probability s^n, and
+that has to be below `LUCK`. At last the context is closed: it is restricted to the values seen in agreeing pages, for
+every key, unless they are so many that the next may be expected to agree too (`OPEN`), in which case any value is
+accepted. `days=1,3,14` agreeing says nothing about `days=30`, a hundred different session ids say something about the
+next.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials import tried_together
 from clusterd.learning.trials.agreement import Outcome, lower_bound
-from clusterd.learning.trials.attributes import Attribute, attributes
+from clusterd.learning.trials.attributes import FEW_VALUES, Attribute, attributes
 from clusterd.learning.trials.narrowing import Trials
 from clusterd.learning.trials.tried_together import by_parameter
 
@@ -44,9 +45,8 @@ NARROWED_BOUND: Final = 0.919
 MANY_BOUND: Final = 0.919
 MANY: Final = 5
 SMALL: Final = 500
-#: A value is rare when another of its key has so many times its pages; up to so many values of a key are few.
+#: A value is rare when another of its key has so many times its pages.
 RARE: Final = 4
-FEW_VALUES: Final = 16
 #: Groups in which a content stands before rules are looked for that ask for it; most such contents of an edit.
 SHOWN: Final = 52
 SHOWN_CONTENTS: Final = 3
@@ -147,8 +147,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
         narrowed = _narrowest(trials, found, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
             return NOWHERE
-        allowed = narrowed[0].written(snapshot, narrowed[1])
-        condition = narrowed[0].condition(snapshot, allowed)
+        allowed, condition = narrowed[0].stated(snapshot, narrowed[1])
         if condition is None:
             return NOWHERE
         conditions.append(condition)
@@ -245,7 +244,7 @@ def _narrowest(trials: Trials, found: list[Attribute], bound: float, prior: int)
         worth = _worth(outcome)
         if worth <= whole and not (_holds(outcome, bound, prior) and _picked_out(trials, attribute, allowed, outcome)):
             continue
-        kept = worth - VALUE_COST * len(allowed)
+        kept = worth - VALUE_COST * attribute.named(allowed)
         if (worth > whole, kept) > highest:
             best, highest = (attribute, allowed, beyond_luck), (worth > whole, kept)
     return best
@@ -255,7 +254,7 @@ def _picked_out(trials: Trials, attribute: Attribute, allowed: Rows, outcome: Ou
     """Whether the record of some values is too long to be luck under that of the whole, of all that could be chosen."""
     values = np.count_nonzero(np.add(*trials.records(attribute)))
     share = min(trials.outcome.share, 0.999)
-    return outcome.agreed * log(share) < log(LUCK) - len(allowed) * log(values)
+    return outcome.agreed * log(share) < log(LUCK) - attribute.named(allowed) * log(values)
 
 
 def _worth(outcome: Outcome) -> float:
@@ -292,6 +291,11 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
             min(int(good[allowed].sum()), outcome.agreed) - bad[allowed].sum() / (1 - BOUND) - VALUE_COST * len(allowed)
         )
         yield -float(promised), number, attribute, allowed, bool((good[allowed] >= need).all())
+    if attribute.column not in {None, *trials.edit.own} and good[0] + bad[0] and values > FEW_VALUES:
+        # A session without an identifier beside it may be all that names the page.
+        right, wrong = min(int(good[1:].sum()), outcome.agreed), int(bad[1:].sum())
+        promised = right - wrong / (1 - BOUND) - VALUE_COST
+        yield -float(promised), number, attribute, np.arange(1, len(good)), right >= need
 
 
 def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int) -> bool:

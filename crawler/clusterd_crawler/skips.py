@@ -268,6 +268,14 @@ class KnownPages:
         """Return the URL's key and the ids of the rules that were applied, in order."""
         return self._keys.key(url)
 
+    def exempts(self, url: str) -> bool:
+        """Whether an operator wants a URL fetched as it was linked, whatever the rules say."""
+        try:
+            url = canonical(url)
+        except WrongInput:
+            return False
+        return url in self._unskip.get(host_of(url), ())
+
     def decide(self, url: str, at: int, purpose: Purpose = ANYONE) -> Skip | None:
         """Return the skip that the rules ask for, or None where the URL is to be fetched for this purpose."""
         try:

@@ -328,6 +328,17 @@ def test_a_request_is_rewritten_to_a_key_that_was_linked(
     assert [skip[:2] for skip in done.skipped] == [[f"{site.url}/page/1", "r1"]]
 
 
+def test_an_unskipped_url_is_rewritten_to_no_other(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site, unskip=(f"{site.url}/page/1?sid=a",)))
+    one = settings | ONE_BY_ONE | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
+    first = [{"url": f"/page/{n}?sid=a", "options": {"priority": 2}} for n in (1, 2)]
+    done = crawl(tmp_path, at(site, ["/", {"pause": 1.5}, "/page/3", *first, "/page/1", "/page/2"]), one)
+    assert sorted(done.paths()) == ["/", "/page/1?sid=a", "/page/2", "/page/3"]
+    assert done.stat("rewritten") == 1
+
+
 @pytest.mark.parametrize(("guard", "least", "most"), [("report", 260, 260), ("sample", 200, 240), ("cut", 200, 235)])
 def test_a_calendar_without_end_is_a_trap(
     guard: str, least: int, most: int, site: Site, settings: dict[str, Any], tmp_path: Path

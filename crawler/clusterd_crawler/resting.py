@@ -3,9 +3,9 @@
 A print view shows what the page does until somebody writes more into it, and so does a site for phones. That is what
 folders of regions do (`renaming`, which has the argument: of s skips on n trials at most s/(en) are wrong, whatever
 share of the pages differs), only seldomer; so twice as many skips may rest on each trial. A rule for the pages of one
-script is not tried further: one program answers for all of them. Nor is another scheme, or ``www.``, of a host, which
-is a matter of how a server is set up, nor what somebody wrote, which rests on no trials. Families are explored by their
-own share (`exploring`).
+script is not tried further: one program answers for all of them. Nor is another scheme or port of a host, or
+``www.``, which is a matter of how a server is set up, nor what somebody wrote, which rests on no trials. Families are
+explored by their own share (`exploring`).
 
 Cost: a look-up a would-be skip; a number for each rule.
 """
@@ -19,6 +19,7 @@ from typing import Final
 from clusterd_crawler.renaming import MANY
 from clusterd_crawler.renaming import SKIPS as OF_FOLDERS
 from clusterd_crawler.rules import Key, Rule
+from clusterd_crawler.urls import without_port
 
 #: Skips for each trial.
 SKIPS: Final = 2 * OF_FOLDERS
@@ -76,9 +77,9 @@ def _holds_on_any_path(rule: Rule) -> bool:
 
 
 def _is_one_server(rule: Rule) -> bool:
-    """Whether a rule exchanges nothing but the scheme, or ``www.host`` and ``host``."""
+    """Whether a rule exchanges nothing but the scheme and the port, or ``www.host`` and ``host``."""
     if not all(edit.key in {SCHEME, HOST} for edit in rule.transformation):
         return False
     hosts = [edit.value for edit in rule.transformation if edit.key == HOST]
     hosts += [host for known in rule.context if known.key == HOST for host in known.values]
-    return len({host.removeprefix("www.") for host in hosts}) <= 1
+    return len({without_port(host).removeprefix("www.") for host in hosts}) <= 1

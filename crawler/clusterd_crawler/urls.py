@@ -232,6 +232,16 @@ def _all_suffixes() -> PublicSuffixList:
     return PublicSuffixList()
 
 
+def without_port(host: str) -> str:
+    """Return a host's name or address, without port and user.
+
+    >>> without_port("me@h.com:8080"), without_port("[::1]:80")
+    ('h.com', '[::1]')
+    """
+    name = host.rpartition("@")[2]
+    return name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
+
+
 @lru_cache(maxsize=65536)
 def registrable(host: str) -> str:
     """Return the registrable domain of a host (its port is ignored), or the host itself where it has none.
@@ -239,10 +249,9 @@ def registrable(host: str) -> str:
     >>> registrable("www.example.co.uk:8080"), registrable("127.0.0.1:80"), registrable("localhost")
     ('example.co.uk', '127.0.0.1', 'localhost')
     """
-    name = host.rpartition("@")[2]
+    name = without_port(host)
     if name.startswith("["):
-        return name.partition("]")[0] + "]"
-    name = name.partition(":")[0]
+        return name
     if name.replace(".", "").isdigit():
         return name
     return _suffixes(name.removesuffix(".").rpartition(".")[2].lower()).privatesuffix(name) or name

@@ -148,3 +148,20 @@ def test_the_daemon_of_a_crawl_works_on_the_crawls_store_whatever_the_environmen
         client.close()
     finally:
         daemon.stop()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("ingest", "long.jsonl"), ("pairs", "long.jsonl", "--threshold", ".5"), ("batch", "cluster", "long.jsonl")],
+)
+def test_pages_that_are_not_taken_whole_are_counted(
+    environment: dict[str, str], typed: Typed, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    environment["CLUSTERD_MAX_PAGE_BYTES"] = "1000"
+    longer = {"text": "any words " * 101, "html": "<p>any words</p>" * 63}
+    rows = [{"url": f"http://h.example/{kind}", kind: content} for kind, content in longer.items()]
+    rows.append({"url": "http://h.example/as-long", "text": "a" * 1000})
+    (tmp_path / "long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = typed(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "of 2 pages only the first 1000 bytes were taken (CLUSTERD_MAX_PAGE_BYTES)\n"

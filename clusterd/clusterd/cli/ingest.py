@@ -17,6 +17,7 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli.interruptions import Outages, ended_soon
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.printing import pages
 from clusterd.cli.progress import READING, Tell, size_of, watched
 from clusterd.cli.sketching import sketching
 
@@ -72,6 +73,7 @@ def ingest(
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
     if not run.pages:
         invocation.hint(f"no page is in {' '.join(paths)}")
+    tell_shortened(invocation, run)
     if run.ahead:
         invocation.hint(
             f"{run.ahead} pages are dated in the future; what is fetched of their URLs before that date counts as older"
@@ -125,6 +127,14 @@ def _items(paths: Sequence[str], base: str, tell: Tell) -> Iterator[RawPage | Br
         yield from read(path, base, advance)
         done += size_of(path)
         advance(0, done)
+
+
+def tell_shortened(invocation: Invocation, run: Sketching) -> None:
+    """Say how many pages were too long to be taken whole."""
+    if run.shortened:
+        invocation.hint(
+            f"of {pages(run.shortened)} only the first {run.max_page_bytes} bytes were taken (CLUSTERD_MAX_PAGE_BYTES)"
+        )
 
 
 class Rejections:

@@ -119,6 +119,7 @@ class Rows:
         from clusterd.cli.ingest import Rejections
         from clusterd.ingest.sketching import Sketching
 
+        self._invocation = invocation
         self._profile = invocation.profile_named(profile)
         most = invocation.config.max_page_bytes
         self._run = Sketching(self._profile, max_page_bytes=most, nameless=True, jobs=jobs)
@@ -130,6 +131,7 @@ class Rows:
 
     def sketches(self, file: str, called: str | None = None) -> Iterator[Sketch]:
         """Yield the sketches of the documents of a file (``called`` so to the user); `WrongInput` where it has none."""
+        from clusterd.cli.ingest import tell_shortened
         from clusterd.ingest.reading import read
 
         called, tell = called or file, self._run.rejecting
@@ -141,6 +143,7 @@ class Rows:
                 yield sketch
         except WrongInput as error:
             raise WrongInput(str(error).replace(file, called, 1)) from None
+        tell_shortened(self._invocation, self._run)
         if not self._run.sketched:
             raise WrongInput(f"{called}: has no document; a row has id or url, and one of html, html_b64, text")
         self._tell("comparing", None)

@@ -92,6 +92,8 @@ class Sketching:
     rejected: int = 0
     #: Pages dated more than a day ahead of this machine's clock: no fetch before that date supersedes them.
     ahead: int = 0
+    #: Pages longer than `max_page_bytes`, of which the beginning counts.
+    shortened: int = 0
     _clock: Clock = field(default_factory=Clock)
 
     def sketches(self, items: Iterable[RawPage | Broken]) -> Iterator[Sketch]:
@@ -133,6 +135,7 @@ class Sketching:
         self.ahead += at > time.time() * 1000 + DAY_MS
         body = None if page.body is None else page.body[: self.max_page_bytes]
         text = None if page.text is None else beginning(page.text, self.max_page_bytes)
+        self.shortened += body != page.body or text != page.text
         return Task(page.url, self.profile, at, body, text, page.content_type, page.status, self.crawl, sweep)
 
 

@@ -78,6 +78,7 @@ class KnownPages:
         self._spanning: dict[str, frozenset[str]] = {}
         self._hosts: dict[str, HostPages] = {}
         self._sets: dict[str, RuleSet] = {}
+        #: Host → its URLs that are fetched whatever the rules say; hosts that have none are not in it.
         self._unskip: dict[str, frozenset[str]] = {}
         self._exploring = Exploring(explore)
         self._answering = Answering()
@@ -115,7 +116,9 @@ class KnownPages:
             return
         rules = rules.within(self._crawl)
         self._sets[rules.host] = rules
-        self._unskip[rules.host] = frozenset(rules.unskip)
+        self._unskip.pop(rules.host, None)
+        if rules.unskip:
+            self._unskip[rules.host] = frozenset(rules.unskip)
         self._keys.load(rules)
         self._all_keys.load(rules)
         gone = () if known is None else known.rules
@@ -270,6 +273,8 @@ class KnownPages:
 
     def exempts(self, url: str) -> bool:
         """Whether an operator wants a URL fetched as it was linked, whatever the rules say."""
+        if not self._unskip:
+            return False
         try:
             url = canonical(url)
         except WrongInput:

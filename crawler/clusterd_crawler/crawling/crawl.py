@@ -25,6 +25,7 @@ from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.download_places import DownloadPlaces
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop
+from clusterd_crawler.crawling.explored import Explored
 from clusterd_crawler.crawling.identity import identify
 from clusterd_crawler.crawling.item_files import ItemFiles
 from clusterd_crawler.crawling.kept import Kept, KeptOut
@@ -108,10 +109,9 @@ class Crawl:
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self._meeting: Meeting | None = None
         self._paused = Paused(self._spider, crawler.settings.get("JOBDIR"))
-        #: Skipped and explored URLs, so that each counts once.
+        #: Skipped URLs, so that each counts once.
         self._skipped: Remembered[str] = Remembered()
-        self._explored: Remembered[Skip] = Remembered()
-        self._explored_last = float("-inf")
+        self._explored = Explored()
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
         self._daemon: EmbeddedDaemon | None = None
@@ -180,8 +180,8 @@ class Crawl:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
         assert self._publisher is not None
         self._changes.look_again()
-        recent = time.monotonic() - self._explored_last < EXPLORED_SECONDS
-        if self._changes.busy or self._paused.busy or (recent and len(self._kept) and self._publisher.reachable):
+        recent = self._explored.within(EXPLORED_SECONDS) and len(self._kept)
+        if self._changes.busy or self._paused.busy or (recent and self._publisher.reachable):
             raise DontCloseSpider
 
     # Requests.
@@ -197,11 +197,11 @@ class Crawl:
         url = request.url.partition("#")[0]
         if self._rewriting is not None and not filtered:
             self._rewriting.linked(url)
-        skip = self._decide(url, self._purposes.noted(request))
-        if skip is None:
+        if url in self._explored:
+            self._explored.go_on()
             return
-        if skip.explore:
-            self._explore(url, skip)
+        skip = self._decide(url, self._purposes.noted(request))
+        if skip is None or self._explores(url, skip):
             return
         skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
         if url not in self._skipped:
@@ -271,11 +271,10 @@ class Crawl:
         """Return the URL that was linked, to be sent where the one that it was rewritten to brought no page."""
         return None if self._rewriting is None else self._rewriting.original(request)
 
-    def _explore(self, url: str, skip: Skip) -> None:
-        if url not in self._explored:
+    def _explores(self, url: str, skip: Skip) -> bool:
+        if skip.explore and self._explored.note(url, skip):
             self._stats.inc_value("clusterd/explored")
-            self._explored.remember(url, skip)
-        self._explored_last = time.monotonic()
+        return skip.explore
 
     def _note_skip(self, url: str, skip: Skip, kept: KeptOut) -> None:
         """Leave the traces of a skip: stats, log, report to the daemon, signal, and the request itself."""
@@ -292,7 +291,10 @@ class Crawl:
         )
 
     def _decide_again(self, request: Request) -> Skip | None:
-        return self._decisions.decide(request.url, now(), self._purposes.of(request))
+        skip = self._decisions.decide(request.url, now(), self._purposes.of(request))
+        if skip is not None:
+            self._explores(request.url, skip)
+        return skip
 
     def _fetch_again(self, kept: KeptOut) -> None:
         """Queue a request that a rule had kept out."""
@@ -315,7 +317,7 @@ class Crawl:
             return
         self._under_way.arrived(request)
         url, at = response.url.partition("#")[0], now()
-        explored = self._explored.pop(url, None)
+        explored = self._explored.pop(url)
         page = Page(url, at, request, response, explored, self._purposes.noted(request))
         if "cached" in response.flags and not self._settings.sweep and explored is None:
             # Sketched when it was fetched. Of a sweep each page is told, lest it seem lost.

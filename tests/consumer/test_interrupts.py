@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -43,7 +44,8 @@ def test_what_ends_a_process_waits_until_another_is_started(number: signal.Signa
 def test_ctrl_c_waits_too() -> None:
     def hold() -> None:
         with held_back():
-            os.kill(os.getpid(), signal.SIGINT)
+            # At this thread: another one, which has not blocked it, may come to take it when the test is over.
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
             reached.append(True)
 
     reached: list[bool] = []

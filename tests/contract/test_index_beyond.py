@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from clusterd.clusters.contract import Outcome
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd_crawler.sketch import COMPACT, TEXT, Sketch, sketch_text
 
 from tests.contract.index_world import World, settled
 
@@ -34,3 +35,16 @@ def test_pages_are_told_alike(redis_url: str, prefix: str, seed: int) -> None:
     assert company > 20
     for index in (several, one):
         index.close()
+
+
+def test_equals_of_another_profile_are_not_joined(redis_url: str, prefix: str) -> None:
+    """A page of a few words is stored alike under two profiles, which do not compare."""
+    index = RedisIndex(redis_url, prefix, shards=4)
+    for number in range(8):
+        profile = (TEXT, COMPACT)[number % 2]
+        main = sketch_text("Not found", profile)
+        index.apply([Sketch(f"http://h{number // 2}.example/{number}", number + 1, profile.code, 1, main, main, 1)])
+    settled(index)
+    sizes = {one.size for policy in index.policies() for one in index.clusters(policy.name, min_size=1)}
+    assert sizes == {4}
+    index.close()

@@ -11,7 +11,7 @@ from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all
 from clusterd_consumer.postings.redis_lists import Posting
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge, judge_many
-from clusterd_crawler.sketch import PROFILES, Sketch
+from clusterd_crawler.sketch import PROFILES, TEXT, Sketch
 
 from clusterd.clusters.redis.registered import MADE, POST, STORE, Registered
 
@@ -36,23 +36,25 @@ def postings_of(
     for content, place in places.items():
         flags, (stored, keys) = registered[place].flags, made[place]
         if several:
-            keys += identity_key(stored)
+            keys += identity_key(stored, sketches[place].profile)
         postings[place] = Posting(content, stored, keys if flags & POST else b"", flags & MADE != 0)
     return postings
 
 
-def identity_key(stored: bytes) -> bytes:
+def identity_key(stored: bytes, profile: int) -> bytes:
     """Return one more key of a sketch that is posted in several homes: equal ones have it in common.
 
     Within a home equal sketches are one content; of two homes one finds the other by this, whatever lists are full.
+    A page of a few words is stored alike under two profiles: that of another is to be proposed by this key no more than
+    by others.
     """
-    return mmh3.hash(stored, 0x1D, signed=False).to_bytes(4, "little")
+    return mmh3.hash(stored, 0x1D + profile - TEXT.code, signed=False).to_bytes(4, "little")
 
 
 def posted_keys(stored: bytes, profile: int, scheme: Scheme, homes: int) -> Keys:
     """Return the keys under which a stored sketch is posted in a store of so many homes."""
     keys = keys_of(stored, profile, scheme)
-    return np.append(keys, np.frombuffer(identity_key(stored), "<u4")) if homes > 1 else keys
+    return np.append(keys, np.frombuffer(identity_key(stored, profile), "<u4")) if homes > 1 else keys
 
 
 def verdicts_on(

@@ -86,6 +86,25 @@ def test_all_pages_are_looked_at_where_that_is_asked_for(index: Index) -> None:
     assert len(index.similar(stream(range(60)), 1, 100)) < 50
 
 
+def test_what_left_the_store_hides_no_page_that_carries_a_text(index: Index) -> None:
+    """How much may be chance is told by how many contents there are, not by how many there ever were."""
+    carriers = [[*range(100 * n, 100 * n + n), *range(10_000 * n, 10_000 * n + 1500)] for n in range(1, 20)]
+    index.apply([page(f"http://h.example/{n}", 1, numbers) for n, numbers in enumerate(carriers)])
+
+    def carrying() -> list[int]:
+        asked = (stream(range(100 * n, 100 * n + 20)) for n in range(1, 20))
+        return [len(index.similar(one, 1, look="all")) for one in asked]
+
+    before = carrying()
+    for at in range(10):
+        index.apply([page("http://h.example/a", 300 * at + n, [10**7 + 300 * at + n]) for n in range(300)])
+    settled(index)
+    index.expire(10**6)
+    settled(index)
+    assert 0 in before
+    assert carrying() == before
+
+
 def test_pages_with_a_word_of_their_own_are_copies_of_the_first(index: Index) -> None:
     """Far more than a list holds: the lists propose the latest only."""
     pages = [page(URLS[n], n, [*range(200), 1000 + n]) for n in range(60)]

@@ -133,10 +133,10 @@ class Questions:
         for numbers in self._members.left_out(loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
             more |= judged(self._stored(numbers), query, kind, self._scheme)
         if look == "all":
-            nodes = sum(one.nodes - (place << OWN) for place, one in enumerate(self._homes.counters()))
+            contents = sum(one.contents for one in self._homes.counters())
             for numbers in current(self._homes, profile):
                 unknown = [number for number in numbers if number not in found and number not in more]
-                more |= unproposed(self._stored(unknown), query, kind, self._scheme, nodes)
+                more |= unproposed(self._stored(unknown), query, kind, self._scheme, contents)
         return self._hits(ranked(found | more), named, limit) if more else hits
 
     def _stored(self, numbers: Sequence[int]) -> dict[int, bytes]:

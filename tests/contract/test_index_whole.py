@@ -47,6 +47,12 @@ def test_pages_are_found_by_their_frames(index: Index) -> None:
     assert [hit.url for hit in index.similar(stream(MAIN), TEXT.code)] == [A, B, C]
 
 
+def test_one_text_of_one_time_shows_the_frame_that_came_last(index: Index) -> None:
+    index.apply([framed(A, 1, MAIN, CHROME), framed(A, 1, MAIN, OTHER)])
+    settled(index)
+    assert found(index, MAIN, OTHER) == [(A, 1.0)]
+
+
 def test_a_recrawled_page_shows_its_latest_frame_in_whatever_order(index: Index) -> None:
     index.apply([framed(A, 2, MAIN, CHROME), framed(B, 1, MAIN, CHROME)])
     index.apply([framed(A, 1, MAIN, OTHER)])

@@ -79,6 +79,8 @@ class MemoryIndex:
         fetches = self._pages.of(sketch.url)
         current, fetch = fetches[-1], known or next(f for f in fetches if f.order == order)
         clusters = self._standing(fetch) if fetch is current else {}
+        if self._wholes and fetch is current:
+            self._wholes.put(sketch)  # also of a version known already: one text may have had other chrome that day
         match = (twin, 1.0) if twin else best or (None, 0.0)
         return Outcome(
             url=sketch.url,
@@ -103,8 +105,6 @@ class MemoryIndex:
         self._pages.add(fetch)
         if not latest:
             return None, None, None
-        if self._wholes:
-            self._wholes.put(sketch)
         group = content.texts.setdefault(fetch.text_key, {})
         twins = (next((u for u in g if u != sketch.url), None) for g in (group, *content.texts.values()))
         text_twin = next(twins)

@@ -24,9 +24,10 @@ from clusterd_crawler.html.chrome import TAGS
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
 from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
-from clusterd_crawler.urls import canonical, host_of, is_text
+from clusterd_crawler.urls import canonical, host_of
 
 from clusterd.clusters.contract import Index
+from clusterd.queries.spellings import spellings
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -102,16 +103,21 @@ def type_of(name: str) -> str:
 
 def of_url(url: str, index: Index) -> Document:
     """Return a page of the store as a document; `NotFound` where the store has none under this URL."""
-    for spelling in _spellings(url):
-        sketch = index.sketch(spelling)
-        if sketch is not None:
-            return Document(spelling, sketch)
+    known = known_url(url, index)
+    sketch = None if known is None else index.sketch(known)
+    if known is not None and sketch is not None:
+        return Document(known, sketch)
     raise NotFound(f"the store has no page {url}; bring it in with clusterd ingest, or give a file")
 
 
 def known_url(url: str, index: Index) -> str | None:
-    """Return the spelling under which the store has a URL: as given, else its canonical form."""
-    return next((spelling for spelling in _spellings(url) if index.versions(spelling)), None)
+    """Return the spelling under which the store has a URL: as given, else its canonical form, else another of that."""
+    first, others = spellings(url)
+    known = next((spelling for spelling in first if index.versions(spelling)), None)
+    if known is not None or not others:
+        return known
+    found = index.sketches([(spelling, None) for spelling in others])
+    return next((spelling for spelling, sketch in zip(others, found, strict=True) if sketch is not None), None)
 
 
 def known_host(given: str, hosts: Collection[str]) -> str:
@@ -181,12 +187,3 @@ def is_html(data: bytes) -> bool:
     begin = before.end() if before else 0
     first = _FIRST_TAG.match(head, begin)
     return bool(first and first[1].lower() in _ELEMENTS) or bool(_HTML.search(head, begin, begin + LOOKED_AT))
-
-
-def _spellings(url: str) -> list[str]:
-    """Return a URL as given and in its canonical form; none with half a character, which no stored URL has."""
-    try:
-        spellings = [url, canonical(url)]
-    except WrongInput:
-        spellings = [url]
-    return [spelling for spelling in spellings if is_text(spelling)]

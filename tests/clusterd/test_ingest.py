@@ -106,6 +106,12 @@ class TestJsonLines:
         assert broken.where == f"{file}:2"
         assert says in broken.reason
 
+    def test_null_is_as_good_as_nothing(self, tmp_path: Path) -> None:
+        """Tables that are written as JSON lines have every column in every row."""
+        optional = dict.fromkeys(("id", "html", "html_b64", "content_type", "fetched_at", "sweep", "status"))
+        (page,) = pages_of(write(tmp_path / "p.jsonl", rows({"url": "http://a/1", "text": "x", **optional})))
+        assert (page.text, page.status) == ("x", 200)
+
     @pytest.mark.parametrize("first", [b"no JSON <p>", b"[1]", b"null", b"<html>"])
     def test_a_broken_first_line_does_not_make_a_file_another_kind(self, tmp_path: Path, first: bytes) -> None:
         file = write(tmp_path / "p.jsonl", first + b"\n" + rows({"url": "http://a/1", "html": "<p>one</p>"}))
@@ -207,6 +213,16 @@ class TestWarc:
         monkeypatch.setattr("clusterd.ingest.warc.MOST", 30)
         assert [page.body for page in pages_of(file)] == [HTML.encode()[:30], HTML.encode()[:30]]
         assert broken_of(file) == []
+
+    @pytest.mark.parametrize("kind", ["warc", "jsonl"])
+    def test_by_its_status_an_answer_is_a_page_as_it_is_to_a_crawl(self, tmp_path: Path, kind: str) -> None:
+        statuses = (200, 203, 206, 301, 304, 404, 503)
+        if kind == "warc":
+            data = b"".join(response(f"http://a/{n}", "text/html", b"<p>one", f"{n} Said") for n in statuses)
+        else:
+            data = rows(*({"url": f"http://a/{n}", "html": "<p>one", "status": n} for n in statuses))
+        made = Sketching(TEXT).sketches(read(str(write(tmp_path / f"p.{kind}", data))))
+        assert [(one.url, one.status) for one in made] == [("http://a/200", 200), ("http://a/203", 203)]
 
     def test_noise_after_the_first_bytes_is_reported(self, tmp_path: Path) -> None:
         file = write(tmp_path / "noise.warc", b"WARC/1.1\r\n" + bytes(range(256)) * 20)

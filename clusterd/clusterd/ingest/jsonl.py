@@ -83,7 +83,7 @@ def _page(row: dict[str, Any], where: str) -> RawPage:
         content_type=content_type,
         fetched_at=None if given is None else milliseconds(given),
         sweep=_text(row, "sweep") if row.get("sweep") is not None else "",
-        status=_status(row.get("status", 200)),
+        status=200 if row.get("status") is None else _status(row["status"]),
         where=where,
         id=_id(row.get("id")),
     )

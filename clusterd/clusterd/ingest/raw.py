@@ -40,6 +40,11 @@ class BrokenRecord(ClusterdError):
     """What a reader raises inside itself for one record; it leaves as `Broken`."""
 
 
+def brings_page(status: int) -> bool:
+    """Whether an answer with an HTTP status is a whole page, as crawls take it: no redirect, no error, no part."""
+    return 200 <= status < 300 and status != 206
+
+
 def milliseconds(iso: str) -> int:
     """Return an ISO 8601 time (UTC where it names no zone) as Unix milliseconds; `BrokenRecord` where it is none."""
     try:

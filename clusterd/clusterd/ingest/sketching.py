@@ -22,9 +22,8 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.sketch import Profile, Sketch
 from clusterd_crawler.urls import canonical, is_text
 
-from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.raw import Broken, RawPage, brings_page
 from clusterd.ingest.sketchers import Task, sketch_all
-from clusterd.queries.timeline import FAILED
 
 #: Slots in which the last time given to a URL is remembered, by hash: two URLs in one slot only move a millisecond on.
 SLOTS: Final = 1 << 20
@@ -128,7 +127,7 @@ class Sketching:
             raise WrongInput("the url or the sweep holds bytes or code points that are no text")
         elif not self.nameless:
             canonical(page.url)  # refuses what is no absolute URL
-        if page.status >= FAILED:
+        if not brings_page(page.status):
             raise WrongInput(f"{page.url} was answered with status {page.status}: no page")
         sweep = page.sweep or self.sweep
         at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)

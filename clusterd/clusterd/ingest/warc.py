@@ -23,7 +23,7 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 
 from clusterd.ingest.coding import MOST, decoded
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
-from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, milliseconds
+from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.queries.documents import GZIP, ZSTD
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
@@ -82,7 +82,7 @@ def _page(record: Any, loader: Any, where: str) -> RawPage | None:
         said = record.http_headers.get_statuscode()
         status = int(said) if said and said.isdigit() else 0
         media = record.http_headers.get_header("Content-Type") or "text/html"
-    if status != 200 or _MEDIA_ENDS.split(media, 1)[0].strip().lower() not in PAGES:
+    if not brings_page(status) or _MEDIA_ENDS.split(media, 1)[0].strip().lower() not in PAGES:
         return None
     date = record.rec_headers.get_header("WARC-Date")
     return RawPage(

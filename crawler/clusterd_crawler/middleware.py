@@ -23,6 +23,7 @@ from scrapy.utils.conf import closest_scrapy_cfg
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
 from clusterd_crawler.crawling.responses import is_good
+from clusterd_crawler.crawling.rewriting import original
 from clusterd_crawler.settings import Settings
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class ClusterdPages(_Place):
             await crawl.fetched(request, response)
         finally:
             crawl.ended(request, response)
-        instead = crawl.instead(request)
+        instead = original(request)
         return response if instead is None or is_good(response) else instead
 
     def process_exception(self, request: Request, exception: Exception) -> Request | None:
@@ -139,10 +140,9 @@ class ClusterdPages(_Place):
         if crawl is None:
             return None
         crawl.ended(request)
-        if isinstance(exception, IgnoreRequest):
-            return None
-        crawl.failed(request, 0, type(exception).__name__)
-        return crawl.instead(request)
+        if not isinstance(exception, IgnoreRequest):
+            crawl.failed(request, 0, type(exception).__name__)
+        return original(request)  # robots.txt may forbid the key alone
 
 
 class ClusterdReading(_Place):

@@ -271,15 +271,20 @@ class KnownPages:
         """Return the URL's key and the ids of the rules that were applied, in order."""
         return self._keys.key(url)
 
-    def exempts(self, url: str) -> bool:
-        """Whether an operator wants a URL fetched as it was linked, whatever the rules say."""
-        if not self._unskip:
-            return False
+    def resting_key(self, url: str) -> tuple[str, tuple[str, ...]]:
+        """Return the same; no key for a URL that is unskipped, nor one whose pages differ or lead to what is new."""
         try:
             url = canonical(url)
         except WrongInput:
-            return False
-        return url in self._unskip.get(host_of(url), ())
+            return "", ()
+        host = host_of(url)
+        if url in self._unskip.get(host, ()):
+            return "", ()
+        key, applied = self._keys.key_of_canonical(url)
+        held = self._hosts.get(registrable(host))
+        if held is not None and (key in held.leading or held.is_torn(hash(key))):
+            return "", ()
+        return key, applied
 
     def decide(self, url: str, at: int, purpose: Purpose = ANYONE) -> Skip | None:
         """Return the skip that the rules ask for, or None where the URL is to be fetched for this purpose."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from clusterd_crawler.message import SkipReport
-from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.sketch import Sketch
 
 from tests.crawler.crawling import Crawling, crawl, publish_rules, published, sid_rule
@@ -64,3 +64,88 @@ def test_what_another_rule_keeps_out_in_place_of_one_that_is_gone_is_tried_furth
     wait_until(lambda: tried(redis_url, prefix, "r2"))
     go.touch()
     assert running.result().stat("requeued") == site.pages()["a"] == 1
+
+
+def rewriting(site: Site, first: list[str], then: list[str], last: list[str], after: tuple[Any, ...] = ()) -> list[Any]:
+    """Return steps: some pages; then, one after the other, further ones while the last are linked already.
+
+    What is asked for in the middle holds the slot until all are queued.
+    """
+    urgent = [{"url": url, "options": {"priority": 2}} for url in at(site, then)]
+    return [*at(site, first), {"pause": 1.0}, *at(site, ["/page/29"]), *urgent, *at(site, last), *after]
+
+
+QUEUED = {**REWRITE, "DOWNLOAD_DELAY": 0.3, "HTTPERROR_ALLOW_ALL": True, "RETRY_ENABLED": False}
+
+
+def one_page(site: Site, edit: Edit, *pages: str) -> RuleSet:
+    """Return the rule that these pages are one, by what is done to them."""
+    found = Rule("r1", site.host, (Condition(edit.key, "in", pages),), (edit,))
+    return RuleSet(site.host, 1, (found,))
+
+
+def test_no_request_is_rewritten_to_a_key_whose_pages_differ(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, one_page(site, Edit(Key(start=4), "set", "1"), "2", "3", "4"))
+    steps = [*at(site, ["/", "/page/2"]), {"pause": 1.0}, *rewriting(site, ["/page/4"], ["/page/3"], ["/page/1"])]
+    # The pages 2 and 4 come before the rule is known: that is asked for with the first request to a host.
+    done = crawl(tmp_path, steps, settings | QUEUED | {"CLUSTERD_EXPLORE": 1})
+    assert site.hits["/page/3"] == site.hits["/page/1"] == 1
+    assert done.stat("rewritten") == 0
+
+
+def test_what_is_fetched_to_watch_a_rule_is_not_rewritten(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    steps = rewriting(site, ["/page/1?sid=x"], ["/page/1?sid=a"], ["/page/1"])
+    crawl(tmp_path, steps, settings | QUEUED | {"CLUSTERD_EXPLORE": 1})
+    assert site.hits["/page/1?sid=a"] == 1
+    assert f"{site.url}/page/1?sid=a" in tried(redis_url, prefix)
+
+
+def test_a_key_that_was_asked_for_in_vain_is_not_asked_for_again(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    done = crawl(tmp_path, rewriting(site, ["/", "/missing"], ["/missing?sid=a"], []), settings | QUEUED)
+    assert site.hits["/missing"] == site.hits["/missing?sid=a"] == 1
+    assert done.stat("rewritten") == 0
+
+
+def test_where_robots_forbid_the_key_the_url_that_was_linked_is_fetched(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, one_page(site, Edit(Key(start=3), "set", "private"), "page"))
+    steps = rewriting(site, ["/"], ["/page/1"], ["/private/1"])
+    done = crawl(tmp_path, steps, settings | QUEUED | {"ROBOTSTXT_OBEY": True})
+    assert "/page/1" in done.paths()
+    assert done.stat("rewritten") == 1
+
+
+def test_a_key_that_redirects_is_asked_for_once(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    done = crawl(tmp_path, rewriting(site, ["/"], ["/redir/5?sid=a"], ["/redir/5"]), settings | QUEUED)
+    assert site.hits["/redir/5"] == done.stat("rewritten") == 1
+    assert site.hits["/redir/5?sid=a"] == 0
+
+
+@pytest.mark.parametrize("unskipped", [True, False])
+def test_what_was_rewritten_is_fetched_when_the_rule_is_withdrawn_or_it_is_unskipped(
+    unskipped: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    go = tmp_path / "go"
+    steps = rewriting(site, ["/"], ["/page/1?sid=a", "/page/2?sid=b"], ["/page/1", "/page/2"], ({"file": str(go)},))
+    running = Crawling(tmp_path, steps, settings | QUEUED)
+    wait_until(lambda: sum(isinstance(one, SkipReport) for one in published(redis_url, prefix)) == 2)
+    undone = (f"{site.url}/page/1?sid=a",)
+    new = rules(site, version=2, unskip=undone) if unskipped else RuleSet(site.host, 2, ())
+    publish_rules(redis_url, prefix, new)
+    wait_until(lambda: site.hits["/page/1?sid=a"])
+    go.touch()
+    assert running.result().stat("rewritten") == 2
+    assert site.hits["/page/2?sid=b"] == (not unskipped)

@@ -40,7 +40,7 @@ from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import CACHED, URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped, referrer
 from clusterd_crawler.crawling.responses import is_good, is_part
-from clusterd_crawler.crawling.rewriting import META, Rewriting
+from clusterd_crawler.crawling.rewriting import Rewriting, original
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.unread import Unread
@@ -70,9 +70,6 @@ KNOWN_SECONDS: Final = 5.0
 CLOSE_SECONDS: Final = (15.0, 1.0)
 #: Seconds that the daemon's verdicts on the last pages get at the end, where the log answers.
 HEAR_SECONDS: Final = 0.5
-#: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
-#: withdrawn while what it kept out can still be fetched.
-EXPLORED_SECONDS: Final = 3.0
 
 
 class Crawl:
@@ -180,8 +177,8 @@ class Crawl:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
         assert self._publisher is not None
         self._changes.look_again()
-        recent = self._explored.within(EXPLORED_SECONDS) and len(self._kept)
-        if self._changes.busy or self._paused.busy or (recent and self._publisher.reachable):
+        watching = self._explored.recent and self._kept and self._publisher.reachable
+        if self._changes.busy or self._paused.busy or watching:
             raise DontCloseSpider
 
     # Requests.
@@ -234,7 +231,7 @@ class Crawl:
 
     async def _sent(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
         """Return the request that is to be sent instead, None where this one is."""
-        if self._rewriting is None or not rules or not self._may_be_skipped(request):
+        if self._rewriting is None or not rules or not self._may_be_skipped(request) or request.url in self._explored:
             return None
         instead = self._rewriting.rewritten(request, key)
         if instead is not None:
@@ -262,14 +259,12 @@ class Crawl:
 
     def ended(self, request: Request, response: Response | None = None) -> None:
         """Note that a request's page has come, and is to be given to the spider, or will not come."""
+        if self._rewriting is not None:
+            self._rewriting.asked(request.url)
         if response is not None and response in self.unread:
             self._under_way.left(request)
         else:
             self._under_way.end(request)
-
-    def instead(self, request: Request) -> Request | None:
-        """Return the URL that was linked, to be sent where the one that it was rewritten to brought no page."""
-        return None if self._rewriting is None else self._rewriting.original(request)
 
     def _explores(self, url: str, skip: Skip) -> bool:
         if skip.explore and self._explored.note(url, skip):
@@ -291,7 +286,7 @@ class Crawl:
         )
 
     def _decide_again(self, request: Request) -> Skip | None:
-        skip = self._decisions.decide(request.url, now(), self._purposes.of(request))
+        skip = self._decisions.decide(request.url, now(), self._purposes.noted(request))
         if skip is not None:
             self._explores(request.url, skip)
         return skip
@@ -369,9 +364,12 @@ class Crawl:
         """Let skips rest on a page, where it is good."""
         via = referrer(page.request)
         self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, page.purpose, via)
-        if seen.good and self._rewriting is not None and (linked := page.request.meta.get(META)):
-            rule = (self._decisions.key(linked)[1] or ("rewritten",))[-1]
+        if seen.good and self._rewriting is not None and (linked := original(page.request)) is not None:
+            rule = (self._decisions.key(linked.url)[1] or ("rewritten",))[-1]
             self._rewriting.came(page.request, rule, page.purpose)
+            self._purposes.take(linked, page.purpose)
+            kept = KeptOut(rule, linked, True)
+            self._loop.start(self._changes.rewritten(kept, redirected="redirect_urls" in page.request.meta))
         self._under_way.end(page.request)
 
     def failed(self, request: Request, status: int, reason: str) -> None:

@@ -168,11 +168,11 @@ class Decisions:
             self._lock.release()
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
-        """Return the URL's key and the rules that made it; no key where none holds for it, or they are loaded now."""
+        """Return the URL's key and the rules that made it; no key where no skip may rest on it, or rules are loaded."""
         if not self._has_rules or not self._lock.acquire(blocking=False):
             return "", ()
         try:
-            return ("", ()) if self._known.exempts(url) else self._known.key(url)
+            return self._known.resting_key(url)
         finally:
             self._lock.release()
 

@@ -7,9 +7,14 @@ Which skips are tried depends on how many were (`renaming`, `resting`), so a sec
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.skips import Skip
+
+#: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
+#: withdrawn while what it kept out can still be fetched.
+RECENT_SECONDS: Final = 3.0
 
 
 class Explored:
@@ -40,6 +45,7 @@ class Explored:
         """Return the skip in whose place a page was fetched, and forget it."""
         return self._skips.pop(url.partition("#")[0], None)
 
-    def within(self, seconds: float) -> bool:
-        """Whether one was on its way in these last seconds."""
-        return time.monotonic() - self._last < seconds
+    @property
+    def recent(self) -> bool:
+        """Whether one was on its way just now."""
+        return time.monotonic() - self._last < RECENT_SECONDS

@@ -109,6 +109,10 @@ class Purposes:
         """Note what a request is for as it is about to be sent: further on other middlewares add to its headers."""
         self._noted[request] = self.of(request)
 
+    def take(self, request: Request, purpose: Purpose) -> None:
+        """Note what a request is for that was made of one that other middlewares have added to."""
+        self._noted[request] = purpose
+
     def noted(self, request: Request) -> Purpose:
         """Return what was noted, or what the request is for."""
         return self._noted.get(request) or self.of(request)

@@ -2,12 +2,14 @@
 
 A key is asked for only where the crawl has seen it as a link, so that nothing is asked for that nobody linked, and
 once: its own request, where it still waits, is skipped when the page has come. Where the key brings no page, the URL
-that was linked is asked for after all. A rewritten request is never rewritten again.
+that was linked is asked for after all. A rewritten request is never rewritten again. Once the page has come, the crawl
+decides about the URL that was linked as about any other of its key: it is kept out, or tried, or fetched.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from typing import Final
 
 from scrapy import Request
@@ -27,7 +29,7 @@ class Rewriting:
 
     def __init__(self, limit: int = LINKS) -> None:
         self._limit = limit
-        #: Hash of a link → whether a request was rewritten to it.
+        #: Hash of a link → whether it was asked for, by its own request or by one that was rewritten to it.
         self._links: OrderedDict[int, bool] = OrderedDict()
         #: Hashes of the keys that were asked for and came → the rule that asked, and what for.
         self._came: dict[int, tuple[str, Purpose]] = {}
@@ -41,6 +43,13 @@ class Rewriting:
         if len(self._links) > self._limit:
             self._came.pop(self._links.popitem(last=False)[0], None)
 
+    def asked(self, url: str) -> None:
+        """Note that a URL was asked for, whatever came of it."""
+        with suppress(WrongInput):
+            link = hash_of(canonical(url))
+            if link in self._links:
+                self._links[link] = True
+
     def rewritten(self, request: Request, key: str) -> Request | None:
         """Return the request to be sent instead, None where this one is to be sent."""
         if META in request.meta or not key.startswith(("http://", "https://")) or not self._may_ask(key, request.url):
@@ -52,8 +61,9 @@ class Rewriting:
         return self._links.get(hash_of(key)) is False and canonical(url) != key
 
     def came(self, request: Request, rule: str, purpose: Purpose = ANYONE) -> None:
-        """Note that a good page came for a request that was rewritten by a rule."""
-        self._came[hash_of(canonical(request.url))] = rule, purpose
+        """Note that a good page came for a request that was rewritten by a rule, be it by a redirect."""
+        for url in (request.url, *request.meta.get("redirect_urls", ())[:1]):
+            self._came[hash_of(canonical(url))] = rule, purpose
 
     def has_come(self, url: str, purpose: Purpose = ANYONE) -> str | None:
         """Return the rule by which a request was rewritten to this very URL, and brought its page; else None."""
@@ -65,9 +75,14 @@ class Rewriting:
             return None
         return rule if served.serves(purpose) else None
 
-    def original(self, request: Request) -> Request | None:
-        """Return the request as it was linked, where it was rewritten and brought no page."""
-        linked = request.meta.get(META)
-        if not linked:
-            return None
-        return request.replace(url=linked, dont_filter=True, meta={**request.meta, META: ""})
+
+def original(request: Request) -> Request | None:
+    """Return a request as it was linked, where it was rewritten: also before a pause, by a crawl that rewrites no more.
+
+    What a redirect has noted goes, or the URL would count as what one leads to.
+    """
+    linked = request.meta.get(META)
+    if not linked:
+        return None
+    meta = {key: value for key, value in request.meta.items() if not key.startswith("redirect_")}
+    return request.replace(url=linked, dont_filter=True, meta={**meta, META: ""})

@@ -165,8 +165,8 @@ class RuleChanges:
             for number, kept in enumerate(await self._taken(rules), start=1):
                 if canonical(kept.request.url) in exempt:
                     await self.decide_anew([kept])
-                elif old := self._kept.add(kept):
-                    await run_in_thread(self._kept.spill, old)
+                else:
+                    await self.keep(kept)
                 if number % AT_ONCE == 0:
                     await sleep(0)
         finally:
@@ -183,14 +183,21 @@ class RuleChanges:
         while self._working:
             await sleep(LOOK_SECONDS)
 
+    async def rewritten(self, kept: KeptOut, redirected: bool) -> None:
+        """Decide about a request that was rewritten, now that the page has come; one elsewhere answers for it, too."""
+        await (self.keep(kept) if redirected else self.decide_anew([kept]))
+
+    async def keep(self, kept: KeptOut) -> None:
+        """Keep a request out."""
+        if old := self._kept.add(kept):
+            await run_in_thread(self._kept.spill, old)
+
     async def decide_anew(self, kept_out: Sequence[KeptOut]) -> None:
         """Decide about requests that were kept out: where rules say the same they still are, else they are fetched."""
         for number, kept in enumerate(kept_out, start=1):
             skip = None if self._closing else self._decide(kept.request)
             if self._closing or (skip is not None and not skip.explore):
-                old = self._kept.add(kept if skip is None else under(kept, skip.rule))
-                if old:
-                    await run_in_thread(self._kept.spill, old)
+                await self.keep(kept if skip is None else under(kept, skip.rule))
             else:
                 self._fetch(kept)
             if number % AT_ONCE == 0:

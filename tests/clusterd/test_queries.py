@@ -208,6 +208,18 @@ class TestChanges:
         assert period.resemblance_quantiles["0.5"] == pytest.approx(391 / 403, abs=0.02)
         assert period.lifetime_quantiles["0.5"] == 0
 
+    def test_versions_of_two_profiles_say_nothing_of_how_much_changed(self, site: Site) -> None:
+        """To resemble each other by 0 would be to have been written anew."""
+        for profile, sweep in ((TEXT, "1"), (COMPACT, "2")):
+            site.profile = profile
+            site.add(url("same"), words(1), sweep, int(sweep) * DAY)
+            site.add(url("other"), words(2) + f" and {sweep}", sweep, int(sweep) * DAY)
+        (found,) = queries.changes(site.index, TEXT)
+        assert (found.unchanged, found.revised, found.resemblance_quantiles) == (1, 1, {})
+        site.add(url("other"), words(2), "3", 3 * DAY)
+        (_, later) = queries.changes(site.index, TEXT)
+        assert later.resemblance_quantiles["0.5"] > 0.9
+
     def test_days_serve_where_no_sweep_is_named_and_lifetimes_add_up(self, site: Site) -> None:
         for day in (1, 2, 3):
             site.add(url("stays"), words(1), at=day * DAY)

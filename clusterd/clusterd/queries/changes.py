@@ -22,7 +22,7 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.elsewhere import Elsewhere
-from clusterd.queries.likeness import likeness
+from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.lost import Search, portions
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -42,7 +42,7 @@ class Changes:
     moved_across: int
     vanished: int
     appeared: int
-    #: Of the revised pages: quantile → resemblance of the two versions; empty where none was revised.
+    #: Of the revised pages whose versions compare (one profile): quantile → their resemblance; empty where none does.
     resemblance_quantiles: dict[str, float]
     #: Of the vanished pages: quantile → days from the first known fetch to the last.
     lifetime_quantiles: dict[str, float]
@@ -67,10 +67,11 @@ def _between(search: Search, start: str, end: str) -> Changes:
     before, after = search.sweeps.pages[start], search.sweeps.pages[end]
     both = before.keys() & after.keys()
     revised = sorted(url for url in both if before[url].text != after[url].text)
-    resemblances = []
+    resemblances: list[float] = []
     for portion in portions(revised):
         search.read([at[url] for url in portion for at in (before, after)])
-        resemblances += [_resemblance(search, before[url], after[url]) for url in portion]
+        compared = (_resemblance(search, before[url], after[url]) for url in portion)
+        resemblances += [one for one in compared if one is not None]
     targets, vanished = set(), []
     within = across = 0
     for portion in portions(sorted(before.keys() - after.keys())):
@@ -98,10 +99,12 @@ def _between(search: Search, start: str, end: str) -> Changes:
     )
 
 
-def _resemblance(search: Search, before: Version, after: Version) -> float:
-    a = search.sketch(before)
-    b = search.sketch(after)
-    return likeness(a, b, search.profile).resemblance if a is not None and b is not None else 0.0
+def _resemblance(search: Search, before: Version, after: Version) -> float | None:
+    """Return how much of a page stayed; None where nobody knows: of two profiles, or of what was just forgotten."""
+    a, b = search.sketch(before), search.sketch(after)
+    if a is None or b is None or made_by(a, search.profile) != made_by(b, search.profile):
+        return None
+    return likeness(a, b, search.profile).resemblance
 
 
 def _lifetime(search: Search, url: str, last: Version) -> float:

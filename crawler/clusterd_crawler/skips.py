@@ -242,9 +242,9 @@ class KnownPages:
             self._reopened |= held.leading.begun()
 
     def reopened(self) -> set[str]:
-        """Return the ids of rules of which fewer skips are right than was thought, since the last call."""
+        """Return the ids of rules, and traps, of which fewer skips are right than was thought, since the last call."""
         reopened, self._reopened = self._reopened, set()
-        return reopened
+        return reopened | self.traps.over()
 
     def _forget(self, held: HostPages | None, url: str) -> None:
         self._remembered.pop(url, None)

@@ -71,6 +71,8 @@ class TrapGuard:
         self.mode = mode
         self._families: OrderedDict[str, _Family] = OrderedDict()
         self._noticed: list[Trap] = []
+        #: Ids of what was left as traps and are none any more, since the last `over`.
+        self._over: set[str] = set()
 
     def fetched(self, url: str, new: bool) -> None:
         """Note a fetched page (its URL canonical) and whether it brought a content that was not known."""
@@ -84,6 +86,8 @@ class TrapGuard:
             if len(self._families) > FAMILIES:
                 self._families.popitem(last=False)
         self._families.move_to_end(name)
+        if new and family.run >= RUN and self.mode in {"sample", "cut"}:
+            self._over.add(Trap(name, "").id)
         family.run = 0 if new else family.run + 1
         family.example = url
         reason = f"the last {RUN} pages brought nothing new" if family.run >= RUN else _growing(taken)
@@ -98,6 +102,11 @@ class TrapGuard:
         """Return the traps noticed since the last call, at most `WAITING`."""
         found, self._noticed = self._noticed, []
         return found
+
+    def over(self) -> set[str]:
+        """Return the ids of traps that brought something new since the last call: what they kept out may, too."""
+        over, self._over = self._over, set()
+        return over
 
     def trap(self, url: str) -> Trap | None:
         """Return the trap that a URL (canonical) leads into, or None."""

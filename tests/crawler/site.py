@@ -104,7 +104,7 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
     if name == "/downloads":
         return 200, {}, html("leaves", prose("leaves"), [f"/leave?to=image.png?{n}" for n in range(PAGES)])
     if name.startswith("/calendar/"):
-        return 200, {}, html("calendar", prose("calendar"), [])
+        return 200, {}, html("calendar", prose(name if name.endswith("-31") else "calendar"), [])
     if name.startswith(("/page/", "/slow/")):
         return 200, {}, html(name, prose(name), [])
     if name.startswith("/near/"):

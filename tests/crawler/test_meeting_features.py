@@ -10,6 +10,7 @@ import pytest
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.traps import RUN, TrapGuard
 
 from tests.crawler.crawling import Crawling, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site
@@ -149,3 +150,18 @@ def test_what_was_rewritten_is_fetched_when_the_rule_is_withdrawn_or_it_is_unski
     go.touch()
     assert running.result().stat("rewritten") == 2
     assert site.hits["/page/2?sid=b"] == (not unskipped)
+
+
+def test_what_a_trap_kept_out_is_fetched_once_it_brings_something_new(
+    site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Of the days of a calendar that is only sampled one brings news: there is no trap any more."""
+    guard = TrapGuard("sample")
+    same = at(site, [f"/calendar/{year}-1-{day}" for year in range(2000, 2012) for day in range(1, 21)])
+    for url in same[:RUN]:
+        guard.fetched(url, new=False)
+    news = next(url for year in range(2020, 9999) if not guard.leaves(url := f"{site.url}/calendar/{year}-1-31"))
+    steps = [*same[: RUN + 1], {"pause": 1.0}, *same[RUN + 1 :], {"pause": 1.0}, news]
+    done = crawl(tmp_path, steps, settings | {"CLUSTERD_TRAP_GUARD": "sample"})
+    assert done.stat("requeued") == done.stat("skipped") > 20
+    assert len(done.seen) == len(same) + 1

@@ -126,8 +126,8 @@ class Decisions:
         self._noted.append(_Noted("", 0, via=url))
 
     def reopened(self) -> frozenset[str]:
-        """Return the rules of which fewer skips are right than was thought, for where pages lead."""
-        if not self._has_rules or not self._lock.acquire(blocking=False):
+        """Return the rules, and traps, of which fewer skips are right than was thought, for where pages lead."""
+        if not self._decides or not self._lock.acquire(blocking=False):
             return frozenset()
         try:
             self._note()

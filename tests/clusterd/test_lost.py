@@ -203,6 +203,17 @@ class TestLostBesidePagesThatMoved:
 
 
 class TestChangesAfterRetention:
+    def test_a_sweep_whose_beginning_was_forgotten_is_not_compared(self, site: Site) -> None:
+        """Its first pages would have appeared in the next one."""
+        for sweep in (1, 2, 3):
+            for number in range(10):
+                site.add(f"https://old.example/{number}", words(number), f"{sweep}", 10 * sweep * DAY + number * 1000)
+        assert [(one.from_sweep, one.appeared) for one in queries.changes(site.index, TEXT)] == [("1", 0), ("2", 0)]
+        site.index.expire(10 * DAY + 5000)
+        assert [(one.from_sweep, one.appeared) for one in queries.changes(site.index, TEXT)] == [("2", 0)]
+        site.index.expire(15 * DAY)  # between two sweeps
+        assert [(one.from_sweep, one.appeared) for one in queries.changes(site.index, TEXT)] == [("2", 0)]
+
     def test_a_sweep_of_which_versions_were_forgotten_is_not_compared(self, site: Site) -> None:
         # Given: four sweeps of ten pages, of which one vanishes each time.
         for sweep in range(1, 5):
@@ -211,6 +222,6 @@ class TestChangesAfterRetention:
         told = [(one.from_sweep, one.unchanged, one.vanished) for one in queries.changes(site.index, TEXT)]
         assert told == [("1", 9, 1), ("2", 8, 1), ("3", 7, 1)]
         # When: what was fetched before the third is forgotten, where a later sweep has the page.
-        site.index.expire(3 * DAY)
+        site.index.expire(3 * DAY - DAY // 2)
         # Then: the first sweep, of which one page is left, is not told to have lost all its pages.
         assert [(one.from_sweep, one.unchanged) for one in queries.changes(site.index, TEXT)] == [("3", 7)]

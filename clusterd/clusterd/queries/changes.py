@@ -6,7 +6,8 @@ says. A URL that the later sweep lacks has **moved** where `lost` finds its page
 from its first known fetch to its last.
 
 A sweep is a label, a crawl or a day (`timeline`). One that began before what retention has forgotten is whole no more:
-of its pages those are left that no later sweep has, and nothing is told of what came after it.
+of its pages those are left that no later sweep has, and nothing is told of what came after it. Nor is it of the first
+sweep behind that time, where it begins sooner after it than a sweep of the host takes: its beginning may be forgotten.
 
 Cost: one reading of each revised, lost and new page's sketch.
 """
@@ -58,9 +59,23 @@ def changes(index: Index, profile: Profile, host: str | None = None) -> Iterator
     forgotten, others = index.forgotten(), Elsewhere(index, profile)
     for name in [host] if host is not None else sorted(index.hosts()):
         search = Search(index, profile, name, others)
+        whole = _whole(search, forgotten)
         for start, end in zip(search.sweeps.sweeps, search.sweeps.sweeps[1:], strict=False):
-            if min(page.fetched_at for page in search.sweeps.pages[start].values()) >= forgotten:
+            if start in whole:
                 yield _between(search, start, end)
+
+
+def _whole(search: Search, forgotten: int) -> set[str]:
+    """Return the sweeps of which nothing was forgotten, as far as can be told."""
+    if not forgotten:
+        return set(search.sweeps.sweeps)
+    times = {sweep: [page.fetched_at for page in pages.values()] for sweep, pages in search.sweeps.pages.items()}
+    begun = {sweep: min(of) for sweep, of in times.items() if min(of) >= forgotten}
+    longest = max((max(of) - min(of) for of in times.values()), default=0)
+    first = min(begun, key=begun.__getitem__, default="")
+    if first and begun[first] - forgotten < longest:
+        del begun[first]
+    return set(begun)
 
 
 def _between(search: Search, start: str, end: str) -> Changes:

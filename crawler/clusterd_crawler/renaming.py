@@ -4,8 +4,8 @@
 that agree come about with probability e^(-pn), and of s skips ps are wrong: no more than s/(en) are expected, whatever
 p is (it is largest at p = 1/n). What a rule kept out is fetched once the rule is withdrawn, so it does not matter when
 pages are tried, but how many are. Such a rule is tried further as soon as its skips are `SKIPS` for each trial: at most
-1.1 wrong ones are expected then. From `MANY` trials on skips may grow with their square, for one wrong skip in several
-hundred: of 1,000 would-be skips 150 are tried, of 20,000 are 780. (It goes on, since pages that are fetched late may
+1.5 wrong ones are expected then. From `MANY` trials on skips may grow with their square, for one wrong skip in several
+hundred: of 1,000 would-be skips 130 are tried, of 20,000 are 680. (It goes on, since pages that are fetched late may
 differ more often than those that made the rule.) After a trial that differed twice as many are, and so on. What counts
 are pages whose path was not tried: where a list was fetched under both names, another order of it is nothing new.
 
@@ -21,7 +21,7 @@ from typing import Final
 from clusterd_crawler.rules import Key, Rule
 
 #: Skips for each trial.
-SKIPS: Final = 3
+SKIPS: Final = 4
 #: Trials from which on skips grow with their square.
 MANY: Final = 100
 #: Place of the first component of a path; before it stand scheme and host, of which a second one mostly is a mirror.

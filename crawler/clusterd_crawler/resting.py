@@ -2,8 +2,8 @@
 
 A print view shows what the page does until somebody writes more into it, and so does a site for phones. That is what
 folders of regions do (`renaming`, which has the argument: of s skips on n trials at most s/(en) are wrong, whatever
-share of the pages differs), only seldomer; so twice as many skips may rest on each trial. A rule for the pages of one
-script is not tried further: one program answers for all of them. Nor is another scheme or port of a host, or
+share of the pages differs), only seldomer; so half as many skips again may rest on each trial. A rule for the pages of
+one script is not tried further: one program answers for all of them. Nor is another scheme or port of a host, or
 ``www.``, which is a matter of how a server is set up, nor what somebody wrote, which rests on no trials. Families are
 explored by their own share (`exploring`).
 
@@ -17,12 +17,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from clusterd_crawler.renaming import MANY
-from clusterd_crawler.renaming import SKIPS as OF_FOLDERS
 from clusterd_crawler.rules import Key, Rule
 from clusterd_crawler.urls import without_port
 
 #: Skips for each trial.
-SKIPS: Final = 2 * OF_FOLDERS
+SKIPS: Final = 6
 #: Of the one-sided 95 % bound by Wilson's score.
 Z: Final = 1.645
 #: A bound that no record of trials passes.

@@ -50,13 +50,13 @@ def test_a_renamed_folder_is_tried_further_as_its_skips_grow_and_more_seldom_whe
     known = known_under(rule(CANADA))
     assert explored(known, range(SKIPS * 20)) == 0
     assert abs(explored(known, range(1000, 1000 + (SKIPS + 1) * (MANY - 20))) - (MANY - 20)) <= 2
-    # Skips grow with the square of the trials: 2,100 rest on 264, 4,000 on 365.
-    assert abs(explored(known, range(2000, 4000)) - 164) <= 12
-    assert abs(explored(known, range(4000, 6000)) - 101) <= 12
+    # Skips grow with the square of the trials: 2,260 rest on 238, 4,170 on 323.
+    assert abs(explored(known, range(2000, 4000)) - 138) <= 10
+    assert abs(explored(known, range(4000, 6000)) - 85) <= 10
 
 
 @pytest.mark.parametrize(
-    ("support", "precision", "first"), [(20, 1.0, 60), (100, 1.0, 300), (120, 1.0, 432), (99, 0.99, 149)]
+    ("support", "precision", "first"), [(20, 1.0, 80), (100, 1.0, 400), (105, 1.0, 441), (99, 0.99, 198)]
 )
 def test_it_is_tried_further_the_sooner_the_fewer_its_trials_and_after_one_that_differed(
     support: int, precision: float, first: int
@@ -73,10 +73,10 @@ def test_nothing_is_tried_where_nothing_is_to_be_explored() -> None:
 def test_each_of_several_folders_is_tried_by_itself() -> None:
     both = rule(CANADA), rule(Condition(FOLDER, "is", ("gb",)))
     known = known_under(*both)
-    assert explored(known, range(80)) > 0
+    assert explored(known, range(100)) > 0
     # What Canada shows of a page says nothing of what Britain does.
-    decisions = [decided(known, f"page-{number}", number + 1, "gb") for number in range(80)]
-    assert decisions.index(True) == 60
+    decisions = [decided(known, f"page-{number}", number + 1, "gb") for number in range(100)]
+    assert decisions.index(True) == 80
 
 
 def test_orders_of_a_list_that_was_fetched_in_both_folders_are_not_tried_again() -> None:
@@ -93,7 +93,7 @@ def test_orders_of_a_list_that_was_fetched_in_both_folders_are_not_tried_again()
 def test_records_of_one_path_are_tried_each(paths: tuple[Condition, ...]) -> None:
     known = known_under(rule(CANADA, *paths, names=("id",)))
     decisions = [decided(known, f"record?id={number}", number + 1) for number in range(300)]
-    assert sum(decisions[60:]) >= 240 // (SKIPS + 1)
+    assert sum(decisions[80:]) >= 220 // (SKIPS + 1)
 
 
 @pytest.mark.parametrize(
@@ -133,13 +133,13 @@ def test_longer_names_are_tried_further_too(folders: dict[int, str], edits: tupl
     context = [Condition(Key(start=start), "is", (text,)) for start, text in folders.items()]
     known = known_under(rule(*context, edits=edits))
     decisions = [decided(known, f"guide-{n}", n + 1, "/".join(folders.values())) for n in range(100)]
-    assert decisions.index(True) == 60
+    assert decisions.index(True) == 80
 
 
 def test_what_was_tried_is_not_counted_twice_when_it_is_among_the_trials_of_the_rule() -> None:
     canada = rule(CANADA)
     known = known_under(canada)
-    first = explored(known, range(120))
+    first = explored(known, range(140))
     for version, rules in enumerate([(), (replace(canada, support=20 + first),)], 2):
         known.load(RuleSet(HOST, version, rules))
-    assert abs(explored(known, range(1000, 1160)) - 40) <= 1
+    assert abs(explored(known, range(1000, 1200)) - 40) <= 1

@@ -131,7 +131,7 @@ def own_callbacks(switched_on: bool) -> Iterator[Callable[[], dict[str, float]]]
     from clusterd_crawler.crawling.event_loop import EventLoop
     from clusterd_crawler.crawling.pages import Pages
 
-    of_crawl = ("consider", "admit", "fetched", "left_downloader", "ended", "failed", "instead", "idle")
+    of_crawl = ("consider", "admit", "fetched", "left_downloader", "ended", "failed", "idle")
     timed: list[tuple[type, str]] = [(Pages, "flush"), (Counting, "count"), *((Crawl, name) for name in of_crawl)]
     kept = [(place, name, getattr(place, name)) for place, name in timed]
     for place, name, before in kept:

@@ -4,26 +4,23 @@
 that agree come about with probability e^(-pn), and of s skips ps are wrong: no more than s/(en) are expected, whatever
 p is (it is largest at p = 1/n). What a rule kept out is fetched once the rule is withdrawn, so it does not matter when
 pages are tried, but how many are. Such a rule is tried further as soon as its skips are `SKIPS` for each trial: at most
-1.5 wrong ones are expected then. From `MANY` trials on skips may grow with their square, for one wrong skip in several
-hundred: of 1,000 would-be skips 130 are tried, of 20,000 are 680. (It goes on, since pages that are fetched late may
-differ more often than those that made the rule.) After a trial that differed twice as many are, and so on. What counts
-are pages whose path was not tried: where a list was fetched under both names, another order of it is nothing new.
-
-Cost: a look-up a would-be skip; a number for each rule.
+1.5 wrong ones are expected then. From many trials on (`trial_budget`) skips may grow with their square, for one wrong
+skip in several hundred: of 1,000 would-be skips 130 are tried, of 20,000 are 680. (It goes on, since pages that are
+fetched late may differ more often than those that made the rule.) After a trial that differed twice as many are, and so
+on. What counts are pages whose path was not tried: where a list was fetched under both names, another order of it is
+nothing new.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from clusterd_crawler.rules import Key, Rule
+from clusterd_crawler.trial_budget import TrialBudget
 
 #: Skips for each trial.
 SKIPS: Final = 4
-#: Trials from which on skips grow with their square.
-MANY: Final = 100
 #: Place of the first component of a path; before it stand scheme and host, of which a second one mostly is a mirror.
 FOLDER: Final = 3
 
@@ -32,40 +29,25 @@ class Renaming:
     """The rules in use that rename a part of a path, and how many skips rest on each."""
 
     def __init__(self) -> None:
-        #: Id of a rule → how many trials agreed when it came, and how many did not.
-        self._trials: dict[str, tuple[int, int]] = {}
+        self._budget = TrialBudget(SKIPS)
         #: Ids of the rules that let any value of some parameter pass: what was tried says nothing of the next one.
         self._any_value: set[str] = set()
-        #: Id of a rule → how many pages had been explored when it came.
-        self._explored: dict[str, int] = {}
-        self._skips: Counter[str] = Counter()
 
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
-        for rule in gone:
-            self._trials.pop(rule.id, None)
-            self._explored.pop(rule.id, None)
-            self._any_value.discard(rule.id)
-        for rule in rules:
-            if _renames(rule):
-                self._trials[rule.id] = rule.support, _differed(rule)
-                if _takes_any_value(rule):
-                    self._any_value.add(rule.id)
+        gone, renaming = list(gone), [rule for rule in rules if _renames(rule)]
+        self._budget.load(gone, {rule.id: (rule.support, _differed(rule)) for rule in renaming})
+        self._any_value -= {rule.id for rule in gone}
+        self._any_value |= {rule.id for rule in renaming if _takes_any_value(rule)}
 
     def asks(self, rule: str, explored: int, tried: bool) -> bool:
         """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
 
         ``tried``: a page of its path was fetched under both names.
         """
-        known = self._trials.get(rule)
-        if known is None or (tried and rule not in self._any_value):
+        if rule not in self._budget or (tried and rule not in self._any_value):
             return False
-        # What had been explored when the rule came is among its trials.
-        trials = (known[0] + explored - self._explored.setdefault(rule, explored)) / (1 + known[1])
-        if self._skips[rule] >= SKIPS * trials * max(1, trials / MANY):
-            return True
-        self._skips[rule] += 1
-        return False
+        return self._budget.is_spent(rule, explored)
 
 
 def path_of(url: str) -> str:

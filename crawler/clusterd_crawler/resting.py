@@ -6,18 +6,15 @@ share of the pages differs), only seldomer; so half as many skips again may rest
 one script is not tried further: one program answers for all of them. Nor is another scheme or port of a host, or
 ``www.``, which is a matter of how a server is set up, nor what somebody wrote, which rests on no trials. Families are
 explored by their own share (`exploring`).
-
-Cost: a look-up a would-be skip; a number for each rule.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from clusterd_crawler.renaming import MANY
 from clusterd_crawler.rules import Key, Rule
+from clusterd_crawler.trial_budget import TrialBudget
 from clusterd_crawler.urls import without_port
 
 #: Skips for each trial.
@@ -34,32 +31,19 @@ class Resting:
     """The rules in use that hold on pages of any path, and how many skips rest on each."""
 
     def __init__(self) -> None:
-        #: Id of a rule → for how many clean trials its lower bound stood when it came.
-        self._trials: dict[str, float] = {}
-        #: Id of a rule → how many pages had been explored when it came.
-        self._explored: dict[str, int] = {}
-        self._skips: Counter[str] = Counter()
+        self._budget = TrialBudget(SKIPS)
 
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
-        for rule in gone:
-            self._trials.pop(rule.id, None)
-            self._explored.pop(rule.id, None)
-        self._trials.update({rule.id: _trials(rule) for rule in rules if rule.lower_bound and _holds_on_any_path(rule)})
+        resting = (rule for rule in rules if rule.lower_bound and _holds_on_any_path(rule))
+        self._budget.load(gone, {rule.id: (_trials(rule), 0) for rule in resting})
 
     def asks(self, rule: str, explored: int, tried: bool) -> bool:
         """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
 
         ``tried``: another page of its path was, and agreed.
         """
-        known = self._trials.get(rule)
-        if known is None or tried:
-            return False
-        trials = known + explored - self._explored.setdefault(rule, explored)
-        if self._skips[rule] >= SKIPS * trials * max(1, trials / MANY):
-            return True
-        self._skips[rule] += 1
-        return False
+        return rule in self._budget and not tried and self._budget.is_spent(rule, explored)
 
 
 def _trials(rule: Rule) -> float:

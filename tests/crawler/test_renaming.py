@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler.renaming import MANY, SKIPS
+from clusterd_crawler.renaming import SKIPS
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skips import KnownPages, Skip
+from clusterd_crawler.trial_budget import MANY
 
 HOST = "h.com"
 FOLDER = Key(start=3)

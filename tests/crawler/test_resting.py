@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.renaming import MANY
 from clusterd_crawler.resting import HOST, SCHEME, SKIPS
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skips import KnownPages, Skip
+from clusterd_crawler.trial_budget import MANY
 
 VIEW = Condition(Key(name="view"), "within", ("mobile",))
 ONLY = Condition(Key(), "only", ("view",))

@@ -1,0 +1,56 @@
+"""How many skips may rest on the trials of each rule, before one of its would-be skips is tried further.
+
+`renaming` has the argument, and takes rules that rename folders; `resting` takes rules that hold on pages of any path.
+So many skips may rest on each trial; from `MANY` trials on they may grow with their square, for one wrong skip in
+several hundred. What is explored counts as a trial from then on; after a trial that differed each counts for half, and
+so on.
+
+Cost: a look-up a would-be skip; a number for each rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from clusterd_crawler.rules import Rule
+
+#: Trials from which on skips grow with their square.
+MANY: Final = 100
+
+
+class TrialBudget:
+    """Some of the rules in use, and how many skips rest on each."""
+
+    def __init__(self, skips: int) -> None:
+        """``skips``: for each trial."""
+        self._each = skips
+        #: Id of a rule → how many trials agreed when it came, and how many did not.
+        self._trials: dict[str, tuple[float, int]] = {}
+        #: Id of a rule → how many pages had been explored when it came.
+        self._explored: dict[str, int] = {}
+        self._skips: Counter[str] = Counter()
+
+    def __contains__(self, rule: str) -> bool:
+        return rule in self._trials
+
+    def load(self, gone: Iterable[Rule], trials: Mapping[str, tuple[float, int]]) -> None:
+        """Take rules, with how many trials agreed and how many did not, in the place of others."""
+        for rule in gone:
+            self._trials.pop(rule.id, None)
+            self._explored.pop(rule.id, None)
+        self._trials.update(trials)
+
+    def is_spent(self, rule: str, explored: int) -> bool:
+        """Whether no more skips may rest on a rule of which so many pages were explored; count one more where they may.
+
+        KeyError for a rule that is not in it.
+        """
+        agreed, differed = self._trials[rule]
+        # What had been explored when the rule came is among its trials.
+        trials = (agreed + explored - self._explored.setdefault(rule, explored)) / (1 + differed)
+        if self._skips[rule] >= self._each * trials * max(1, trials / MANY):
+            return True
+        self._skips[rule] += 1
+        return False

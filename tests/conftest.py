@@ -143,7 +143,7 @@ PACED = (
 )
 
 
-#: The longest tests. They come first: of two processes one would otherwise end with a handful of them, the other with
+#: The longest tests. They come first: otherwise one process would end with a handful of them, and the others with
 #: nothing to do.
 LONGEST = "tests/flow/"
 

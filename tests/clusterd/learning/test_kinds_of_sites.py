@@ -225,23 +225,28 @@ def sessions(chance: random.Random) -> Site:
             yield f"{H}/view.cgi?s=shared-{n:04}", ("shared", n)
 
 
-SITES: tuple[Callable[[random.Random], Site], ...] = (
-    wiki,
-    shop,
-    blog,
-    mailing_list,
-    code_browser,
-    listings,
-    calendar,
-    versions,
-    languages,
-    regions,
-    manuals,
-    library,
-    magazine,
-    forum,
-    framework,
-    sessions,
+#: Site, seed of its order, and the share of its pages that rules save at least (0: nothing there is a rule, or little).
+#: The last three are in an order in which what differs comes late: 50 trials and more agree before it does.
+SITES: tuple[tuple[Callable[[random.Random], Site], int, float], ...] = (
+    (wiki, 0, 0.25),
+    (shop, 0, 0.05),
+    (blog, 0, 0.1),
+    (mailing_list, 0, 0.0),
+    (code_browser, 0, 0.0),
+    (listings, 0, 0.15),
+    (calendar, 0, 0.0),
+    (versions, 0, 0.0),
+    (languages, 0, 0.0),
+    (regions, 0, 0.0),
+    (manuals, 0, 0.3),
+    (library, 0, 0.0),
+    (magazine, 0, 0.1),
+    (forum, 0, 0.1),
+    (framework, 0, 0.2),
+    (sessions, 0, 0.2),
+    (referrers, 2, 0.0),
+    (hosts, 1, 0.0),
+    (towns, 0, 0.0),
 )
 
 
@@ -253,34 +258,12 @@ def crawl_of(site: Callable[[random.Random], Site], seed: int) -> list[CrawlRow]
     return list(rows.values())
 
 
-#: Sites with the order in which what differs comes late: 50 trials and more agree before it does.
-LATE: tuple[tuple[Callable[[random.Random], Site], int], ...] = ((referrers, 2), (hosts, 1), (towns, 0))
-
-
-@pytest.mark.parametrize(
-    ("site", "seed"), [*((site, 0) for site in SITES), *LATE], ids=lambda value: getattr(value, "__name__", str(value))
-)
-def test_what_is_skipped_is_known_and_nothing_is_lost(site: Callable[[random.Random], Site], seed: int) -> None:
+@pytest.mark.parametrize(("site", "seed", "least"), SITES, ids=[site.__name__ for site, _, _ in SITES])
+def test_what_is_skipped_is_known_and_nothing_is_lost(
+    site: Callable[[random.Random], Site], seed: int, least: float
+) -> None:
     rows = crawl_of(site, seed)
     line = replay(rows, "random", seed)
     assert line["lost_contents"] <= max(0.001, 1 / len({row.content for row in rows}))
     assert line["skip_precision"] >= 0.99
-
-
-@pytest.mark.parametrize(
-    ("site", "least"),
-    [
-        (wiki, 0.25),
-        (shop, 0.05),
-        (blog, 0.1),
-        (listings, 0.15),
-        (magazine, 0.1),
-        (forum, 0.1),
-        (framework, 0.2),
-        (manuals, 0.3),
-        (sessions, 0.2),
-    ],
-    ids=("wiki", "shop", "blog", "listings", "magazine", "forum", "framework", "manuals", "sessions"),
-)
-def test_what_is_a_rule_is_found(site: Callable[[random.Random], Site], least: float) -> None:
-    assert replay(crawl_of(site, 3), "random", 3)["reduction"] >= least
+    assert line["reduction"] >= least

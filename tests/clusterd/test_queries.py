@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-import zstandard
 from clusterd.queries import plot, timeline
-from clusterd.queries.documents import is_html
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.page import sketch_page
 from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, sketch_text
 
 from clusterd import queries
@@ -286,71 +280,6 @@ class TestAlike:
             queries.compare(page, page, TEXT, 4)
 
 
-class TestDocuments:
-    def test_html_and_text_are_told_apart_by_content(self, tmp_path: Path) -> None:
-        html = b"<html><body><nav><a href=/>home</a></nav><main><p>" + words(1).encode() + b"</p></main></body></html>"
-        for name, data in (
-            ("page.txt", html),
-            ("page.html", words(1).encode()),
-            ("page.gz", gzip.compress(html)),
-            ("page.zst", zstandard.compress(html[:9]) + zstandard.compress(html[9:])),
-        ):
-            (tmp_path / name).write_bytes(data)
-        found = [queries.document(str(file), None, TEXT) for file in sorted(tmp_path.iterdir())]
-        assert len({one.sketch.values for one in found}) == 1
-        assert found[0].tokens == tuple(words(1).split())
-        assert found[0].sketch == sketch_page("http://a/", html, "text/html", fetched_at=0).main
-
-    @pytest.mark.parametrize(
-        ("data", "html"),
-        [
-            (b"<!DOCTYPE html><html>", True),
-            ("<p>Größe</p>".encode("utf-16"), True),
-            (b"if a < b and c > d", False),
-            (b"<note> not a page", False),
-            (b"", False),
-            (b"<span>one</span><ul><li>two</li></ul>", True),
-            (b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- " + 3000 * b"licence " + b"-->\n<HTML>", True),
-            ("<!-- Größe --><main>".encode("utf-16"), True),
-            (b"<!-- a comment that is not closed <p>", True),
-            (b"<stdio.h> is included; a < b", False),
-            (b"<!-- note --> only words", False),
-            (b"<?xml version='1.0'?><svg><text>a drawing</text></svg>", False),
-        ],
-    )
-    def test_is_html(self, data: bytes, html: bool) -> None:
-        assert is_html(data) is html
-
-    @pytest.mark.parametrize(
-        "data",
-        [b"\x89PNG\r\n\x1a\n" + bytes(90), b"%PDF-1.7 words", b"\x1f\x8b\x08 cut", zstandard.compress(b"words")[:-2]],
-    )
-    def test_a_file_that_is_no_text_is_refused_by_its_name(self, tmp_path: Path, data: bytes) -> None:
-        (tmp_path / "picture.html").write_bytes(data)
-        with pytest.raises(WrongInput, match=r"picture\.html.* (no text|broken)"):
-            queries.document(str(tmp_path / "picture.html"), None, TEXT)
-
-    def test_a_book_is_asked_with_without_a_list_of_its_words(
-        self, site: Site, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """That took four times as long as its three sketches, and a hundred bytes a word."""
-        site.add(url("book"), words(1))
-        monkeypatch.setattr("clusterd.queries.documents.tokens", pytest.fail)
-        asked = queries.document("text:" + words(1), site.index, TEXT)
-        assert [hit.url for hit in queries.similar(site.index, asked, TEXT)] == [url("book")]
-        assert queries.compare(asked, queries.document(url("book"), site.index, TEXT), TEXT).exact is None
-
-    def test_standard_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"one two three")))
-        assert queries.document("-", None, TEXT).tokens == ("one", "two", "three")
-
-    def test_what_is_not_there(self, site: Site, tmp_path: Path) -> None:
-        with pytest.raises(NotFound, match="clusterd ingest"):
-            queries.document(url("never"), site.index, TEXT)
-        with pytest.raises(WrongInput, match="No such file"):
-            queries.document(str(tmp_path / "nothing"), site.index, TEXT)
-
-
 class TestGroup:
     def test_results_are_folded_in_their_order(self, site: Site) -> None:
         site.add(url("a"), words(1))
@@ -381,11 +310,6 @@ class TestGroup:
         assert queries.alternatives(site.index, "HTTP://docs.example:80/a", "near").members == (url("a"), url("c"))
         with pytest.raises(NotFound, match="no page"):
             queries.alternatives(site.index, url("x"), "near")
-
-
-def test_a_url_too_long_for_a_file_name_is_a_url(site: Site) -> None:
-    with pytest.raises(NotFound):
-        queries.document("https://a.example/" + "x/" * 3000, site.index, TEXT)
 
 
 @pytest.mark.parametrize("shared", [0, 1000, 2000])

@@ -197,3 +197,18 @@ def test_our_own_format_loses_nothing() -> None:
     text, done = write_rules(rules, "clusterd")
     assert read_rules(text, "clusterd").rules == rules
     assert done.refused == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("EXAMPLE.org", "example.org"),
+        ("münchen.example", "xn--mnchen-3ya.example"),
+        ("example.org:80", "example.org:80"),  # https on port 80
+        ("example.org:8080", "example.org:8080"),
+    ],
+)
+def test_a_host_written_by_hand_is_that_of_urls(written: str, meant: str) -> None:
+    entry = {"id": "one", "host": written, "transformation": [{"key": "?sid", "op": "delete"}]}
+    (rule,) = read_rules(json.dumps({"clusterd-rules": 1, "rules": [entry]}), "clusterd").rules
+    assert rule.host == meant

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final, Literal
 
-from clusterd_crawler.errors import RuleError
+from clusterd_crawler.errors import RuleError, WrongInput
 from clusterd_crawler.rule_json import rule_from_json, rule_to_json
 from clusterd_crawler.rules import Rule
+from clusterd_crawler.urls import canonical, host_of
 
 from clusterd.learning.interchange.discarder_export import Exported, export
 from clusterd.learning.interchange.discarder_import import Imported, read_entries
@@ -55,11 +57,23 @@ def read_rules(text: str, file_format: Format) -> Imported:
         raise RuleError(f"a rule file holds {MARK} and rules, a list, and nothing else")
     rules: dict[str, Rule] = {}
     for number, entry in enumerate(given["rules"]):
-        rule = rule_from_json(entry, f"entry {number}")
+        rule = rule_from_json(_at_home(entry), f"entry {number}")
         if rule.id in rules:
             raise RuleError(f"entry {number}: id {rule.id!r} stands twice")
         rules[rule.id] = rule
     return Imported(list(rules.values()), [], {})
+
+
+def _at_home(entry: Any) -> Any:
+    """Return a rule's JSON with its host as it stands in URLs: EXAMPLE.org, or münchen.de, would be met by none."""
+    host = entry.get("host") if isinstance(entry, dict) else None
+    if not isinstance(host, str):
+        return entry
+    spelled = []
+    for scheme in ("http", "https"):  # the port of one of them is said of the other
+        with suppress(WrongInput):
+            spelled.append(host_of(canonical(f"{scheme}://{host}/")))
+    return entry if host in spelled or not spelled else {**entry, "host": spelled[0]}
 
 
 def _universal(text: str) -> list[dict[str, Any]]:

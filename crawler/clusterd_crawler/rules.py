@@ -203,6 +203,26 @@ class Rule:
         crawl = f" in the crawl {self.crawl}" if self.crawl else ""
         return f"{where}: {context} → {', '.join(map(str, self.transformation))}{shown}{crawl}"
 
+    @property
+    def said(self) -> tuple[object, ...]:
+        """All that the rule says of URLs: what two of one id differ in where one was changed by hand."""
+        of_urls = (self.host, self.spans, self.kind, self.context, self.transformation, self.name, self.carrier)
+        return (*of_urls, self.shows, self.crawl, self.identity)
+
+    @property
+    def made_id(self) -> str:
+        """The id that a rule which says this is given where it is learned."""
+        return rule_id(
+            self.host,
+            self.context,
+            self.transformation,
+            name=self.name,
+            carrier=self.carrier,
+            identity=self.identity,
+            shows=self.shows,
+            crawl=self.crawl,
+        )
+
 
 def rule_id(
     host: str,

@@ -14,7 +14,7 @@ from clusterd.learning.rulebook.service import RuleService
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import NotFound, Unreachable, WrongInput
 from clusterd_crawler.message import SkipReport
-from clusterd_crawler.rules import Key, Rule
+from clusterd_crawler.rules import Condition, Key, Rule
 
 from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
 
@@ -162,3 +162,91 @@ def test_changes_at_the_same_time_are_all_kept(prefix: str, redis_url: str) -> N
     # Each was published, some once more behind one that came late, and the log ends with the latest.
     assert {rules.version for rules in log.sets} == set(range(1, 2 + len(rules)))
     assert log.sets[-1].version == 1 + len(rules)
+
+
+def strike(service: RuleService, rule: Rule, number: int, at: int) -> None:
+    """Show the worker a page that was fetched in spite of a rule, and shows something else."""
+    known = f"http://{HOST}/{number}"
+    service.observe([sketch(f"{known}?ref=1", 900 + number, at, explored=rule.id, instead_of=known)])
+    service.learn_due(now=at + 1)
+
+
+def test_a_rule_that_is_imported_again_is_watched_anew(serve: Serve) -> None:
+    service, ref = serve(), sid_rule(key=Key("ref"))
+    service.import_rules([ref], at=1)
+    service.observe([sketch(f"http://{HOST}/{number}", number + 1) for number in range(8)])
+    for number in range(3):
+        strike(service, ref, number, 10 + number)
+    assert service.entry(ref.id).last.by == "watch"
+    service.import_rules([ref], at=100)
+    for number in range(3, 5):
+        strike(service, ref, number, 100 + number)
+    service.close()
+    restarted = serve()  # what led to its retirement before is no trial for it either
+    restarted.learn_due(now=110)
+    assert [rule.state for rule in restarted.rules()] == ["live"]
+    strike(restarted, ref, 5, 120)
+    assert restarted.entry(ref.id).last.by == "watch"
+    assert "3 of 3" in restarted.entry(ref.id).last.reason
+
+
+def test_what_is_retired_by_a_file_does_not_come_back(serve: Serve) -> None:
+    service = serve()
+    service.observe(duplicates())
+    service.learn_due(now=1)
+    service.import_rules([replace(sid_rule(), state="retired")], at=2)
+    service.observe(duplicates(9))
+    service.learn_due(now=3)
+    assert list(service.rules()) == []
+
+
+def test_a_rule_changed_in_its_file_takes_the_place_of_what_it_was_made_from(serve: Serve, log: Log) -> None:
+    service, rule = serve(), sid_rule()
+    service.import_rules([rule], at=1)
+    changed = replace(rule, context=(Condition(Key("sid"), "is", ("7",)),))
+    (entered,) = service.import_rules([changed], at=2)
+    assert entered.id == changed.made_id != rule.id
+    assert [live.context for live in log.sets[-1].rules] == [changed.context]
+    assert log.sets[-1].retired == ((rule.id, f"replaced by {entered.id}"),)
+    assert service.import_rules([changed], at=3) == [entered]
+    assert len(log.sets) == 2
+
+
+def test_a_rule_copied_to_another_host_leaves_that_of_the_first(serve: Serve) -> None:
+    service, rule = serve(), sid_rule()
+    service.import_rules([rule], at=1)
+    (copied,) = service.import_rules([replace(rule, host="other.org")], at=2)
+    assert {known.id: known.host for known in service.rules()} == {rule.id: HOST, copied.id: "other.org"}
+    service.retire(rule.id, at=3)
+    assert [known.host for known in service.rules()] == ["other.org"]
+
+
+def test_a_file_imported_twice_changes_nothing(serve: Serve, log: Log) -> None:
+    service, rule = serve(), sid_rule()
+    assert service.import_rules([rule], at=1) == service.import_rules([rule], at=2)
+    assert len(service.entry(rule.id).history) == 1
+    assert len(log.sets) == 1
+
+
+@pytest.mark.parametrize("change", ["retire", "pin", "unskip", "import"])
+def test_who_tries_again_after_the_log_was_away_tells_the_crawls(serve: Serve, log: Log, change: str) -> None:
+    service, rule = serve(), sid_rule()
+    service.import_rules([rule], at=1)
+    ref = sid_rule(key=Key("ref"))
+    changes = {
+        "retire": lambda worker: worker.retire(rule.id, 2),
+        "pin": lambda worker: worker.pin(rule.id, 2),
+        "unskip": lambda worker: worker.unskip(f"http://{HOST}/1", at=2),
+        "import": lambda worker: worker.import_rules([ref], at=2),
+    }
+
+    def away() -> None:
+        raise Unreachable("no Kafka at h:9092")
+
+    cut_off = RuleService(service.book, lambda topic, key, value: None, flush=away)
+    with pytest.raises(Unreachable):
+        changes[change](cut_off)
+    told = len(log.sets)
+    changes[change](service)
+    assert len(log.sets) == told + 1
+    assert log.sets[-1] == service.book.load(HOST).rules

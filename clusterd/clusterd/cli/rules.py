@@ -153,9 +153,13 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
     from clusterd.learning.interchange.files import read_rules
 
     done = read_rules(read_file(file), file_format)
+    named = {rule.id for rule in done.rules}
     with changing(invocation) as book:
         for rule in book.import_rules(done.rules, now_ms()):
-            note = done.notes.get(rule.id)
+            renamed = (
+                None if rule.id in named else "under a new id: that of the file is of a rule that says another thing"
+            )
+            note = done.notes.get(rule.id, renamed)
             record = rule_record(rule) | ({"note": note} if note else {})
             invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
     for entry, reason in done.refused:

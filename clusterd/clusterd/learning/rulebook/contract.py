@@ -28,8 +28,8 @@ HISTORY_LIMIT: Final = 50
 UNSKIP_LIMIT: Final = 10_000
 
 #: Who changed a rule's state: the learner by saying so, or by no longer naming the rule (``relearned``); the watch, as
-#: pages fetched in spite of the rule contradicted it; the operator by hand or by importing a file. What the watch or a
-#: hand retired does not come back by itself.
+#: pages fetched in spite of the rule contradicted it; the operator by hand or by importing a file. What the watch or an
+#: operator retired does not come back by itself.
 By = Literal["learner", "relearned", "watch", "hand", "import"]
 
 

@@ -19,10 +19,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
+from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.urls import canonical
 
 from clusterd.clusters.contract import NEAR, Index, Outcome
+from clusterd.learning.contract import Page
 
 #: A batch that the index has applied → what each of its pages shows.
 Shown = Callable[[Sequence[Sketch], Sequence[Outcome]], list[int]]
@@ -56,3 +59,24 @@ def originals(index: Callable[[], Index], sketches: Sequence[Sketch], outcomes: 
         for place, text in zip(copies, index().originals(POLICY, asked), strict=True):
             found[place] = sketches[place].showing(text) if text else found[place]
     return found
+
+
+def page_of(sketch: Sketch, content: int) -> Page | None:
+    """Return what the learner sees of a page that counts as showing a content; None where its URL is none."""
+    try:
+        url = canonical(sketch.url)
+        instead_of = canonical(sketch.instead_of) if sketch.instead_of else ""
+    except WrongInput:
+        return None
+    return Page(
+        url,
+        content,
+        sketch.main.tokens,
+        sketch.names,
+        sketch.fetched_at,
+        sketch.explored,
+        instead_of,
+        sketch.crawl,
+        "soft" if sketch.soft_error else "good",
+        sketch.purpose,
+    )

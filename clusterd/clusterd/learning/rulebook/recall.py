@@ -52,6 +52,8 @@ class Recall:
     trials: dict[str, list[int]] = field(default_factory=dict)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
+    #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
+    brought_in: dict[str, int] = field(default_factory=dict)
 
     def show(self, pages: Iterable[Page]) -> None:
         """Let the learner see the pages that are new to it; of fetches that brought none only other crawlers are told.
@@ -86,6 +88,8 @@ class Recall:
 
         Or where the page does that the skip would have rested on, whichever crawl fetched that.
         """
+        if page.fetched_at < self.brought_in.get(page.explored, 0):
+            return
         known = self.shown.get(mmh3.hash64(page.instead_of, signed=False)[0])
         agrees = self.contents.knows(page.crawl, page.content) or (known is not None and known[1] == page.content)
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
@@ -99,6 +103,18 @@ class Recall:
         }
         self.failed |= set(found)
         return found
+
+    def begin_anew(self, state: HostRules) -> None:
+        """Watch rules that an import brought into force by what is fetched from then on; to be told before it is shown.
+
+        Else a rule that the watch had retired would be retired again by the same pages, or not be watched any more.
+        """
+        for rule, entry in state.entries.items():
+            at = turns.brought_in(entry)
+            if at > self.brought_in.get(rule, 0):
+                self.brought_in[rule] = at
+                self.trials.pop(rule, None)
+                self.failed.discard(rule)
 
     def tell(self, state: HostRules) -> None:
         """Tell the learner what was decided without it: rules retired for good, rules pinned.

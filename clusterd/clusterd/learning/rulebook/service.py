@@ -25,6 +25,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -41,7 +42,7 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evide
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
-from clusterd.learning.rulebook.identity import Shown, texts
+from clusterd.learning.rulebook.identity import Shown, page_of, texts
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -98,7 +99,7 @@ class RuleService:
         """
         pages: dict[str, list[Page]] = {}
         for sketch, content in zip(sketches, self._shown(sketches, outcomes), strict=True):
-            if 200 <= sketch.status < 300 and (page := _page(sketch, content)) is not None:
+            if 200 <= sketch.status < 300 and (page := page_of(sketch, content)) is not None:
                 pages.setdefault(urls.host_of(page.url), []).append(page)
         for added in pages.values():
             self._groups.note(added)
@@ -180,14 +181,18 @@ class RuleService:
         return self._turn(rule, "pinned", "by hand", at)
 
     def import_rules(self, rules: Iterable[Rule], at: int) -> list[Rule]:
-        """Enter an operator's rules and publish them: live, watched by the pages that are fetched all the same."""
+        """Enter an operator's rules and publish them: live, watched by the pages that are fetched all the same.
+
+        One whose id is that of a rule which says something else is entered, and returned, under another id.
+        """
         by_host: dict[str, list[Rule]] = {}
         for rule in rules:
-            by_host.setdefault(rule.host, []).append(rule)
+            elsewhere = self.book.host_of(rule.id) not in {None, rule.host}  # copied from another host's
+            by_host.setdefault(rule.host, []).append(replace(rule, id=rule.made_id) if elsewhere else rule)
         entered = []
         for host, given in by_host.items():
             state = self._change(host, lambda before, given=given: turns.imported(before, given, at))  # type: ignore[misc]
-            entered += [state.entries[rule.id].rule for rule in given]
+            entered += [state.entries[turns.entered_as(state, rule)].rule for rule in given]
         return entered
 
     def unskip(self, url: str = "", rule: str = "", at: int = 0) -> list[SkipReport]:
@@ -272,10 +277,13 @@ class RuleService:
             recall, evidence = self._cut(host)
         elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
             evidence = self._packed(host, evidence)
+        told = self.book.load(host) if recall.version != self.book.version(host) else None
+        if told is not None:
+            recall.begin_anew(told)
         recall.show(evidence.pages)
         recall.mark = evidence.mark
-        if recall.version != self.book.version(host):
-            recall.tell(self.book.load(host))
+        if told is not None:
+            recall.tell(told)
             self._announce_again(host)
         self._groups.tell(host, recall)
         return recall
@@ -313,14 +321,12 @@ class RuleService:
         return host, entry
 
     def _change(self, host: str, change: Callable[[HostRules], HostRules]) -> HostRules:
-        """Change a host's rules by compare-and-set, and announce what the crawlers must know."""
+        """Change a host's rules by compare-and-set, and announce what the crawlers must know and were not told yet."""
         for _ in range(ATTEMPTS):
             before = self.book.load(host)
             after = change(before)
-            if after is before:
-                return before
-            if self.book.save(after, before):
-                if after.rules.version != before.rules.version:
+            if after is before or self.book.save(after, before):
+                if after.rules.version != before.rules.version or after.rules.version > self.book.announced(host):
                     self._announce(after.rules)
                 return after
         raise ClusterdError(f"the rules of {host} changed {ATTEMPTS} times meanwhile; try again")
@@ -353,27 +359,6 @@ class RuleService:
 def _lease_of(group: str) -> str:
     """Return what stands for a group among the leases: no host's name holds a slash."""
     return f"{group}/"
-
-
-def _page(sketch: Sketch, content: int) -> Page | None:
-    """Return what the learner sees of a page that counts as showing a content; None where its URL is none."""
-    try:
-        url = urls.canonical(sketch.url)
-        instead_of = urls.canonical(sketch.instead_of) if sketch.instead_of else ""
-    except WrongInput:
-        return None
-    return Page(
-        url,
-        content,
-        sketch.main.tokens,
-        sketch.names,
-        sketch.fetched_at,
-        sketch.explored,
-        instead_of,
-        sketch.crawl,
-        "soft" if sketch.soft_error else "good",
-        sketch.purpose,
-    )
 
 
 def _strikes(state: HostRules, failing: Mapping[str, str], *, spans: bool) -> dict[str, tuple[State, By, str]]:

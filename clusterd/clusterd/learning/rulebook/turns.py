@@ -72,13 +72,36 @@ def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: 
 
 
 def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
-    """Return the state with an operator's rules entered in the state that they have, whatever the learner says."""
+    """Return the state with an operator's rules entered in the state that they have, whatever the learner says.
+
+    A rule that was changed in the file and kept its id takes the place of the one that it was made from, under an id of
+    its own (`entered_as`): crawls tell by the id what a rule has kept out. What is imported already stays as it is.
+    """
     entries = dict(before.entries)
-    for rule in rules:
+    anew = False
+    for given in rules:
+        made_from = entries.get(given.id)
+        rule = replace(given, id=entered_as(before, given))
+        if made_from is not None and rule.id != given.id and made_from.rule.state in IN_FORCE:
+            entries[given.id] = _turned(made_from, at, "retired", "import", f"replaced by {rule.id}")
         known = entries.get(rule.id)
-        entry = Entry(rule, known.history if known else ())
-        entries[rule.id] = _turned(entry, at, rule.state, "import", "imported")
-    return _settled(before, entries, at)
+        anew = anew or (known is not None and known.rule.said != rule.said)
+        if known is not None and known.last.by == "import" and known.rule.state == rule.state:
+            entries[rule.id] = Entry(replace(rule, since=known.rule.since), known.history)
+        else:
+            entries[rule.id] = _turned(
+                Entry(rule, known.history if known else ()), at, rule.state, "import", "imported"
+            )
+    return _settled(before, entries, at, anew=anew)
+
+
+def entered_as(state: HostRules, rule: Rule) -> str:
+    """Return under which id a rule of a file is entered: its own, unless the host has a rule of it that says another.
+
+    The same after it was entered as before.
+    """
+    known = state.entries.get(rule.id)
+    return rule.id if known is None or known.rule.said == rule.said else rule.made_id
 
 
 def unskipped(before: HostRules, urls: Iterable[str], at: int) -> HostRules:
@@ -97,7 +120,17 @@ def unskipped(before: HostRules, urls: Iterable[str], at: int) -> HostRules:
 
 def barred(entry: Entry) -> bool:
     """Whether the operator or the watch has retired the rule, so that it does not come back by itself."""
-    return entry.rule.state == "retired" and entry.last.by in {"hand", "watch"}
+    return entry.rule.state == "retired" and entry.last.by in {"hand", "import", "watch"}
+
+
+def brought_in(entry: Entry) -> int:
+    """Return when (Unix ms) an import put a rule into force that was not; 0 where something else did, or nothing."""
+    began = None
+    for turn in reversed(entry.history):
+        if turn.state not in IN_FORCE:
+            break
+        began = turn
+    return began.at if began is not None and began.by == "import" else 0
 
 
 def _entered(known: Entry | None, rule: Rule, at: int) -> Entry:
@@ -114,14 +147,17 @@ def _turned(entry: Entry, at: int, state: State, by: By, reason: str) -> Entry:
     return Entry(replace(entry.rule, state=state, since=at), history)
 
 
-def _settled(before: HostRules, entries: dict[str, Entry], at: int) -> HostRules:
-    """Bound the retired rules and make the set to publish, of a later version where the crawlers must be told."""
+def _settled(before: HostRules, entries: dict[str, Entry], at: int, *, anew: bool = False) -> HostRules:
+    """Bound the retired rules and make the set to publish, of a later version where the crawlers must be told.
+
+    They must where other rules are in force, or where one of them says something else (``anew``).
+    """
     gone = [entry for entry in entries.values() if entry.rule.state == "retired"]
     gone.sort(key=lambda entry: (barred(entry), entry.last.at))
     for entry in gone[: max(0, len(gone) - RETIRED_LIMIT)]:
         del entries[entry.rule.id]
     in_force = tuple(entry.rule for entry in entries.values() if entry.rule.state in IN_FORCE)
-    if [(r.id, r.state) for r in before.rules.rules] == [(r.id, r.state) for r in in_force]:
+    if not anew and [(r.id, r.state) for r in before.rules.rules] == [(r.id, r.state) for r in in_force]:
         return HostRules(replace(before.rules, rules=in_force), entries)
     gone_ids = {rule.id for rule in before.rules.rules} - {rule.id for rule in in_force}
     retired = tuple((rule, entries[rule].last.reason if rule in entries else "retired") for rule in sorted(gone_ids))

@@ -108,6 +108,134 @@ def test_a_page_is_unpacked_whatever_it_was_packed_with(tmp_path: Path, coding: 
         assert isinstance(other, RawPage)
 
 
+def in_chunks(data: bytes, size: int = 30) -> bytes:
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+def body_of(tmp_path: Path, answered: bytes) -> bytes | None:
+    """The body of the page in one record, after which another is read."""
+    file = tmp_path / "a.warc"
+    file.write_bytes(answered + WHOLE[1])
+    page, other = read(str(file))
+    assert isinstance(page, RawPage)
+    assert isinstance(other, RawPage)
+    return page.body
+
+
+TEXT_LINE = "Content-Type: text/html"
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3, 4, 20, 34, 35, 36])
+def test_of_chunks_that_are_cut_short_what_came_before_is_taken(tmp_path: Path, cut: int) -> None:
+    """The size of the last was taken for text where its end is missing; what was packed could not be unpacked then."""
+    page = " ".join(f"word{n * 7919 % 1000}" for n in range(900)).encode()
+    whole = 20 * 36 + cut  # a chunk has 4 bytes of size, 30 of text, 2 at its end
+    body = body_of(tmp_path, sent(in_chunks(page)[:whole], TEXT_LINE, CHUNKED))
+    assert body == page[: 600 + min(max(cut - 4, 0), 30)]
+    packed = in_chunks(gzip.compress(page))[:whole]
+    unpacked = body_of(tmp_path, sent(packed, TEXT_LINE, CHUNKED, "Content-Encoding: gzip"))
+    assert unpacked
+    assert page.startswith(unpacked)
+
+
+def test_sizes_of_chunks_may_say_more_and_trailers_may_follow(tmp_path: Path) -> None:
+    body = b"5;signature=ab\r\n<p>on\r\n003 \r\ne x\r\n0;last\r\nExpires: now\r\n\r\n"
+    assert body_of(tmp_path, sent(body, TEXT_LINE, CHUNKED)) == b"<p>one x"
+
+
+@pytest.mark.parametrize("text", [b"2026\nis a year", b"2026\r\nis a year" + b" " * 9000, b"0\r\nand one", b"words"])
+def test_a_text_that_was_taken_out_of_its_chunks_stays(tmp_path: Path, text: bytes) -> None:
+    assert body_of(tmp_path, sent(text, TEXT_LINE, CHUNKED)) == text
+
+
+def test_what_was_packed_for_the_transfer_is_unpacked(tmp_path: Path) -> None:
+    page = b"<html><body>" + b"page of words " * 90
+    for lines, body in (("gzip, chunked", in_chunks(gzip.compress(page))), ("gzip", gzip.compress(page))):
+        assert body_of(tmp_path, sent(body, TEXT_LINE, f"Transfer-Encoding: {lines}")) == page
+
+
+def test_what_an_archiver_keeps_for_itself_is_no_page(tmp_path: Path) -> None:
+    """Wget's log and arguments were pages of gnu.org."""
+    own = ("metadata://gnu.org/software/wget/warc/wget.log", "urn:text:http://w.example/", "http://w.example/2")
+    text = [record(url, b"words", "resource").replace(b"\r\n", b"\r\nContent-Type: text/plain\r\n", 1) for url in own]
+    file = tmp_path / "a.warc"
+    file.write_bytes(b"".join(text))
+    assert taken(file) == (["http://w.example/2"], [])
+
+
+def test_a_scheme_in_capitals_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(record("HTTP://w.example/", answer("x")))
+    assert taken(file) == (["HTTP://w.example/"], [])
+
+
+def dated(date: str) -> bytes:
+    return WHOLE[0].replace(b"\r\n", f"\r\nWARC-Date: {date}\r\n".encode(), 1)
+
+
+@pytest.mark.parametrize(
+    ("date", "at"),
+    [
+        ("2026", 1767225600000),
+        ("2026-01", 1767225600000),
+        ("2026-01-31", 1769817600000),
+        ("2026-01-31T12:00Z", 1769860800000),
+        ("2026-01-31T12:00:00.123456789Z", 1769860800123),
+    ],
+)
+def test_a_date_may_leave_out_its_end_or_have_fractions(tmp_path: Path, date: str, at: int) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(dated(date).replace(b"WARC/1.0", b"WARC/1.1"))
+    (page,) = read(str(file))
+    assert isinstance(page, RawPage)
+    assert page.fetched_at == at
+
+
+def test_a_date_that_is_none_is_named_as_the_file_has_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(dated("yesterday") + WHOLE[1])
+    urls, (reason,) = taken(file)
+    assert urls == ["http://w.example/1"]
+    assert reason.startswith("WARC-Date is 'yesterday'")
+
+
+def test_a_record_that_is_longer_than_it_says_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What stood behind it was shown on standard error, of whatever length."""
+    says_less = WHOLE[0].replace(b"Content-Length: ", b"Content-Length: 90\r\nX: ")
+    file = tmp_path / "a.warc"
+    file.write_bytes(says_less + WHOLE[1])
+    assert taken(file)[0] == ["http://w.example/0", "http://w.example/1"]
+    (broken,) = (item for item in read(str(file)) if isinstance(item, Broken))
+    assert (broken.where, broken.ends) == (f"{file} record 1", False)
+    assert "Content-Length" in broken.reason
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_record_that_does_not_say_how_long_it_is_ends_the_file(tmp_path: Path) -> None:
+    """All that followed was taken for a part of its page, without a word."""
+    file = tmp_path / "a.warc"
+    file.write_bytes(WHOLE[0] + WHOLE[1].replace(b"Content-Length", b"X-Length") + WHOLE[2])
+    urls, (reason,) = taken(file)
+    assert urls == ["http://w.example/0"]
+    assert "does not say how long it is" in reason
+
+
+@pytest.mark.parametrize("line", ["HTTP/2 200", "HTTP/2 200 ", "HTTP/3.0 200 OK", "HTTP/1.0 200"])
+@pytest.mark.parametrize("version", ["0.17", "0.18", "1.1"])
+def test_versions_of_the_two_formats_and_header_names_in_any_case(tmp_path: Path, line: str, version: str) -> None:
+    _, _, rest = WHOLE[0].partition(b"\r\n")
+    names, _, block = rest.partition(b"\r\n\r\n")
+    names = b"\r\n".join(
+        name.lower() + b":" + value for name, _, value in (n.partition(b":") for n in names.split(b"\r\n"))
+    )
+    said = block.replace(b"HTTP/1.1 200 OK", line.encode().ljust(len(b"HTTP/1.1 200 OK")))
+    file = tmp_path / "a.warc"
+    file.write_bytes(b"WARC/" + version.encode() + b"\r\n" + names + b"\r\n\r\n" + said)
+    assert taken(file) == (["http://w.example/0"], [])
+
+
 def test_a_damaged_body_costs_no_other_page(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(random.Random(5).randbytes(30_000).hex().encode()))
     packed[20_000:20_040] = bytes(40)

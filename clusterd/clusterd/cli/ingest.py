@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,9 @@ from clusterd.cli.sketching import sketching
 if TYPE_CHECKING:
     from clusterd_consumer.insisting import Insist
 
-    from clusterd.ingest.raw import Broken, RawPage
+    from clusterd.ingest.raw import Broken
+    from clusterd.ingest.reading import Item
+    from clusterd.ingest.revisits import Revisits
     from clusterd.ingest.sketching import Sketching
     from clusterd.services import Services
 
@@ -56,24 +58,27 @@ def ingest(
     from clusterd_consumer.insisting import Insisting
 
     from clusterd.ingest.reading import kind_of
+    from clusterd.ingest.revisits import Revisits
     from clusterd.ingest.sketching import Sketching
 
-    for path in paths:
-        kind_of(path)
+    kinds = [(path, kind_of(path)) for path in paths]
     if base and "://" not in base:
         raise WrongInput(f"--base {base}: takes an address such as https://example.com/docs")
     config = invocation.config
     run = Sketching(invocation.profile_named(profile), sweep or config.sweep, config.crawl_id, config.max_page_bytes)
     run.jobs, run.rejecting = jobs, Rejections(invocation, run)
+    revisits = Revisits([path for path, kind in kinds if kind == "warc"])
     started = time.monotonic()
     with ended_soon(config.uses_kafka()), invocation.services() as services:
-        left = _work(services, run, paths, base, Insisting(Outages(invocation, PATIENCE), None, PATIENCE, logging.INFO))
+        insisting = Insisting(Outages(invocation, PATIENCE), None, PATIENCE, logging.INFO)
+        left = _work(services, run, paths, lambda tell: _items(paths, base, revisits, tell), insisting)
     seconds = time.monotonic() - started
     record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
-    if not run.pages:
+    if not (run.pages or revisits.unresolved):
         invocation.hint(f"no page is in {' '.join(paths)}")
     tell_shortened(invocation, run)
+    tell_unresolved(invocation, revisits)
     if run.ahead:
         invocation.hint(
             f"{run.ahead} pages are dated in the future; what is fetched of their URLs before that date counts as older"
@@ -85,7 +90,9 @@ def ingest(
     return 1 if run.pages and not run.sketched else 0
 
 
-def _work(services: Services, run: Sketching, paths: Sequence[str], base: str, insist: Insist) -> int:
+def _work(
+    services: Services, run: Sketching, paths: Sequence[str], items: Callable[[Tell], Iterator[Item]], insist: Insist
+) -> int:
     """Publish the pages in chunks and see them through; return how many a daemon that stands still has left.
 
     A store or a broker that cannot be reached at the first page ends the run: its address may be wrong.
@@ -97,7 +104,7 @@ def _work(services: Services, run: Sketching, paths: Sequence[str], base: str, i
         def processing(_: int, left: int) -> None:
             tell(f"processing {left}" if left else "processing", None)
 
-        sketches = run.sketches(_items(paths, base, tell))
+        sketches = run.sketches(items(tell))
         _ = services.index
         before = services.taken()
         publish_sketches(services, islice(sketches, 1))
@@ -115,8 +122,10 @@ def _work(services: Services, run: Sketching, paths: Sequence[str], base: str, i
         return left
 
 
-def _items(paths: Sequence[str], base: str, tell: Tell) -> Iterator[RawPage | Broken]:
+def _items(paths: Sequence[str], base: str, revisits: Revisits, tell: Tell) -> Iterator[Item]:
+    """Yield what the files hold, then the pages that their revisit records refer to."""
     from clusterd.ingest.reading import read
+    from clusterd.ingest.warc import originals
 
     done = 0
     for path in paths:
@@ -124,9 +133,10 @@ def _items(paths: Sequence[str], base: str, tell: Tell) -> Iterator[RawPage | Br
         def advance(read_so_far: int, before: int = done) -> None:
             tell(READING, before + read_so_far)
 
-        yield from read(path, base, advance)
+        yield from read(path, base, advance, revisits)
         done += size_of(path)
         advance(0, done)
+    yield from originals(revisits)
 
 
 def tell_shortened(invocation: Invocation, run: Sketching) -> None:
@@ -134,6 +144,15 @@ def tell_shortened(invocation: Invocation, run: Sketching) -> None:
     if run.shortened:
         invocation.hint(
             f"of {pages(run.shortened)} only the first {run.max_page_bytes} bytes were taken (CLUSTERD_MAX_PAGE_BYTES)"
+        )
+
+
+def tell_unresolved(invocation: Invocation, revisits: Revisits) -> None:
+    """Say how many revisit records refer to what is in none of the files."""
+    if revisits.unresolved:
+        invocation.hint(
+            f"of {pages(revisits.unresolved)} it is only said that they were as before (revisit records), and what was "
+            "before is in none of these files: passed over; give the files that hold it along with these"
         )
 
 

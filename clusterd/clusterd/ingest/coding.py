@@ -1,14 +1,17 @@
-"""The body of an HTTP answer without its content coding: gzip, deflate, br, zstd (RFC 9110, 8.4.1; RFC 8878).
+"""The body of an HTTP answer without its codings: gzip, deflate, br, zstd (RFC 9110, 8.4.1; RFC 8878), chunked (RFC
+9112, 7.1).
 
 Many an archive keeps the header and has taken the coding off: a body that does not begin as its header says is the
 page itself. One that ends early gives what came before. `BrokenRecord` where it is damaged within.
 
-warcio's own reader fails at every ``br`` with the brotli library of today and knows neither ``x-gzip`` nor two codings.
+warcio's own readers fail at every ``br`` with the brotli library of today and know neither ``x-gzip`` nor two codings;
+of chunks that are cut short, or whose sizes have extensions, they give the sizes for text.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -62,6 +65,36 @@ _BEGINNINGS: Final[Mapping[str, tuple[Callable[[], Frame], ...]]] = {
     "br": (_Brotli,),
     "zstd": (zstandard_frame,),
 }
+
+
+#: What begins a chunk: its size in hexadecimal digits, extensions.
+_CHUNK: Final = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r\n")
+_LINE_END: Final = b"\r\n"
+
+
+def transferred(body: bytes, codings: str) -> bytes:
+    """Return a body without the codings that a Transfer-Encoding lists."""
+    *others, last = codings.split(",")
+    if last.strip().lower() != "chunked":
+        return decoded(body, codings)
+    return decoded(_unchunked(body), ",".join(others))
+
+
+def _unchunked(body: bytes) -> bytes:
+    """Return what chunks hold, up to where they end or are chunks no more; what does not begin with one as it is."""
+    chunks: list[bytes] = []
+    at = 0
+    while head := _CHUNK.match(body, at):
+        size, start = int(head[1], 16), head.end()
+        at = start + size
+        ended = body.startswith(_LINE_END, at)
+        if not chunks and not ended and at + 1 < len(body):  # a text whose first line is a number
+            return body
+        if not size:
+            return b"".join(chunks)
+        chunks.append(body[start:at])
+        at += len(_LINE_END) if ended else 0
+    return b"".join(chunks) if chunks else body
 
 
 def decoded(body: bytes, codings: str) -> bytes:

@@ -45,12 +45,15 @@ def brings_page(status: int) -> bool:
     return 200 <= status < 300 and status != 206
 
 
-def milliseconds(iso: str) -> int:
-    """Return an ISO 8601 time (UTC where it names no zone) as Unix milliseconds; `BrokenRecord` where it is none."""
+def milliseconds(iso: str, field: str = "fetched_at") -> int:
+    """Return an ISO 8601 time (UTC where it names no zone) as Unix milliseconds; `BrokenRecord` where it is none.
+
+    ``field``: what the file calls it, for the message.
+    """
     try:
         moment = datetime.fromisoformat(iso)
     except (ValueError, TypeError):
-        raise BrokenRecord(f"fetched_at is {iso!r}; it takes an ISO 8601 time such as 2026-01-31T12:00:00Z") from None
+        raise BrokenRecord(f"{field} is {iso!r}; it takes an ISO 8601 time such as 2026-01-31T12:00:00Z") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1000)

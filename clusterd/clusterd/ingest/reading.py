@@ -22,6 +22,7 @@ from clusterd.ingest.folder import read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.revisits import Revisits
 from clusterd.ingest.warc import ZSTD_DICTIONARY, read_warc
 from clusterd.queries.documents import GZIP, ZSTD, is_html
 
@@ -71,8 +72,13 @@ def is_pipe(path: str) -> bool:
     return path == "-" or Path(path).is_fifo()
 
 
-def read(path: str, base: str = "", progress: Progress | None = None) -> Iterator[Item]:
-    """Yield the pages of a path, and what is broken in it."""
+def read(
+    path: str, base: str = "", progress: Progress | None = None, revisits: Revisits | None = None
+) -> Iterator[Item]:
+    """Yield the pages of a path, and what is broken in it.
+
+    ``revisits``: takes the revisit records of a WARC file (`warc.originals`); without it they are passed over.
+    """
     kind = kind_of(path)
     if kind == "folder":
         yield from read_folder(Path(path), base)
@@ -80,7 +86,7 @@ def read(path: str, base: str = "", progress: Progress | None = None) -> Iterato
         yield from read_file(Path(path), base or Path(path).resolve().as_uri())
     elif kind == "warc":
         with Path(path).open("rb") as stream:
-            yield from read_warc(io.BufferedReader(_Watched(stream, progress)), path)
+            yield from read_warc(io.BufferedReader(_Watched(stream, progress)), path, revisits)
     else:
         with opened(path, progress) as stream:
             yield from read_jsonl(stream, path)

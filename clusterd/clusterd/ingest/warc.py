@@ -1,8 +1,10 @@
 """WARC files (ISO 28500), plain, gzipped (record by record, or as a whole), or compressed with Zstandard (with a
 dictionary in the file or without).
 
-Pages are the ``response`` records that an HTTP server answered with a page and the ``resource`` records that hold one;
-redirects, errors, images and the like are passed over. Payloads are taken without transfer and content encoding.
+Pages are the ``response`` records that an HTTP server answered with a page, the ``resource`` records that hold one, and
+the ``revisit`` records that say of one that it was answered again (`revisits`). Redirects, errors, images and the like
+are passed over, and what archivers keep for themselves (their logs, texts that they took out of pages). Payloads are
+taken without transfer and content encoding.
 """
 
 from __future__ import annotations
@@ -11,48 +13,93 @@ import io
 import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import IO, Any, Final
 
 import zstandard
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
-from warcio.bufferedreaders import ChunkedDataReader  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
-from clusterd.ingest.coding import MOST, decoded
+from clusterd.ingest.coding import MOST, decoded, transferred
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
+from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 from clusterd.queries.documents import GZIP, ZSTD
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Media types that hold a page.
 PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
+#: Schemes of the names under which archivers keep a ``resource`` for themselves: Wget its log under ``metadata:``,
+#: Browsertrix the texts of pages under ``urn:``.
+OWN: Final = ("metadata:", "urn:")
 #: What follows a media type: parameters, or the same header once more (joined by a comma).
 _MEDIA_ENDS: Final = re.compile("[;,]")
+#: Dates that WARC 1.1 allows beside those of ISO 8601 that Python reads: a year, or a month.
+_YEAR_OR_MONTH: Final = re.compile(r"\d{4}(-\d\d)?")
+_FIRST_DAY: Final = "0000-01-01"
+NOT_MODIFIED: Final = 304
+
+#: What becomes of a record: record, warcio's loader, where it was read → pages, asked for once the record was whole.
+Taking = Callable[[Any, Any, str], Iterable[RawPage]]
 
 
 class EndsEarly(BrokenRecord):
     """The file ends inside this record."""
 
 
-def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
-    """Yield the pages of a WARC file; a record that cannot be read is named and skipped."""
+class Archive(ArchiveIterator):  # type: ignore[misc]
+    """warcio's reader, which would show on standard error what stands behind a record, of whatever length."""
+
+    INC_RECORD = ""
+
+
+def read_warc(stream: IO[bytes], name: str, revisits: Revisits | None = None) -> Iterator[RawPage | Broken]:
+    """Yield the pages of a WARC file; a record that cannot be read is named and skipped.
+
+    ``revisits``: takes the ``revisit`` records, which are passed over without.
+    """
+    return _read(stream, name, partial(_pages, revisits))
+
+
+def originals(revisits: Revisits) -> Iterator[RawPage]:
+    """Read the files of a run once more for what its ``revisit`` records refer to, and yield the pages that these are.
+
+    What is broken in the files has been told.
+    """
+    for path in revisits.files:
+        if not revisits.held:
+            break
+        with Path(path).open("rb") as stream:
+            for item in _read(stream, path, partial(_revisited, revisits)):
+                if isinstance(item, RawPage):
+                    yield item
+                if not revisits.held:
+                    break
+    revisits.give_up()
+
+
+def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[RawPage | Broken]:
     plain = _plain(stream)
-    archive = ArchiveIterator(plain, no_record_parse=True)  # a record that is broken inside is ours to refuse
-    number = 0
+    archive = Archive(plain, no_record_parse=True)  # a record that is broken inside is ours to refuse
+    number = strays = 0
     while True:
         number += 1
         where = f"{name} record {number}"
         try:
             record = next(archive, None)
+            if archive.err_count > strays:
+                strays = archive.err_count
+                yield Broken(f"{name} record {number - 1}", "it goes on behind its end: its Content-Length is wrong")
             if record is None:
                 if why := trouble(plain):
                     yield Broken(where, why, ends=True)
                 return
-            page = _page(record, archive.loader, where)
+            pages = taking(record, archive.loader, where)
             _to_the_end(record)
         except BrokenRecord as error:
             ends = isinstance(error, EndsEarly)
@@ -63,60 +110,110 @@ def read_warc(stream: IO[bytes], name: str) -> Iterator[RawPage | Broken]:
             yield Broken(where, f"the rest of the file cannot be read: {' '.join(str(error).split())}", ends=True)
             return
         else:
-            if page is not None:
-                yield page
+            yield from pages
 
 
-def _page(record: Any, loader: Any, where: str) -> RawPage | None:
-    """Return the page in a record; None for what is no page."""
-    if record.rec_type not in {"response", "resource"}:
+def _pages(revisits: Revisits | None, record: Any, loader: Any, where: str) -> Iterable[RawPage]:
+    """Return the page in a record, if any; put a revisit aside."""
+    if record.rec_type == "revisit" and revisits is not None:
+        if (revisit := _revisit(record, loader, where)) is not None:
+            revisits.add(revisit)
+        return originals(revisits) if revisits.full else ()
+    if (said := _answer(record, loader)) is None or not _is_page(*said):
+        return ()
+    status, media = said
+    at = _fetched_at(record.rec_headers)
+    return (RawPage(_url(record), _content(record), None, media, at, status=status, where=where),)
+
+
+def _revisit(record: Any, loader: Any, where: str) -> Revisit | None:
+    """Return what a revisit record says; None where it is none of a page."""
+    url, headers = _url(record), record.rec_headers
+    http = _http_headers(record, loader, url)
+    status, media = (0, "") if http is None else (_status(http), http.get_header("Content-Type") or "")
+    if status == NOT_MODIFIED:
+        status, media = 0, ""
+    if not _is_page(status or 200, media or PAGES[0]):
         return None
+    refers, names = referred_to(headers.get_header), names_of(headers.get_header)
+    return Revisit(url, _fetched_at(headers), where, status, media, refers, names)
+
+
+def _revisited(revisits: Revisits, record: Any, loader: Any, where: str) -> Iterable[RawPage]:
+    """Return the pages that are revisits of a record."""
+    names = names_of(record.rec_headers.get_header)
+    if not revisits.wait_for(names) or (said := _answer(record, loader)) is None:
+        return ()
+    return _again(revisits, names, *said, _content(record))
+
+
+def _again(revisits: Revisits, names: Names, status: int, media: str, body: bytes) -> Iterator[RawPage]:
+    for revisit in revisits.of(names):
+        said = revisit.status or status, revisit.media or media
+        if _is_page(*said):
+            at, where = revisit.fetched_at, revisit.where
+            yield RawPage(revisit.url, body, None, said[1], at, status=said[0], where=where)
+
+
+def _url(record: Any) -> str:
     url = (record.rec_headers.get_header("WARC-Target-URI") or "").strip("<> ")
     if not url:
         raise BrokenRecord("WARC-Target-URI is missing")
-    status, media = 200, record.rec_headers.get_header("Content-Type") or ""
-    if record.rec_type == "response":
-        record.http_headers = _http_headers(record, loader, url)
-        if record.http_headers is None:
-            return None
-        said = record.http_headers.get_statuscode()
-        status = int(said) if said and said.isdigit() else 0
-        media = record.http_headers.get_header("Content-Type") or "text/html"
-    if not brings_page(status) or _MEDIA_ENDS.split(media, 1)[0].strip().lower() not in PAGES:
+    return url
+
+
+def _fetched_at(headers: Any) -> int | None:
+    """Return when a record was written, in Unix milliseconds; None where it does not say."""
+    date = headers.get_header("WARC-Date")
+    if not date:
         return None
-    date = record.rec_headers.get_header("WARC-Date")
-    return RawPage(
-        url=url,
-        body=_content(record),
-        content_type=media,
-        fetched_at=milliseconds(date) if date else None,
-        status=status,
-        where=where,
-    )
+    if _YEAR_OR_MONTH.fullmatch(date):
+        date += _FIRST_DAY[len(date) :]
+    return milliseconds(date, "WARC-Date")
+
+
+def _answer(record: Any, loader: Any) -> tuple[int, str] | None:
+    """Return the status and the media type of what was answered; None where a record holds no answer of the web."""
+    if record.rec_type not in {"response", "resource"}:
+        return None
+    url = _url(record)
+    if record.rec_type == "resource":
+        media = record.rec_headers.get_header("Content-Type") or ""
+        return None if url.lower().startswith(OWN) else (200, media)
+    record.http_headers = http = _http_headers(record, loader, url)
+    return None if http is None else (_status(http), http.get_header("Content-Type") or PAGES[0])
+
+
+def _status(http: Any) -> int:
+    said = http.get_statuscode()
+    return int(said) if said and said.isdigit() else 0
+
+
+def _is_page(status: int, media: str) -> bool:
+    return brings_page(status) and _MEDIA_ENDS.split(media, 1)[0].strip().lower() in PAGES
 
 
 def _content(record: Any) -> bytes:
     """Return the payload without its transfer and content encoding; of one longer than `MOST` the beginning."""
-    headers, stream = record.http_headers, record.raw_stream
+    body, headers = bytes(record.raw_stream.read(MOST)), record.http_headers
     if headers is None:
-        return bytes(stream.read(MOST))
-    if (headers.get_header("Transfer-Encoding") or "").strip().lower().endswith("chunked"):
-        stream = ChunkedDataReader(stream)
-    return decoded(bytes(stream.read(MOST)), headers.get_header("Content-Encoding") or "")
+        return body
+    body = transferred(body, headers.get_header("Transfer-Encoding") or "")
+    return decoded(body, headers.get_header("Content-Encoding") or "")
 
 
 def _http_headers(record: Any, loader: Any, url: str) -> Any:
     """Return the status and headers of an HTTP answer; None where it is another protocol's."""
     try:
-        return loader.load_http_headers(record.rec_type, url, record.raw_stream, record.length)
+        return loader.load_http_headers(record.rec_type, url.lower(), record.raw_stream, record.length)
     except (StatusAndHeadersParserException, EOFError) as error:
         raise BrokenRecord(f"it does not begin with an HTTP status and headers: {error or 'it is empty'}") from None
 
 
 def _to_the_end(record: Any) -> None:
     """Read what is left of a record; `EndsEarly` where the file ends before it (warcio would pass it as whole)."""
-    if not isinstance(record.raw_stream, LimitReader):  # a record that does not say how long it is
-        return
+    if not isinstance(record.raw_stream, LimitReader):
+        raise EndsEarly("it does not say how long it is (Content-Length): the rest of the file cannot be read")
     while record.raw_stream.read(1 << 16):
         pass
     if record.raw_stream.limit > 0:

@@ -165,3 +165,17 @@ def test_pages_that_are_not_taken_whole_are_counted(
     done = typed(*words)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "of 2 pages only the first 1000 bytes were taken (CLUSTERD_MAX_PAGE_BYTES)\n"
+
+
+@pytest.mark.parametrize(
+    "words", [("ingest", "a.warc"), ("pairs", "a.warc", "--threshold", ".5"), ("batch", "cluster", "a.warc")]
+)
+def test_pages_that_an_archiver_has_cut_short_are_counted(typed: Typed, tmp_path: Path, words: tuple[str, ...]) -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>some words of a page"
+    head = "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://h.example/{}\r\n{}Content-Length: {}\r\n\r\n"
+    said = ("WARC-Truncated: time\r\n", "")
+    records = [head.format(n, line, len(answer)).encode() + answer + b"\r\n\r\n" for n, line in enumerate(said)]
+    (tmp_path / "a.warc").write_bytes(b"".join(records))
+    done = typed(*words)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "of 1 page the file has only the beginning (WARC-Truncated, segments)\n"

@@ -12,6 +12,8 @@ import pytest
 import zstandard
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import read
+from clusterd.ingest.sketching import Sketching
+from clusterd_crawler.sketch import TEXT
 
 
 def record(url: str | None, body: bytes, kind: str = "response") -> bytes:
@@ -163,6 +165,15 @@ def test_what_an_archiver_keeps_for_itself_is_no_page(tmp_path: Path) -> None:
     file = tmp_path / "a.warc"
     file.write_bytes(b"".join(text))
     assert taken(file) == (["http://w.example/2"], [])
+
+
+@pytest.mark.parametrize("line", ["WARC-Truncated: length", "WARC-Segment-Number: 1"])
+def test_of_how_many_pages_an_archiver_kept_the_beginning_only_is_counted(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(WHOLE[0].replace(b"\r\n", f"\r\n{line}\r\n".encode(), 1) + WHOLE[1])
+    run = Sketching(TEXT)
+    assert len(list(run.sketches(read(str(file))))) == 2
+    assert (run.truncated, run.shortened) == (1, 0)
 
 
 def test_a_scheme_in_capitals_is_one(tmp_path: Path) -> None:

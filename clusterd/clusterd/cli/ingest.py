@@ -140,7 +140,9 @@ def _items(paths: Sequence[str], base: str, revisits: Revisits, tell: Tell) -> I
 
 
 def tell_shortened(invocation: Invocation, run: Sketching) -> None:
-    """Say how many pages were too long to be taken whole."""
+    """Say how many pages were too long to be taken whole, here or by whoever archived them."""
+    if run.truncated:
+        invocation.hint(f"of {pages(run.truncated)} the file has only the beginning (WARC-Truncated, segments)")
     if run.shortened:
         invocation.hint(
             f"of {pages(run.shortened)} only the first {run.max_page_bytes} bytes were taken (CLUSTERD_MAX_PAGE_BYTES)"

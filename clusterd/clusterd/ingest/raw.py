@@ -24,6 +24,8 @@ class RawPage:
     where: str = ""
     #: What its row calls it, if anything.
     id: str | int | None = None
+    #: Whether the file has only its beginning, and says so.
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

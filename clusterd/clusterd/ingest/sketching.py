@@ -93,6 +93,8 @@ class Sketching:
     ahead: int = 0
     #: Pages longer than `max_page_bytes`, of which the beginning counts.
     shortened: int = 0
+    #: Pages of which the file has only the beginning.
+    truncated: int = 0
     _clock: Clock = field(default_factory=Clock)
 
     def sketches(self, items: Iterable[RawPage | Broken]) -> Iterator[Sketch]:
@@ -135,6 +137,7 @@ class Sketching:
         body = None if page.body is None else page.body[: self.max_page_bytes]
         text = None if page.text is None else beginning(page.text, self.max_page_bytes)
         self.shortened += body != page.body or text != page.text
+        self.truncated += page.truncated
         return Task(page.url, self.profile, at, body, text, page.content_type, page.status, self.crawl, sweep)
 
 

@@ -14,6 +14,7 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
@@ -27,7 +28,7 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 from clusterd.ingest.coding import MOST, decoded, transferred
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
-from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
+from clusterd.ingest.revisits import Revisit, Revisits, names_of, referred_to
 from clusterd.queries.documents import GZIP, ZSTD
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
@@ -122,8 +123,8 @@ def _pages(revisits: Revisits | None, record: Any, loader: Any, where: str) -> I
     if (said := _answer(record, loader)) is None or not _is_page(*said):
         return ()
     status, media = said
-    at = _fetched_at(record.rec_headers)
-    return (RawPage(_url(record), _content(record), None, media, at, status=status, where=where),)
+    at, cut = _fetched_at(record.rec_headers), _is_truncated(record)
+    return (RawPage(_url(record), _content(record), None, media, at, status=status, where=where, truncated=cut),)
 
 
 def _revisit(record: Any, loader: Any, where: str) -> Revisit | None:
@@ -144,15 +145,17 @@ def _revisited(revisits: Revisits, record: Any, loader: Any, where: str) -> Iter
     names = names_of(record.rec_headers.get_header)
     if not revisits.wait_for(names) or (said := _answer(record, loader)) is None:
         return ()
-    return _again(revisits, names, *said, _content(record))
+    status, media = said
+    known = RawPage("", _content(record), None, media, status=status, truncated=_is_truncated(record))
+    return _again(known, revisits.of(names))
 
 
-def _again(revisits: Revisits, names: Names, status: int, media: str, body: bytes) -> Iterator[RawPage]:
-    for revisit in revisits.of(names):
-        said = revisit.status or status, revisit.media or media
-        if _is_page(*said):
-            at, where = revisit.fetched_at, revisit.where
-            yield RawPage(revisit.url, body, None, said[1], at, status=said[0], where=where)
+def _again(known: RawPage, revisits: Iterable[Revisit]) -> Iterator[RawPage]:
+    for one in revisits:
+        status, media = one.status or known.status, one.media or known.content_type
+        if _is_page(status, media):
+            at, where = one.fetched_at, one.where
+            yield replace(known, url=one.url, fetched_at=at, where=where, status=status, content_type=media)
 
 
 def _url(record: Any) -> str:
@@ -191,6 +194,12 @@ def _status(http: Any) -> int:
 
 def _is_page(status: int, media: str) -> bool:
     return brings_page(status) and _MEDIA_ENDS.split(media, 1)[0].strip().lower() in PAGES
+
+
+def _is_truncated(record: Any) -> bool:
+    """Whether the archiver has kept the beginning only, or has put the rest into ``continuation`` records."""
+    headers = record.rec_headers
+    return bool(headers.get_header("WARC-Truncated") or headers.get_header("WARC-Segment-Number"))
 
 
 def _content(record: Any) -> bytes:

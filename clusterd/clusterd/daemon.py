@@ -70,6 +70,9 @@ def make_worker(
         report.last_error = what or report.last_error
         report.stepped = now_ms()  # it does not stand still
 
+    def set_back() -> None:
+        report.set_backs += 1
+
     dead = DeadLetters(transport, services.redis, services.config.redis_prefix)
     worker = Worker(
         transport,
@@ -79,6 +82,7 @@ def make_worker(
         batch=services.config.batch,
         poll_timeout=poll_timeout,
         on_trouble=trouble,
+        on_set_back=set_back,
         stopping=stopping,
         insist=insist,
     )

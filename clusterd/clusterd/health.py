@@ -68,6 +68,8 @@ class Report:
     lag: int = 0
     settling: int = 0
     last_error: str = ""
+    #: How often the worker found that the store may have come back from the past: for the upkeep alone.
+    set_backs: int = 0
     #: When upkeep began the round that it has in hand; 0 between two.
     upkeep_since: int = 0
     #: For the metrics alone: it is not told in the store.
@@ -88,7 +90,7 @@ class Report:
 
 
 #: What of a report is told in the store.
-TOLD: Final = tuple(one.name for one in fields(Report) if one.name not in {"upkeep_since", "tallies"})
+TOLD: Final = tuple(one.name for one in fields(Report) if one.name not in {"upkeep_since", "set_backs", "tallies"})
 
 
 def beat(calls: Calls, prefix: str, report: Report) -> None:

@@ -18,6 +18,7 @@ from typing import Final
 
 from clusterd_consumer.redis_connection import unable
 from clusterd_consumer.worker import FLUSH_TIMEOUT
+from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 
 from clusterd.alerts import alerts_of_splits, now_ms
@@ -52,6 +53,8 @@ class Upkeep:
         self._tallies = report.tallies
         self._stop = threading.Event()
         self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0}
+        #: Which time that the store came back from the past has been looked after; it may be so at the start.
+        self._restored = -1
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -101,6 +104,9 @@ class Upkeep:
             log.info("forgot %d superseded versions", gone)
         self._report.settling = services.index.settle(services.config.settle_steps)
         self._tallies.alerts.update(split=tell_splits(services))
+        if self._restored != (set_backs := self._report.set_backs):
+            restore_rules(services)  # before any are learned anew
+            self._restored = set_backs
         if self._is_due("learn", LEARN_PAUSE):
             begun = time.monotonic()
             self._tallies.rule_sets += learn(services, stopping=self._stop.is_set)
@@ -123,6 +129,18 @@ def tell_splits(services: Services) -> int:
         services.publisher.flush(FLUSH_TIMEOUT)
         services.index.told(splits)
     return len(splits)
+
+
+def restore_rules(services: Services) -> int:
+    """Read from the log, where that outlives the store, the rule sets that the store has lost; return how many."""
+    if not services.config.uses_kafka():
+        return 0
+    from clusterd_consumer.transport.kafka_records import records
+
+    from clusterd.learning.rulebook.restoring import restore
+
+    published = records(services.config.kafka, services.config.kafka_prefix + topics.RULES)
+    return restore(services.rulebook.book, (value for _, value in published), now_ms())
 
 
 def learn(services: Services, seconds: float = LEARN_SECONDS, stopping: Callable[[], bool] = lambda: False) -> int:

@@ -90,6 +90,7 @@ class Worker(Generic[Result]):
         batch: int = 256,
         poll_timeout: float = 0.5,
         on_trouble: Callable[[str], None] | None = None,
+        on_set_back: Callable[[], None] = lambda: None,
         stopping: StopFlag | None = None,
         insist: Insist | None = None,
     ) -> None:
@@ -100,6 +101,8 @@ class Worker(Generic[Result]):
         self._size = batch
         self._poll_timeout = poll_timeout
         self._stopping = stopping or StopFlag()
+        #: Called when the store may have come back from the past: what else it has lost is to be looked after.
+        self._on_set_back = on_set_back
         self._insist: Insist = insist or Insisting(on_trouble, self._stopping)
         #: Up to where records were worked on whole; and what the store was last told of it.
         self._done: dict[str, str] = {}
@@ -212,6 +215,7 @@ class Worker(Generic[Result]):
         self._transport.seek(held)
         self._done.clear()
         self._stored = {p: held[p] for p in self._known if p in held}
+        self._on_set_back()
 
     def _remember(self) -> None:
         """Let the store remember what has been worked on, where no later batch has told it yet."""

@@ -40,12 +40,22 @@ def test_a_store_that_is_back_without_its_latest_state_is_no_trouble_any_more(ka
 @pytest.mark.kafka
 def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(kafka_bench: Bench) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(40)))
-    worker = kafka_bench.worker()
+    set_back: list[bool] = []
+    transport = kafka_bench.transport()
+    dead = DeadLetters(transport, kafka_bench.client, kafka_bench.prefix)
+    worker = Worker(
+        *(transport, kafka_bench.ledger, kafka_bench.note, dead),
+        batch=10,
+        poll_timeout=0.1,
+        on_set_back=lambda: set_back.append(True),
+    )
     work_until(worker, lambda: len(kafka_bench.ledger.pages) >= 20)
     past = kafka_bench.ledger.snapshot()
     work_until(worker, lambda: len(kafka_bench.ledger.pages) == 40)
+    assert not set_back
     kafka_bench.ledger.restore(past)
     work_until(worker, lambda: len(kafka_bench.ledger.pages) == 40)
+    assert set_back
     worker.leave()
 
 

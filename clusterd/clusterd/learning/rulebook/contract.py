@@ -29,8 +29,8 @@ UNSKIP_LIMIT: Final = 10_000
 
 #: Who changed a rule's state: the learner by saying so, or by no longer naming the rule (``relearned``); the watch, as
 #: pages fetched in spite of the rule contradicted it; the operator by hand or by importing a file. What the watch or an
-#: operator retired does not come back by itself.
-By = Literal["learner", "relearned", "watch", "hand", "import"]
+#: operator retired does not come back by itself; nor does what the log says was retired by somebody (``restored``).
+By = Literal["learner", "relearned", "watch", "hand", "import", "restored"]
 
 
 @dataclass(frozen=True, slots=True)

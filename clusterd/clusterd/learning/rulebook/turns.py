@@ -28,8 +28,10 @@ from clusterd.learning.watch import NO_LONGER
 
 #: States in which a rule is published.
 IN_FORCE: Final = frozenset({"live", "pinned"})
+#: Why a rule went of which the log does not say it.
+LOST: Final = "withdrawn in what the store has lost"
 #: Who brings rules that the learner knows nothing of.
-NOT_LEARNED: Final = frozenset({"import", "hand"})
+NOT_LEARNED: Final = frozenset({"import", "hand", "restored"})
 
 
 def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = False) -> HostRules:
@@ -104,6 +106,27 @@ def entered_as(state: HostRules, rule: Rule) -> str:
     return rule.id if known is None or known.rule.said == rule.said else rule.made_id
 
 
+def restored(before: HostRules, published: RuleSet, at: int) -> HostRules:
+    """Return the state with a later rule set that the store has lost: as published, of its version (`restoring`).
+
+    Who has withdrawn what is not in it any more is not known, so that does not come back by itself.
+    """
+    entries = dict(before.entries)
+    for rule in published.rules:
+        known = entries.get(rule.id, Entry(rule))
+        turn = () if known.history and known.rule.state == rule.state else (Turn(at, rule.state, "restored"),)
+        history = (*known.history, *turn)[-HISTORY_LIMIT:]
+        entries[rule.id] = Entry(replace(rule, evidence=known.rule.evidence), history)
+    reasons = dict(published.retired)
+    in_force = dict.fromkeys(rule.id for rule in published.rules)
+    for known_id, entry in before.entries.items():
+        if entry.rule.state in IN_FORCE and known_id not in in_force:
+            entries[known_id] = _turned(entry, at, "retired", "restored", reasons.get(known_id, LOST))
+    state = _settled(before, {rule: entries[rule] for rule in (*in_force, *entries)}, at)
+    rules = replace(state.rules, version=published.version, retired=published.retired, unskip=published.unskip)
+    return HostRules(rules, state.entries)
+
+
 def unskipped(before: HostRules, urls: Iterable[str], at: int) -> HostRules:
     """Return the state with URLs exempted; `WrongInput` where that would be more than a host may have."""
     every = tuple(dict.fromkeys((*before.rules.unskip, *urls)))
@@ -120,7 +143,7 @@ def unskipped(before: HostRules, urls: Iterable[str], at: int) -> HostRules:
 
 def barred(entry: Entry) -> bool:
     """Whether the operator or the watch has retired the rule, so that it does not come back by itself."""
-    return entry.rule.state == "retired" and entry.last.by in {"hand", "import", "watch"}
+    return entry.rule.state == "retired" and entry.last.by in {"hand", "import", "watch", "restored"}
 
 
 def brought_in(entry: Entry) -> int:

@@ -1,0 +1,138 @@
+"""Rule sets that the store has lost come back from the log: what operators did meanwhile is in no page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd.config import Config
+from clusterd.learning.rulebook.contract import HostRules, RuleBook
+from clusterd.learning.rulebook.entries import rules_to_bytes
+from clusterd.learning.rulebook.memory import MemoryRuleBook
+from clusterd.learning.rulebook.restoring import restore
+from clusterd.learning.rulebook.service import RuleService
+from clusterd.services import Services, publish_sketches
+from clusterd.upkeep import restore_rules
+from clusterd_consumer.transport import kafka_topics
+from clusterd_crawler.rules import Key, RuleSet
+from kafka.errors import TopicAuthorizationFailedError
+
+from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, duplicates, sid_rule, sketch
+from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
+
+REF, LANG = sid_rule(key=Key("ref")), sid_rule(key=Key("lang"))
+
+
+def logged(log: Log) -> list[bytes]:
+    return [rules_to_bytes(rules) for rules in log.sets]
+
+
+def copy_of(state: HostRules) -> RuleBook:
+    copied = MemoryRuleBook()
+    copied.save(state, copied.load(state.rules.host))
+    return copied
+
+
+def test_what_operators_did_is_restored(serve: Serve, book: RuleBook, log: Log) -> None:
+    service = serve()
+    service.import_rules([REF, sid_rule()], at=1)
+    backup = book.load(HOST)
+    # This is lost: …
+    elsewhere = Log()
+    lost = RuleService(copy_of(backup), elsewhere.publish, make_learner=SidLearner)
+    lost.retire(sid_rule().id, at=2)
+    lost.import_rules([LANG], at=3)
+    lost.pin(REF.id, at=4)
+    lost.unskip(f"http://{HOST}/1", at=5)
+    # … and read from the log again, as often as anybody likes.
+    assert restore(book, [b"", b"no rules", *logged(log), *logged(elsewhere)], at=9) == 4
+    assert restore(book, logged(elsewhere), at=10) == 0
+    assert {rule.id: rule.state for rule in service.rules(every=True)} == {
+        REF.id: "pinned",
+        LANG.id: "live",
+        sid_rule().id: "retired",
+    }
+    assert service.entry(sid_rule().id).last.reason == "by hand"
+    assert book.load(HOST).rules == elsewhere.sets[-1] == book.offered(HOST)
+    assert book.announced(HOST) == 5
+    # What was retired stays so whatever the pages say, and what comes next is of a later version.
+    service.observe(duplicates())
+    service.learn_due(now=4)
+    assert {rule.id for rule in service.rules()} == {REF.id, LANG.id}
+    service.retire(REF.id, at=4)
+    assert log.sets[-1].version == 6
+
+
+def test_of_a_rule_that_went_in_between_the_log_has_no_reason(serve: Serve, book: RuleBook) -> None:
+    service = serve()
+    service.import_rules([sid_rule()], at=1)
+    assert restore(book, [rules_to_bytes(RuleSet(HOST, 9, (REF,)))], at=10) == 1
+    assert "lost" in service.entry(sid_rule().id).last.reason
+    assert [rule.id for rule in service.rules()] == [REF.id]
+
+
+def test_a_restored_rule_is_watched(serve: Serve, book: RuleBook) -> None:
+    service = serve()
+    restore(book, [rules_to_bytes(RuleSet(HOST, 9, (REF,)))], at=10)
+    service.observe([sketch(f"http://{HOST}/{number}", number + 1) for number in range(3)])
+    service.learn_due(now=11)
+    assert [rule.id for rule in service.rules()] == [REF.id]
+    for number in range(3):
+        known = f"http://{HOST}/{number}"
+        service.observe([sketch(f"{known}?ref=1", 900 + number, 20, explored=REF.id, instead_of=known)])
+    service.learn_due(now=21)
+    assert service.entry(REF.id).last.by == "watch"
+
+
+@pytest.mark.kafka
+def test_a_store_that_is_empty_has_the_rules_of_the_log(redis_url: str, prefix: str, kafka_bootstrap: str) -> None:
+    topics = prefix.replace(":", "-")
+    config = Config(redis=redis_url, redis_prefix=prefix, kafka=kafka_bootstrap, kafka_prefix=topics)
+    with Services(replace(config, redis_prefix=f"{prefix}none:")) as empty:
+        assert restore_rules(empty) == 0  # no topic yet
+    kafka_topics.ensure(kafka_bootstrap, topics)
+    with Services(config) as before:
+        before.rulebook.import_rules([REF, sid_rule("other.org")], at=1)
+        before.rulebook.retire(REF.id, at=2)
+        published = before.rulebook.book.load("other.org").rules
+    with Services(replace(config, redis_prefix=f"{prefix}back:")) as back:
+        assert restore_rules(back) >= 2
+        assert restore_rules(back) == 0
+        assert back.rulebook.book.load("other.org").rules == published
+        assert json.loads(rules_to_bytes(back.rulebook.book.load(HOST).rules))["rules"] == []
+
+
+@pytest.mark.kafka
+def test_who_may_not_read_the_log_goes_on(
+    redis_url: str, prefix: str, kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(consumer: object, topic: str) -> Iterator[tuple[bytes, bytes]]:
+        yield b"other.org", rules_to_bytes(RuleSet("other.org", 9, (sid_rule("other.org"),)))
+        raise TopicAuthorizationFailedError(topic)
+
+    monkeypatch.setattr("clusterd_consumer.transport.kafka_records._read", refused)
+    with Services(Config(redis=redis_url, redis_prefix=prefix, kafka=kafka_bootstrap)) as services:
+        assert restore_rules(services) == 1
+    assert "Kafka does not let us read the topic rules" in caplog.text
+
+
+@pytest.mark.kafka
+def test_a_daemon_whose_store_is_emptied_restores_the_rules(
+    redis_url: str, prefix: str, kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    settings = {"redis": redis_url, "redis_prefix": prefix, "kafka": kafka_bootstrap}
+    settings |= {"kafka_prefix": prefix.replace(":", "-"), "group": prefix.replace(":", "-"), "kafka_partitions": "2"}
+    with daemons(settings, tmp_path) as group, Services(group.config()) as services:
+        group.start()
+        publish_sketches(services, made_up_crawl(20, seed=1))
+        wait_until_done(services)
+        services.rulebook.import_rules([REF], at=1)
+        services.rulebook.pin(REF.id, at=2)
+        client: Any = services.redis
+        client.delete(*client.scan_iter(f"{prefix}*"))
+        until(lambda: [rule.state for rule in services.rulebook.rules()] == ["pinned"], say=group.said)
+        until(lambda: services.index.counts()["documents"] > 0, say=group.said)

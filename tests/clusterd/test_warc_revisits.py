@@ -127,6 +127,23 @@ def test_a_page_that_was_not_modified_is_named_by_url_and_date_or_by_its_record(
     assert revisits.unresolved == 0
 
 
+def test_a_page_behind_a_redirect_to_itself_is_the_one_that_was_not_modified(warc: Warc) -> None:
+    """Both have the URL and, in seconds, the date that the revisit names."""
+    warc.answer("http://h/a", FIRST, b"", [("Location", "http://h/a")], "302 Found")
+    warc.answer("http://h/a", FIRST)
+    warc.revisit("http://h/a", SECOND, [], "304 Not Modified", NOT_MODIFIED, uri="http://h/a", at=FIRST)
+    assert [page.body for page in brought(warc.done())[0]] == [PAGE]
+
+
+def test_files_are_not_read_again_for_revisits_that_name_nothing(warc: Warc, monkeypatch: pytest.MonkeyPatch) -> None:
+    warc.revisit("http://h/a", SECOND, [], "304 Not Modified", NOT_MODIFIED)
+    file = str(warc.done())
+    revisits = Revisits([file])
+    assert list(read(file, revisits=revisits)) == []
+    monkeypatch.setattr(Path, "open", None)
+    assert (list(originals(revisits)), revisits.unresolved) == ([], 1)
+
+
 def test_a_revisit_of_a_revisit_is_the_page_at_their_end(warc: Warc) -> None:
     warc.revisit("http://h/a", THIRD, [], "304 Not Modified", NOT_MODIFIED, uri="http://h/a", at=SECOND)
     digest = warc.answer("http://h/b", FIRST)["WARC-Payload-Digest"]

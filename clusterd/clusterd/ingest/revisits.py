@@ -109,7 +109,10 @@ class Revisits:
         return self.held >= HELD
 
     def add(self, revisit: Revisit) -> None:
-        """Let a revisit wait."""
+        """Let a revisit wait; one that names nothing is not looked for."""
+        if not any(revisit.refers):
+            self.unresolved += 1
+            return
         self.held += 1
         for name in revisit.refers:
             self._waiting[name].append(revisit)

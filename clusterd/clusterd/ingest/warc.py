@@ -28,7 +28,7 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 from clusterd.ingest.coding import MOST, decoded, transferred
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
-from clusterd.ingest.revisits import Revisit, Revisits, names_of, referred_to
+from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 from clusterd.queries.documents import GZIP, ZSTD
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
@@ -146,6 +146,8 @@ def _revisited(revisits: Revisits, record: Any, loader: Any, where: str) -> Iter
     if not revisits.wait_for(names) or (said := _answer(record, loader)) is None:
         return ()
     status, media = said
+    if not brings_page(status):  # a redirect to itself has the URL of the page, and often the second
+        names = Names(names.digest)
     known = RawPage("", _content(record), None, media, status=status, truncated=_is_truncated(record))
     return _again(known, revisits.of(names))
 

@@ -133,6 +133,22 @@ def test_more_exemptions_than_fit_are_refused(serve: Serve) -> None:
         service.unskip(rule=sid_rule().id)
 
 
+def test_more_than_crawls_can_be_sent_is_refused_whole(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.import_rules([sid_rule()], at=1)
+    query = "&".join(f"parameter{number}=value" for number in range(12))
+    long = [SkipReport(f"http://{HOST}/{n}?{query}", sid_rule().id, "k", "k", n) for n in range(UNSKIP_LIMIT)]
+    service.record_skips(long)
+    with pytest.raises(WrongInput, match="of 1500000 that crawls can be sent; retire the rule"):
+        service.unskip(rule=sid_rule().id)
+    many = [sid_rule(key=Key(f"{'k' * 200}{number}")) for number in range(2_500)]
+    with pytest.raises(WrongInput, match="import fewer"):
+        service.import_rules([sid_rule("other.org"), *many], at=2)
+    assert [rule.id for rule in service.rules()] == [sid_rule().id]
+    assert len(log.sets) == 1
+    assert service.retire(sid_rule().id, at=3).state == "retired"
+
+
 def test_changes_at_the_same_time_are_all_kept(prefix: str, redis_url: str) -> None:
     rules = [sid_rule(key=Key(f"k{n}")) for n in range(8)]
     log = Log()

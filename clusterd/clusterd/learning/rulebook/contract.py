@@ -26,6 +26,9 @@ RETIRED_LIMIT: Final = 500
 HISTORY_LIMIT: Final = 50
 #: URLs that an operator may exempt on one host; beyond it the rule should be retired instead.
 UNSKIP_LIMIT: Final = 10_000
+#: Bytes that a host's set may have, as it is published, after an operator's change. Kafka takes 2 MB: what it does not
+#: take, no crawl is ever told, not of rules that are retired later either. So this leaves room for what is learned.
+SET_BYTES: Final = 1_500_000
 
 #: Who changed a rule's state: the learner by saying so, or by no longer naming the rule (``relearned``); the watch, as
 #: pages fetched in spite of the rule contradicted it; the operator by hand or by importing a file. What the watch or an

@@ -189,6 +189,8 @@ class RuleService:
         for rule in rules:
             elsewhere = self.book.host_of(rule.id) not in {None, rule.host}  # copied from another host's
             by_host.setdefault(rule.host, []).append(replace(rule, id=rule.made_id) if elsewhere else rule)
+        for host, given in by_host.items():  # what is refused is refused whole
+            turns.imported(self.book.load(host), given, at)
         entered = []
         for host, given in by_host.items():
             state = self._change(host, lambda before, given=given: turns.imported(before, given, at))  # type: ignore[misc]
@@ -212,6 +214,8 @@ class RuleService:
         by_host: dict[str, list[str]] = {}
         for exempted in undone:
             by_host.setdefault(urls.host_of(exempted), []).append(exempted)
+        for host, exempt in by_host.items():  # what is refused is refused whole
+            turns.unskipped(self.book.load(host), exempt, at)
         for host, exempt in by_host.items():
             self._change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt, at))  # type: ignore[misc]
         return list(undone.values())

@@ -17,12 +17,14 @@ from clusterd_crawler.rules import Rule, RuleSet, State
 from clusterd.learning.rulebook.contract import (
     HISTORY_LIMIT,
     RETIRED_LIMIT,
+    SET_BYTES,
     UNSKIP_LIMIT,
     By,
     Entry,
     HostRules,
     Turn,
 )
+from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.succession import successors
 from clusterd.learning.watch import NO_LONGER
 
@@ -76,6 +78,8 @@ def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: 
 def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
     """Return the state with an operator's rules entered in the state that they have, whatever the learner says.
 
+    `WrongInput` where that would be more than crawls can be sent.
+
     A rule that was changed in the file and kept its id takes the place of the one that it was made from, under an id of
     its own (`entered_as`): crawls tell by the id what a rule has kept out. What is imported already stays as it is.
     """
@@ -94,7 +98,7 @@ def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
             entries[rule.id] = _turned(
                 Entry(rule, known.history if known else ()), at, rule.state, "import", "imported"
             )
-    return _settled(before, entries, at, anew=anew)
+    return _sendable(_settled(before, entries, at, anew=anew), "import fewer, or such as say less")
 
 
 def entered_as(state: HostRules, rule: Rule) -> str:
@@ -129,16 +133,25 @@ def restored(before: HostRules, published: RuleSet, at: int) -> HostRules:
 
 def unskipped(before: HostRules, urls: Iterable[str], at: int) -> HostRules:
     """Return the state with URLs exempted; `WrongInput` where that would be more than a host may have."""
+    instead = "retire the rule instead: clusterd rules retire ID"
     every = tuple(dict.fromkeys((*before.rules.unskip, *urls)))
     if len(every) > UNSKIP_LIMIT:
-        raise WrongInput(
-            f"{len(every)} exempted URLs on {before.rules.host} are more than {UNSKIP_LIMIT}; "
-            "retire the rule instead: clusterd rules retire ID"
-        )
+        raise WrongInput(f"{len(every)} exempted URLs on {before.rules.host} are more than {UNSKIP_LIMIT}; {instead}")
     if every == before.rules.unskip:
         return before
     rules = replace(before.rules, version=max(before.rules.version + 1, at), retired=(), unskip=every)
-    return HostRules(rules, before.entries)
+    return _sendable(HostRules(rules, before.entries), instead)
+
+
+def _sendable(state: HostRules, instead: str) -> HostRules:
+    """Return the state, or raise `WrongInput` where the crawls could not be sent its set."""
+    size = len(rules_to_bytes(state.rules))
+    if size > SET_BYTES:
+        raise WrongInput(
+            f"rules and exempted URLs of {state.rules.host} would take {size} bytes, of {SET_BYTES} that crawls can be "
+            f"sent; {instead}"
+        )
+    return state
 
 
 def barred(entry: Entry) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -57,5 +58,15 @@ class AlertFile:
                 self.close()
         if self._file is None:
             self._file = self._path.open("ab", buffering=0)
-            self._half = False
+            self._half = _is_cut_short(self._path)
         return self._file
+
+
+def _is_cut_short(path: Path) -> bool:
+    """Whether a file ends in the midst of a line, as after a full disk; not one that cannot be read, nor a pipe."""
+    with suppress(OSError):
+        if path.is_file() and path.stat().st_size:
+            with path.open("rb") as file:
+                file.seek(-1, os.SEEK_END)
+                return file.read(1) != b"\n"
+    return False

@@ -58,3 +58,13 @@ def test_a_full_disk_is_said_once_and_leaves_lines_whole(
     assert lines[0] == b'{"at": 1}'
     assert lines[-1] == b'{"at": 6}'
     assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_line_that_a_daemon_before_left_half_written_is_ended(tmp_path: Path) -> None:
+    path = tmp_path / "alerts.jsonl"
+    path.write_bytes(b'{"at": 1}\n{"at"')
+    for number in (2, 3):
+        file = AlertFile(path)
+        file.append(b'{"at": %d}\n' % number)
+        file.close()
+    assert path.read_bytes() == b'{"at": 1}\n{"at"\n{"at": 2}\n{"at": 3}\n'

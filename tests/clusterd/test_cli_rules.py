@@ -192,6 +192,17 @@ def test_rules_go_out_to_a_file_and_come_in_elsewhere(
     assert since == [{name: value for name, value in line.items() if name != "since"} for line in before]
 
 
+def test_an_export_of_a_host_without_rules_leaves_the_file_of_before(
+    cli: Cli, rules: RuleService, tmp_path: Path
+) -> None:
+    file = tmp_path / "rules.json"
+    assert len(cli("rules", "export", str(file), "--host", HOST.upper())) == 2
+    before = file.read_text()
+    assert cli("rules", "export", str(file), "--host", "shop.example.con", status=1) == []
+    assert cli.err.startswith("clusterd: no rules of shop.example.con; ")
+    assert file.read_text() == before
+
+
 def test_an_export_names_what_the_format_cannot_say(cli: Cli, rules: RuleService, tmp_path: Path) -> None:
     file = tmp_path / "dud.json"
     lines = cli("rules", "export", str(file), "--format", "dud", "--host", HOST)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
-from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.share import Share
@@ -121,6 +121,8 @@ def export_rules(
 
     with caught_up(invocation) as (_, book):
         given = list(book.rules(spelled(host, book)))
+    if host and not given:  # a backup of before stays
+        raise NotFound(f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)")
     text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
         sys.stdout.write(one_line(text) if invocation.json else text)

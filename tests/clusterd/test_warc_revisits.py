@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -269,6 +270,24 @@ def test_a_page_that_did_not_change_has_not_vanished(
     assert '"vanished": 0, "appeared": 0' in changes or '"moved": 0, "vanished": 0' in changes
     assert run(["clusters", "--policy", "identical", "--json"]) == 0
     assert '"members": ["http://h.example/a", "http://h.example/copy"]' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["pairs", "batch"])
+def test_whole_files_hold_the_pages_that_their_revisits_refer_to(
+    warc: Warc, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    digest = warc.answer("http://h.example/a", FIRST)["WARC-Payload-Digest"]
+    warc.revisit("http://h.example/copy", SECOND, digest=digest)
+    warc.revisit("http://h.example/gone", SECOND, digest="sha1:unknown")
+    asked = {"pairs": ["pairs", "--threshold", "1"], "batch": ["batch", "cluster"]}
+    assert run([*asked[command], str(warc.done()), "--json"]) == 0
+    out, err = capsys.readouterr()
+    (found,) = map(json.loads, out.splitlines())
+    assert (found["members"] if command == "batch" else [found["a"], found["b"]]) == [
+        "http://h.example/a",
+        "http://h.example/copy",
+    ]
+    assert "of 1 page it is only said" in err
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def tell_unresolved(invocation: Invocation, revisits: Revisits) -> None:
     if revisits.unresolved:
         invocation.hint(
             f"of {pages(revisits.unresolved)} it is only said that they were as before (revisit records), and what was "
-            "before is in none of these files: passed over; give the files that hold it along with these"
+            "before is in no file of this run: passed over"
         )
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from clusterd.batch.pairing import Pair
     from clusterd.ingest.raw import Broken, RawPage
+    from clusterd.ingest.revisits import Revisits
 
 PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
 
@@ -131,19 +132,21 @@ class Rows:
 
     def sketches(self, file: str, called: str | None = None) -> Iterator[Sketch]:
         """Yield the sketches of the documents of a file (``called`` so to the user); `WrongInput` where it has none."""
-        from clusterd.cli.ingest import tell_shortened
-        from clusterd.ingest.reading import read
+        from clusterd.cli.ingest import tell_shortened, tell_unresolved
+        from clusterd.ingest.revisits import Revisits
 
+        revisits = Revisits([file])
         called, tell = called or file, self._run.rejecting
         self._run.rejecting = lambda broken: tell(replace(broken, where=broken.where.replace(file, called, 1)))
         try:
-            for number, page, sketch in self._run.named(read(file, progress=partial(self._tell, READING))):
+            for number, page, sketch in self._run.named(self._items(file, READING, revisits)):
                 self.names.append(page.url if page.id is None else page.id)
                 self._records.append(number)
                 yield sketch
         except WrongInput as error:
             raise WrongInput(str(error).replace(file, called, 1)) from None
         tell_shortened(self._invocation, self._run)
+        tell_unresolved(self._invocation, revisits)
         if not self._run.sketched:
             raise WrongInput(f"{called}: has no document; a row has id or url, and one of html, html_b64, text")
         self._tell("comparing", None)
@@ -151,13 +154,13 @@ class Rows:
     def again(self, file: str, places: Collection[int]) -> Iterator[tuple[int, StreamSketch]]:
         """Sketch the documents at these places, ascending, once more, keeping every shingle."""
         from clusterd.batch import whole_profile
-        from clusterd.ingest.reading import read
+        from clusterd.ingest.revisits import Revisits
 
         wanted = {self._records[place]: place for place in places}
         numbers: list[int] = []
 
         def items() -> Iterator[RawPage | Broken]:
-            for number, item in enumerate(read(file, progress=partial(self._tell, "counting")), 1):
+            for number, item in enumerate(self._items(file, "counting", Revisits([file])), 1):
                 if number in wanted:
                     numbers.append(number)
                     yield item
@@ -165,6 +168,14 @@ class Rows:
         run = replace(self._run, profile=whole_profile(self._profile), pages=0, rejecting=lambda broken: None)
         for place, _, sketch in run.named(items()):
             yield wanted[numbers[place - 1]], sketch.main
+
+    def _items(self, file: str, doing: str, revisits: Revisits) -> Iterator[RawPage | Broken]:
+        """Yield what a file holds, then the pages that its revisit records refer to, each time in the same order."""
+        from clusterd.ingest.reading import read
+        from clusterd.ingest.warc import originals
+
+        yield from read(file, progress=partial(self._tell, doing), revisits=revisits)
+        yield from originals(revisits)
 
 
 def measure(pair: Pair, containment: bool) -> float:

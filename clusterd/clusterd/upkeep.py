@@ -140,7 +140,7 @@ def restore_rules(services: Services) -> int:
     from clusterd.learning.rulebook.restoring import restore
 
     published = records(services.config.kafka, services.config.kafka_prefix + topics.RULES)
-    return restore(services.rulebook.book, (value for _, value in published), now_ms())
+    return restore(services.rulebook.book, published, now_ms())
 
 
 def learn(services: Services, seconds: float = LEARN_SECONDS, stopping: Callable[[], bool] = lambda: False) -> int:

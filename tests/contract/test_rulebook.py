@@ -154,6 +154,8 @@ def test_rules_come_back_as_they_were_saved(book: RuleBook) -> None:
     assert loaded == saved
     assert [entry.rule.evidence for entry in loaded.entries.values()] == [r.evidence for r in saved.rules.rules]
     assert book.version(HOST) == 1
+    assert book.versions(["other.org", HOST]) == [0, 1]
+    assert book.versions([]) == []
     assert book.hosts() == [HOST]
     assert book.host_of("r2") == HOST
 

@@ -139,6 +139,10 @@ class RuleBook(Protocol):
         """Return the version of a host's rules, 0 where there are none."""
         ...
 
+    def versions(self, hosts: Sequence[str]) -> list[int]:
+        """Return the version of each host's rules, at once."""
+        ...
+
     def save(self, state: HostRules, before: HostRules) -> bool:
         """Store a host's rules where nobody has saved any since ``before`` was loaded; False where somebody has.
 

@@ -104,6 +104,10 @@ class MemoryRuleBook:
         """Return the version of a host's rules."""
         return self.load(host).rules.version
 
+    def versions(self, hosts: Sequence[str]) -> list[int]:
+        """Return the version of each host's rules."""
+        return [self.version(host) for host in hosts]
+
     def save(self, state: HostRules, before: HostRules) -> bool:
         """Store a host's rules where nobody has saved any since ``before`` was loaded."""
         host = state.rules.host

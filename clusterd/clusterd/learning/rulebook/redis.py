@@ -143,6 +143,14 @@ class RedisRuleBook:
         return int(self._client.hget(self._key(host, "book"), "version") or 0)
 
     @translated()
+    def versions(self, hosts: Sequence[str]) -> list[int]:
+        """Return the version of each host's rules."""
+        pipe = self._client.pipeline(transaction=False)
+        for host in hosts:
+            pipe.hget(self._key(host, "book"), "version")
+        return [int(version or 0) for version in pipe.execute()]
+
+    @translated()
     def save(self, state: HostRules, before: HostRules) -> bool:
         """Store a host's rules where nobody has saved any since ``before`` was loaded.
 

@@ -226,6 +226,14 @@ def test_a_rule_changed_in_its_file_takes_the_place_of_what_it_was_made_from(ser
     assert log.sets[-1].retired == ((rule.id, f"replaced by {entered.id}"),)
     assert service.import_rules([changed], at=3) == [entered]
     assert len(log.sets) == 2
+    # The file is changed once more, and back: of what it said before nothing stays.
+    again = replace(rule, context=(Condition(Key("sid"), "is", ("8",)),))
+    service.import_rules([again], at=4)
+    assert [live.context for live in log.sets[-1].rules] == [again.context]
+    service.import_rules([rule], at=5)
+    assert [(live.id, live.context) for live in log.sets[-1].rules] == [(rule.id, rule.context)]
+    service.import_rules([changed], at=6)
+    assert [live.id for live in log.sets[-1].rules] == [entered.id]
 
 
 def test_a_rule_copied_to_another_host_leaves_that_of_the_first(serve: Serve) -> None:

@@ -30,6 +30,8 @@ from clusterd.learning.watch import NO_LONGER
 
 #: States in which a rule is published.
 IN_FORCE: Final = frozenset({"live", "pinned"})
+#: Why a rule went that was changed in its file, before the id of what it became.
+REPLACED: Final = "replaced by "
 #: Why a rule went of which the log does not say it.
 LOST: Final = "withdrawn in what the store has lost"
 #: Who brings rules that the learner knows nothing of.
@@ -86,10 +88,10 @@ def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
     entries = dict(before.entries)
     anew = False
     for given in rules:
-        made_from = entries.get(given.id)
         rule = replace(given, id=entered_as(before, given))
-        if made_from is not None and rule.id != given.id and made_from.rule.state in IN_FORCE:
-            entries[given.id] = _turned(made_from, at, "retired", "import", f"replaced by {rule.id}")
+        stood = _stands_for(given.id, entries)
+        if stood not in {"", rule.id}:
+            entries[stood] = _turned(entries[stood], at, "retired", "import", f"{REPLACED}{rule.id}")
         known = entries.get(rule.id)
         anew = anew or (known is not None and known.rule.said != rule.said)
         if known is not None and known.last.by == "import" and known.rule.state == rule.state:
@@ -99,6 +101,18 @@ def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
                 Entry(rule, known.history if known else ()), at, rule.state, "import", "imported"
             )
     return _sendable(_settled(before, entries, at, anew=anew), "import fewer, or such as say less")
+
+
+def _stands_for(rule: str, entries: Mapping[str, Entry]) -> str:
+    """Return the rule in force that a file means by an id: of that id, or what it was last changed to; "" for none."""
+    for _ in range(HISTORY_LIMIT):
+        entry = entries.get(rule)
+        if entry is None or entry.rule.state in IN_FORCE:
+            return rule if entry is not None else ""
+        if entry.last.by != "import" or not entry.last.reason.startswith(REPLACED):
+            return ""
+        rule = entry.last.reason.removeprefix(REPLACED)
+    return ""
 
 
 def entered_as(state: HostRules, rule: Rule) -> str:

@@ -24,6 +24,13 @@ def test_luck_is_the_lower_tail_of_the_binomial_distribution(agreed: int, differ
     assert luck(record(agreed, differed), share) == pytest.approx(exact)
 
 
+@pytest.mark.parametrize(("agreed", "differed", "probable"), [(1, 0, 0.0), (5, 1, 0.0), (0, 1, 1.0)])
+def test_where_no_other_value_ever_agrees_a_record_that_agrees_is_no_luck(
+    agreed: int, differed: int, probable: float
+) -> None:
+    assert luck(record(agreed, differed), 0.0) == probable
+
+
 def test_long_records_are_beyond_luck_and_cost_little() -> None:
     assert luck(record(1_000_000, 5_000), 0.9) < 1e-9
     assert luck(record(30, 1_000_000), 0.9) == pytest.approx(0.9**30)

@@ -53,6 +53,8 @@ def luck(outcome: Outcome, share: float) -> float:
     units = outcome.agreed + outcome.differed
     if outcome.differed > max(1, DIFFER * units):
         return float(share**outcome.agreed)
+    if not share:
+        return 0.0 if outcome.agreed else 1.0
     each = (lgamma(units + 1) - lgamma(bad + 1) - lgamma(units - bad + 1) for bad in range(outcome.differed + 1))
     return sum(exp(ways + bad * log(1 - share) + (units - bad) * log(share)) for bad, ways in enumerate(each))
 

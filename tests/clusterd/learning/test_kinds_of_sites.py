@@ -225,6 +225,20 @@ def sessions(chance: random.Random) -> Site:
             yield f"{H}/view.cgi?s=shared-{n:04}", ("shared", n)
 
 
+def boards(chance: random.Random) -> Site:
+    """Topics whose first page bears its number or none; a board itself shows what is new, under numbers its topics."""
+    for n in range(300):
+        topic = f"{H}/forum/board/name-{n % 12}/topic/words-{n}/"
+        yield topic, n
+        yield f"{topic}?page=1", n
+        if n % 4 == 0:
+            yield f"{topic}?page=2", (n, 2)
+    for board in range(12):
+        yield f"{H}/forum/board/name-{board}/", ("new", board)
+        yield f"{H}/forum/board/name-{board}/?page=1", ("topics", board)
+        yield f"{H}/forum/board/name-{board}/?page=2", ("topics", board, 2)
+
+
 #: Site, seed of its order, and the share of its pages that rules save at least (0: nothing there is a rule, or little).
 #: The last three are in an order in which what differs comes late: 50 trials and more agree before it does.
 SITES: tuple[tuple[Callable[[random.Random], Site], int, float], ...] = (
@@ -244,6 +258,7 @@ SITES: tuple[tuple[Callable[[random.Random], Site], int, float], ...] = (
     (forum, 0, 0.1),
     (framework, 0, 0.2),
     (sessions, 0, 0.2),
+    (boards, 0, 0.15),
     (referrers, 2, 0.0),
     (hosts, 1, 0.0),
     (towns, 0, 0.0),

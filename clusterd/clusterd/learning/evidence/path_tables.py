@@ -54,6 +54,12 @@ class PathTables:
 
     def __init__(self) -> None:
         self._components: dict[tuple[int, int], Components] = {}
+        self._depths = array("q")
+
+    def depths(self, items: Sequence[object]) -> Numbers:
+        """Return of how many components each of all paths is."""
+        self._depths.extend(str(item).count("/") + 1 for item in items[len(self._depths) :])
+        return np.array(self._depths, np.int64)
 
     def components(self, start: int, end: int) -> Components:
         """Return the table of a component: its place from the start or from the end; of (0, 0) the whole path."""

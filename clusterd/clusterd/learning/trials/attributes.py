@@ -17,6 +17,8 @@ from clusterd.learning.evidence.shapes import ColumnKey
 LISTED: Final = 400
 #: Up to so many values of a key are few.
 FEW_VALUES: Final = 16
+#: Name of the key that is the number of a path's components.
+DEPTH: Final = "depth"
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class Attribute:
         absent = bool(len(numbers)) and int(numbers[0]) == 0
         named = {self.text(snapshot, int(number)) for number in numbers if number}
         texts = tuple(sorted({"" if text == VALUELESS else text for text in named}))
+        if self.name == DEPTH:
+            return Condition(Key(), "depth", texts) if len(texts) == 1 else None
         if len(texts) > LISTED:
             return None
         if not texts:
@@ -109,3 +113,13 @@ def _component_attribute(snapshot: Snapshot, name: str, start: int, end: int) ->
     components = snapshot.evidence.path_tables.components(start, end)
     table = components.table(snapshot.evidence.paths.items)
     return Attribute(name, table[snapshot.path], start=start, end=end, texts=components.texts)
+
+
+def depth_attribute(snapshot: Snapshot) -> Attribute:
+    """Return of how many components a path is as a key."""
+    known = snapshot.derived.get(DEPTH)
+    if known is None:
+        depths = snapshot.evidence.path_tables.depths(snapshot.evidence.paths.items)[snapshot.path]
+        texts = [str(depth) for depth in range(int(depths.max(initial=0)) + 1)]
+        known = snapshot.derived[DEPTH] = Attribute(DEPTH, depths, texts=texts)
+    return cast(Attribute, known)

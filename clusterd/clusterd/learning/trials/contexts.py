@@ -1,12 +1,12 @@
 """Where an edit holds: the context of a rule, found from what agrees and what differs.
 
 An edit is first judged wherever it applies. Where pages differ, its context is narrowed to the values of one key after
-the other (path, folder, a parameter, or its being there) whose own record is better and too long to be luck under the
-record of the whole: with a share s of agreement overall, n clean trials in a row are luck with probability s^n, and
-that has to be below `LUCK`. At last the context is closed: it is restricted to the values seen in agreeing pages, for
-every key, unless they are so many that the next may be expected to agree too (`OPEN`), in which case any value is
-accepted. `days=1,3,14` agreeing says nothing about `days=30`, a hundred different session ids say something about the
-next.
+the other (path, folder, depth, a parameter, or its being there) whose own record is better and too long to be luck
+under the record of the whole: with a share s of agreement overall, n clean trials in a row are luck with probability
+s^n, and that has to be below `LUCK`. At last the context is closed: it is restricted to the values seen in agreeing
+pages, for every key, unless they are so many that the next may be expected to agree too (`OPEN`), in which case any
+value is accepted. `days=1,3,14` agreeing says nothing about `days=30`, a hundred different session ids say something
+about the next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from math import ceil, inf, log
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.rules import Condition, Key
+from clusterd_crawler.rules import Condition
 
 from clusterd.learning.edits import item_orders, spellings
 from clusterd.learning.edits.aliases import Alias
@@ -29,9 +29,9 @@ from clusterd.learning.edits.path_pairs import PathPair
 from clusterd.learning.edits.path_references import PathReference
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
-from clusterd.learning.trials import tried_together
+from clusterd.learning.trials import seen_shapes, tried_together
 from clusterd.learning.trials.agreement import Outcome, lower_bound
-from clusterd.learning.trials.attributes import FEW_VALUES, Attribute, attributes
+from clusterd.learning.trials.attributes import DEPTH, FEW_VALUES, Attribute, attributes, depth_attribute
 from clusterd.learning.trials.narrowing import Trials
 from clusterd.learning.trials.tried_together import by_parameter
 
@@ -141,10 +141,11 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
     found = [known for known in found if not item_orders.is_list(edit, known.key)]
     conditions: list[Condition] = []
+    narrowing = [*found, depth_attribute(snapshot)] if edit.own else found
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):
             break
-        narrowed = _narrowest(trials, found, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
+        narrowed = _narrowest(trials, narrowing, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
             return NOWHERE
         allowed, condition = narrowed[0].stated(snapshot, narrowed[1])
@@ -284,6 +285,8 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
         if int(good[chosen].sum()) < MOST * tried:
             chosen &= good >= need * (1 + bad)
         allowed = np.flatnonzero(chosen)
+        if attribute.name == DEPTH:  # A context is of one depth, or of any.
+            allowed = allowed[np.argsort(-good[allowed], kind="stable")[:1]]
         if cut <= share or not 0 < len(allowed) < values or int(good[allowed].sum()) < EACH * len(allowed):
             continue
         if isinstance(trials.edit, DropUnordered) and attribute.column in trials.edit.own:
@@ -328,7 +331,9 @@ def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], condition
         conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
     _leave_out_unseen_pairs(snapshot, trials, found, conditions)
     if not is_open(ONE, NONE, prior):  # What is expected of a value never seen is expected of a key never seen.
-        conditions.append(_only_seen_names(snapshot, trials))
+        conditions.append(seen_shapes.only_seen_names(snapshot, trials))
+        if trials.edit.own and not path_closed:
+            conditions[:] = seen_shapes.with_depth(snapshot, trials, conditions)
     return True
 
 
@@ -379,12 +384,3 @@ def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
     """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
     clean = int(np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:])))
     return lower_bound(clean + prior, int(np.count_nonzero(good[1:] + bad[1:])) + prior) >= OPEN
-
-
-def _only_seen_names(snapshot: Snapshot, trials: Trials) -> Condition:
-    """Restrict to URLs with no other query keys than those of agreeing pages."""
-    shapes = snapshot.evidence.shapes
-    agreeing = distinct(snapshot.shape[trials.outcome.rows[trials.outcome.good]])
-    names = {name for name, _ in shapes.keys_of(agreeing)}
-    trials.narrow(shapes.of_names(names)[snapshot.shape])
-    return Condition(Key(), "only", tuple(sorted(names)))

@@ -9,6 +9,11 @@ together names lie (on one blog a third of them); by form the true ones separate
 that was right so far about several URLs. (Where every page has a path of its own, ``/slug?ref=…`` is a form of one
 page: as many rules as pages, each of which says what is known.) Of more than `RULES` the first to be found stay.
 
+Where each topic of a forum has a path of its own, no form of ``/board/topic/?post=N`` ever has the record that
+``viewtopic.php?p=N`` has. So what an anchor is right about is counted a second time by wide forms: of URLs with such
+query keys, and of bearers, on paths of that depth and ending. These are believed by the same bound, if what they were
+right about lies on `PATHS` paths.
+
 A number that stands for an address, as ``/?p=7`` for ``/slug/``, is the site's own table, and a few coincidences tell.
 All other names speak of parameters with values never seen, as a deletion of them would, and have to earn the same
 bound (`OPEN_BOUND`): of a forum's canonicals without ``f`` one in twelve was wrong, since pages show who is online, and
@@ -37,6 +42,8 @@ from clusterd.learning.trials.contexts import OPEN_BOUND, SMALL
 RIGHT: Final = 15
 #: … and the share of coincidences that have to be right.
 TRUE: Final = 0.98
+#: Paths on which names have to be right that are believed of paths with values never seen.
+PATHS: Final = 15
 #: How often one content counts, of which several names were right: the posts of one topic.
 TIMES: Final = 2
 #: As many as the bound asks for: enough on a host that is not small, where a later page that differs is counted too.
@@ -54,7 +61,7 @@ PAIRS: Final = 6
 
 
 class Form(NamedTuple):
-    """What kind of URL it is: the path and the query's names, or without a query the depth and the ending."""
+    """What kind of URL it is: the path, or (``depth`` not 0) its depth and ending, and the query's names."""
 
     path: str
     names: tuple[str, ...]
@@ -62,22 +69,30 @@ class Form(NamedTuple):
 
     def conditions(self, first: str = "") -> tuple[Condition, ...]:
         """Return the form as a rule's context; the condition on the key ``first`` stands first."""
-        if not self.names:
-            ending = Condition(Key(end=1), "like", (self.path,))
-            return (ending, Condition(Key(), "depth", (str(self.depth),)), Condition(Key(), "only", ()))
         ordered = sorted(self.names, key=lambda name: (name != first, name))
         present = tuple(Condition(Key(name=name), "any") for name in ordered)
-        return (*present, Condition(Key(), "is", (self.path,)), Condition(Key(), "only", self.names))
+        only = Condition(Key(), "only", self.names)
+        if self.depth:
+            ending = Condition(Key(end=1), "like", (self.path,))
+            return (*present, ending, Condition(Key(), "depth", (str(self.depth),)), only)
+        return (*present, Condition(Key(), "is", (self.path,)), only)
 
 
 def form_of(url: Url) -> Form:
-    """Return the form of a URL."""
-    if url.query:
-        return Form("/".join(url.path), tuple(sorted({name for name, _ in url.query})))
+    """Return the form of a URL: without a query the wide one."""
+    return Form("/".join(url.path), _names(url)) if url.query else wide_form_of(url)
+
+
+def wide_form_of(url: Url) -> Form:
+    """Return the form of a URL that is one of many such paths."""
     last = url.path[-1]
     stem, dot, ending = last.rpartition(".")
     named = last if stem == "index" or not last else f"*{dot}{ending}" if dot else "*"
-    return Form(named, (), len(url.path))
+    return Form(named, _names(url), len(url.path))
+
+
+def _names(url: Url) -> tuple[str, ...]:
+    return tuple(sorted({name for name, _ in url.query}))
 
 
 @dataclass(slots=True)
@@ -91,6 +106,8 @@ class Record:
     first: str = ""
     several: bool = False
     pairs: list[tuple[str, str, bool]] = field(default_factory=list)
+    #: Of a wide form: paths of URLs that a name was right about, `PATHS` at most.
+    paths: set[str] = field(default_factory=set)
 
     def note(self, url: str, bearer: str, content: int, agreed: bool) -> None:
         """Count one coincidence."""
@@ -110,6 +127,7 @@ class NamedPage(NamedTuple):
     url: str
     content: int
     form: Form
+    wide: Form
     crawl: str
 
 
@@ -128,11 +146,12 @@ class NameEvidence:
         self._bearers: Table = {}
         self._meant: Table = {}
         self.records: dict[RecordKey, Record] = {}
+        self._wide: dict[RecordKey, Record] = {}
         self._pages = 0
 
     def observe(self, url: str, content: int, names: Iterable[Name], taken: Url, crawl: str = "") -> None:
         """Take a page that a crawl fetched (its URL canonical, and taken apart)."""
-        page = NamedPage(url, content, form_of(taken), crawl)
+        page = NamedPage(url, content, form_of(taken), wide_form_of(taken), crawl)
         self._pages += 1
         for name in witnessed(url, names) if names else ():
             for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
@@ -149,8 +168,14 @@ class NameEvidence:
         # Of two crawls the later one may find both pages changed, and have fetched one of them (`crawls`).
         if meant.url == bearer.url or meant.crawl != bearer.crawl:
             return
+        agreed = meant.content == bearer.content
         record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
-        record.note(meant.url, bearer.url, meant.content, meant.content == bearer.content)
+        record.note(meant.url, bearer.url, meant.content, agreed)
+        if kind == "anchor":
+            wide = self._wide.setdefault((kind, key, meant.wide, bearer.wide), Record())
+            wide.note(meant.url, bearer.url, meant.content, agreed)
+            if agreed and len(wide.paths) < PATHS:
+                wide.paths.add(meant.form.path)
 
     def rules(self, host: str, identity: Identity, at: int) -> Iterator[Rule]:
         """Yield the name rules that the coincidences bear out, at most `RULES`: those with a record of their own first.
@@ -162,6 +187,10 @@ class NameEvidence:
             yield _rule(host, kind, context, carrier, *counts, identity, at, pairs)
 
     def _borne_out(self) -> Iterator[Believed]:
+        for (kind, key, form, bearer), record in self._wide.items():
+            units = self._units(record.right)
+            if len(record.paths) == PATHS and self._believed(units, record.wrong):
+                yield True, kind, form.conditions(key), bearer.conditions(), (units, record.wrong), record.pairs
         together: dict[tuple[str, str, Form, bool], list[tuple[Form, Record]]] = {}
         for (kind, key, form, bearer), record in self.records.items():
             numbered = not key and bool(form.names) is not bool(bearer.names)

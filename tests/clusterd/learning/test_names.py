@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from clusterd.learning.names import RIGHT, RULES, TIMES, NameEvidence, form_of
+from collections.abc import Iterable, Iterator
+
+from clusterd.learning.names import PATHS, RIGHT, RULES, TIMES, NameEvidence, form_of
+from clusterd.learning.replay import CrawlRow, replay
 from clusterd.learning.trials.contexts import SMALL
 from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.rules import Rule
@@ -133,6 +136,52 @@ def shop(pages: int, wrong_every: int) -> Pages:
         evidence.see(f"http://h.com/item{n}", n, canonical)
         evidence.see(f"http://h.com/item{n}?ref=x", n if n % wrong_every else 10_000 + n, canonical)
     return evidence
+
+
+def forum(topics: int, *, posts: int = 5, own_numbers: bool = False) -> Iterator[tuple[str, int, str]]:
+    """Yield URL, content and names: topics with a path of their own, each on two pages, and the URL of each post.
+
+    The posts are numbered in all of the forum, or in each topic.
+    """
+    for n in range(topics):
+        topic = f"http://h.com/forum/board-{n % 3}/topic-{n}/"
+        for page in (0, 1):
+            first = 2 * posts * n * (not own_numbers) + posts * page
+            numbers = range(first, first + posts)
+            anchors = " ".join(f"anchor={number}" for number in numbers)
+            yield f"{topic}?page={page + 1}" if page else topic, 2 * n + page, anchors
+            for number in numbers:
+                yield f"{topic}?post={number}", 2 * n + page, anchors
+
+
+def seen(pages: Iterable[tuple[str, int, str]]) -> Pages:
+    evidence = Pages()
+    for url, content, names in pages:
+        evidence.see(url, content, parse_names(names))
+    return evidence
+
+
+def test_posts_are_found_on_topics_each_of_which_has_a_path_of_its_own() -> None:
+    on_topics = ["?post any", "k(-,1) like ''", "4 path components", "only ?post"]
+    found = rules(seen(forum(60)))
+    assert [list(map(str, rule.context)) for rule in found] == 3 * [on_topics]
+    assert sorted(str(rule.carrier[-1]) for rule in found) == ["only ?page", "only ?post", "only a path"]
+
+
+def test_a_few_long_topics_say_nothing_of_others() -> None:
+    assert rules(seen(forum(PATHS - 1, posts=50))) == []
+    assert len(rules(seen(forum(PATHS, posts=50)))) == 1
+
+
+def test_posts_that_each_topic_numbers_anew_are_found_by_no_number() -> None:
+    assert rules(seen(forum(60, own_numbers=True))) == []
+
+
+def test_a_crawl_of_a_forum_skips_the_posts_of_topics_that_it_knows() -> None:
+    rows = [CrawlRow(url, content, names=names) for url, content, names in forum(100)]
+    said = replay(rows, "random", 1)
+    assert (said["lost_contents"], said["skip_precision"]) == (0, 1)
+    assert said["reduction"] > 0.6
 
 
 def test_a_form_of_one_page_is_no_rule() -> None:

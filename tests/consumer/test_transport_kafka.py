@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import weakref
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,9 +41,23 @@ def broker(own_broker: KafkaBroker) -> KafkaBroker:
 
 def transport(bootstrap: str, name: str, remembered: dict[str, str] | None = None) -> KafkaTransport:
     held = {} if remembered is None else remembered
-    return KafkaTransport(
+    member = KafkaTransport(
         bootstrap, group=name, prefix=f"{name}-", session_timeout=2, partitions=2, remembered=lambda: held
     )
+    OPENED.append(member)
+    return member
+
+
+#: What the running test has opened.
+OPENED: list[KafkaTransport] = []
+
+
+@pytest.fixture(autouse=True)
+def closed_at_last() -> Iterator[None]:
+    """Close what a test that fails leaves open: its threads go on, and draw random numbers beside the next tests."""
+    yield
+    while OPENED:
+        OPENED.pop().close()
 
 
 def drain(member: KafkaTransport, wanted: int, seconds: float = 30.0) -> list[Record]:
@@ -192,7 +207,10 @@ def test_a_silent_broker_is_told_and_not_asked_without_a_pause(
         broker.signal(signal.SIGCONT)
     member.publish(topics.SKETCHES, b"k", b"after")
     flush_at_last(member, 60)
-    assert [record.value for record in drain(member, 1)] == [b"after"]
+    values: list[bytes] = []
+    while b"after" not in values:  # a group that formed anew meanwhile is given the first one once more
+        values += [record.value for record in drain(member, 1)]
+    assert values in ([b"after"], [b"before", b"after"])
     member.close()
 
 

@@ -12,7 +12,7 @@ page: as many rules as pages, each of which says what is known.) Of more than `R
 Where each topic of a forum has a path of its own, no form of ``/board/topic/?post=N`` ever has the record that
 ``viewtopic.php?p=N`` has. So what an anchor is right about is counted a second time by wide forms: of URLs with such
 query keys, and of bearers, on paths of that depth and ending. These are believed by the same bound, if what they were
-right about lies on `PATHS` paths.
+right about lies on `PATHS` paths, and in the folders that all of these have in common.
 
 A number that stands for an address, as ``/?p=7`` for ``/slug/``, is the site's own table, and a few coincidences tell.
 All other names speak of parameters with values never seen, as a deletion of them would, and have to earn the same
@@ -44,6 +44,8 @@ RIGHT: Final = 15
 TRUE: Final = 0.98
 #: Paths on which names have to be right that are believed of paths with values never seen.
 PATHS: Final = 15
+#: Position of a path's first component in a key.
+FIRST_COMPONENT: Final = 3
 #: How often one content counts, of which several names were right: the posts of one topic.
 TIMES: Final = 2
 #: As many as the bound asks for: enough on a host that is not small, where a later page that differs is counted too.
@@ -106,8 +108,6 @@ class Record:
     first: str = ""
     several: bool = False
     pairs: list[tuple[str, str, bool]] = field(default_factory=list)
-    #: Of a wide form: paths of URLs that a name was right about, `PATHS` at most.
-    paths: set[str] = field(default_factory=set)
 
     def note(self, url: str, bearer: str, content: int, agreed: bool) -> None:
         """Count one coincidence."""
@@ -121,6 +121,38 @@ class Record:
             self.pairs.append((bearer, url, agreed))
 
 
+#: The components of a path; and those that several paths have in common, None where two differ.
+Path = tuple[str, ...]
+Shared = tuple[str | None, ...]
+
+
+@dataclass(slots=True)
+class WideRecord(Record):
+    """Coincidences of wide forms, on paths of one depth."""
+
+    #: Paths of URLs that a name was right about, `PATHS` at most.
+    paths: set[Path] = field(default_factory=set)
+    #: What the paths of all these have in common, and those of the bearers.
+    shared: Shared = ()
+    borne_in: Shared = ()
+
+    def note_paths(self, path: Path, bearer: Path) -> None:
+        """Take the paths of a URL and of a bearer that was right about it."""
+        if len(self.paths) < PATHS:
+            self.paths.add(path)
+        self.shared, self.borne_in = _common(self.shared, path), _common(self.borne_in, bearer)
+
+
+def _common(before: Shared, path: Path) -> Shared:
+    return tuple(one if one == other else None for one, other in zip(before or path, path, strict=True))
+
+
+def _folders(shared: Shared) -> tuple[Condition, ...]:
+    """Return the condition that each component but the last is what all paths have there."""
+    known = enumerate(shared[:-1], FIRST_COMPONENT)
+    return tuple(Condition(Key(start=start), "is", (part,)) for start, part in known if part is not None)
+
+
 class NamedPage(NamedTuple):
     """A fetched page, as a bearer of names or as what they mean."""
 
@@ -128,6 +160,7 @@ class NamedPage(NamedTuple):
     content: int
     form: Form
     wide: Form
+    path: Path
     crawl: str
 
 
@@ -146,12 +179,12 @@ class NameEvidence:
         self._bearers: Table = {}
         self._meant: Table = {}
         self.records: dict[RecordKey, Record] = {}
-        self._wide: dict[RecordKey, Record] = {}
+        self._wide: dict[RecordKey, WideRecord] = {}
         self._pages = 0
 
     def observe(self, url: str, content: int, names: Iterable[Name], taken: Url, crawl: str = "") -> None:
         """Take a page that a crawl fetched (its URL canonical, and taken apart)."""
-        page = NamedPage(url, content, form_of(taken), wide_form_of(taken), crawl)
+        page = NamedPage(url, content, form_of(taken), wide_form_of(taken), tuple(taken.path), crawl)
         self._pages += 1
         for name in witnessed(url, names) if names else ():
             for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
@@ -172,25 +205,22 @@ class NameEvidence:
         record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
         record.note(meant.url, bearer.url, meant.content, agreed)
         if kind == "anchor":
-            wide = self._wide.setdefault((kind, key, meant.wide, bearer.wide), Record())
+            wide = self._wide.setdefault((kind, key, meant.wide, bearer.wide), WideRecord())
             wide.note(meant.url, bearer.url, meant.content, agreed)
-            if agreed and len(wide.paths) < PATHS:
-                wide.paths.add(meant.form.path)
+            if agreed:
+                wide.note_paths(meant.path, bearer.path)
 
     def rules(self, host: str, identity: Identity, at: int) -> Iterator[Rule]:
-        """Yield the name rules that the coincidences bear out, at most `RULES`: those with a record of their own first.
+        """Yield the name rules that the coincidences bear out, at most `RULES`: those of wide forms first, then those
+        with a record of their own.
 
         The order is that in which the forms were found, so that no rule gives way to a later one of its kind.
         """
-        found = sorted(self._borne_out(), key=lambda believed: not believed[0])
+        found = [*self._widely_borne_out(), *sorted(self._borne_out(), key=lambda believed: not believed[0])]
         for _, kind, context, carrier, counts, pairs in found[:RULES]:
             yield _rule(host, kind, context, carrier, *counts, identity, at, pairs)
 
     def _borne_out(self) -> Iterator[Believed]:
-        for (kind, key, form, bearer), record in self._wide.items():
-            units = self._units(record.right)
-            if len(record.paths) == PATHS and self._believed(units, record.wrong):
-                yield True, kind, form.conditions(key), bearer.conditions(), (units, record.wrong), record.pairs
         together: dict[tuple[str, str, Form, bool], list[tuple[Form, Record]]] = {}
         for (kind, key, form, bearer), record in self.records.items():
             numbered = not key and bool(form.names) is not bool(bearer.names)
@@ -206,6 +236,14 @@ class NameEvidence:
                 if alone or (together_believed and record.several and not record.wrong):
                     counts = (units, record.wrong) if alone else (right, wrong)
                     yield alone, kind, form.conditions(key), bearer.conditions(), counts, record.pairs
+
+    def _widely_borne_out(self) -> Iterator[Believed]:
+        for (kind, key, form, bearer), record in self._wide.items():
+            units = self._units(record.right)
+            if len(record.paths) == PATHS and self._believed(units, record.wrong):
+                context = form.conditions(key) + _folders(record.shared)
+                carrier = bearer.conditions() + _folders(record.borne_in)
+                yield True, kind, context, carrier, (units, record.wrong), record.pairs
 
     def _believed(self, right: int, wrong: int, fewest: int = 0) -> bool:
         """Whether so many coincidences make a kind of name believed: ``fewest``, or (0) what the bound asks for."""

@@ -162,10 +162,11 @@ def seen(pages: Iterable[tuple[str, int, str]]) -> Pages:
 
 
 def test_posts_are_found_on_topics_each_of_which_has_a_path_of_its_own() -> None:
-    on_topics = ["?post any", "k(-,1) like ''", "4 path components", "only ?post"]
+    on_topics = ["?post any", "k(-,1) like ''", "4 path components", "only ?post", "k(3,-) is 'forum'"]
     found = rules(seen(forum(60)))
     assert [list(map(str, rule.context)) for rule in found] == 3 * [on_topics]
-    assert sorted(str(rule.carrier[-1]) for rule in found) == ["only ?page", "only ?post", "only a path"]
+    assert sorted(str(rule.carrier[-2]) for rule in found) == ["only ?page", "only ?post", "only a path"]
+    assert {str(rule.carrier[-1]) for rule in found} == {"k(3,-) is 'forum'"}
 
 
 def test_a_few_long_topics_say_nothing_of_others() -> None:

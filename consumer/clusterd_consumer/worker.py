@@ -30,7 +30,7 @@ from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 from clusterd_crawler.errors import MessageError, Unreachable
-from clusterd_crawler.message import Failure, SkipReport, decode
+from clusterd_crawler.message import Failure, Redirect, SkipReport, decode
 from clusterd_crawler.sketch import Sketch
 
 from clusterd_consumer.dead_letters import DeadLetters
@@ -71,6 +71,7 @@ class Batch:
     records: list[Record] = field(default_factory=list)
     skips: list[SkipReport] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
+    redirects: list[Redirect] = field(default_factory=list)
 
 
 class SetBack(Exception):
@@ -236,6 +237,8 @@ class Worker(Generic[Result]):
                 batch.records.append(record)
             elif isinstance(message, SkipReport):
                 batch.skips.append(message)
+            elif isinstance(message, Redirect):
+                batch.redirects.append(message)
             else:
                 batch.failures.append(message)
         return batch

@@ -8,11 +8,15 @@ from typing import Final
 from clusterd_crawler.bearers import NameTable
 from clusterd_crawler.leading import Leading
 from clusterd_crawler.purpose import ANYONE, Purpose
+from clusterd_crawler.redirects import Redirects
 from clusterd_crawler.sketch import Name
 
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
+#: URLs of a key that were redirected to one content before it is taken for the key's: a site that sends who asks too
+#: often to some page for a while says nothing of what its URLs show afterwards.
+ALIKE: Final = 3
 #: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
 UNKNOWN: Final = 0
 
@@ -50,6 +54,9 @@ class HostPages:
     tried: set[int] = field(default_factory=set)
     contents: set[int] = field(default_factory=set)
     leading: Leading = field(default_factory=Leading)
+    redirects: Redirects = field(default_factory=Redirects)
+    #: Hash of a key's hash and of what is shown → URLs of the key that were redirected to that.
+    led_here: dict[int, set[str]] = field(default_factory=dict)
 
     def note(self, key: int, page: KnownPage) -> None:
         """Note a page under its key; what was fetched before for another purpose is known still."""
@@ -58,9 +65,22 @@ class HostPages:
             self.read_before[hash((key, *before.purpose[:2]))] = before
         self.keys[key] = page
 
+    def stand(self, key: int, url: str, page: KnownPage) -> None:
+        """Let a page stand for a key whose URL was redirected to it, once it has for `ALIKE` of them.
+
+        A key that a page was fetched under is known by that.
+        """
+        led = self.led_here.setdefault(hash((key, page.url if page.content == UNKNOWN else page.content)), set())
+        led.add(url)
+        before = self.keys.get(key)
+        if len(led) >= ALIKE and (before is None or before.url == page.url or before.url not in self.pages):
+            self.keys[key] = page
+
     def find(self, key: int, purpose: Purpose) -> KnownPage | None:
         """Return the page of a key that has served a purpose."""
         known = self.keys.get(key)
+        if known is not None and known.url not in self.pages:  # it stood for what led to it, and has failed since
+            return None
         if known is None or known.purpose.serves(purpose):
             return known
         for reader in (purpose.reader, ANYONE.reader):
@@ -68,6 +88,11 @@ class HostPages:
             if known is not None and known.purpose.serves(purpose) and known.url in self.pages:
                 return known
         return None
+
+    def forget_keys(self) -> None:
+        """Forget what the rules have made of the pages."""
+        for made in (self.keys, self.read_before, self.torn, self.tried, self.shown, self.leading, self.led_here):
+            made.clear()
 
     def tear(self, key: int) -> None:
         """Note a key whose pages differ."""

@@ -8,7 +8,7 @@ UTF-8.
     offset  bytes  field
     0       1      magic, 0xC1 (a byte that no UTF-8 text holds, so that JSON or HTML is never taken for a message)
     1       1      version, 1; a higher one is refused, never guessed at
-    2       1      kind: 1 sketch, 2 skip, 3 failure
+    2       1      kind: 1 sketch, 2 skip, 3 failure, 4 redirect
     3       …      the body, by kind
     end-4   4      CRC-32 (IEEE 802.3, as zlib) of all bytes before it
 
@@ -30,6 +30,7 @@ UTF-8.
              varint n, then n × 5 bytes: the kept 40-bit fingerprints, strictly ascending
     skip     i64  at              text url, rule, key, known_url, crawl
     failure  i64  at              u16 status (0: no answer)    text url, reason, crawl
+    redirect i64  at              text url, target, crawl, explored, instead_of
 
 Fingerprints take 5 bytes and not the differences a varint: of 400 values of a page of 1,000 shingles the differences
 need 30 bits on average, which is 5 bytes of a varint too, and a fixed width is read by one vectorised copy.
@@ -72,7 +73,7 @@ SOFT_ERROR: Final = 4
 EMBEDDED: Final = 8
 PURPOSE: Final = 16
 
-_SKETCH, _SKIP, _FAILURE = 1, 2, 3
+_SKETCH, _SKIP, _FAILURE, _REDIRECT = 1, 2, 3, 4
 _NAME_CODES: Final = {kind: code for code, kind in enumerate(("canonical", "shortlink", "og", "anchor"), start=1)}
 _NAME_KINDS: Final = {code: kind for kind, code in _NAME_CODES.items()}
 _SKETCH_HEAD: Final = struct.Struct("<BBHqQQ")
@@ -109,7 +110,21 @@ class Failure:
     crawl: str = ""
 
 
-Message = Sketch | SkipReport | Failure
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A request that was answered with the address of a page: what that page shows, the URL does."""
+
+    url: str
+    #: Unix time in milliseconds.
+    at: int
+    target: str
+    crawl: str = ""
+    #: As of a sketch: the rule that it was sent to watch, and the page that the skip would have rested on.
+    explored: str = ""
+    instead_of: str = ""
+
+
+Message = Sketch | SkipReport | Failure | Redirect
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +165,10 @@ def encode(message: Message) -> bytes:
             out.append(_SKIP)
             out += _I64.pack(message.at)
             _put_texts(out, (message.url, message.rule, message.key, message.known_url, message.crawl))
+        elif isinstance(message, Redirect):
+            out.append(_REDIRECT)
+            out += _I64.pack(message.at)
+            _put_texts(out, (message.url, message.target, message.crawl, message.explored, message.instead_of))
         else:
             out.append(_FAILURE)
             out += _I64.pack(message.at) + _U16.pack(message.status)
@@ -167,13 +186,15 @@ def decode(raw: bytes) -> Message:
     if kind == _SKETCH:
         message: Message = _take_sketch(reader)
     elif kind == _SKIP:
-        at = reader.unpack(_I64)[0]
-        url, rule, key, known_url, crawl = reader.texts(5)
+        at, (url, rule, key, known_url, crawl) = reader.unpack(_I64)[0], reader.texts(5)
         message = SkipReport(url, rule, key, known_url, at, crawl)
     elif kind == _FAILURE:
         at, status = reader.unpack(_I64)[0], reader.unpack(_U16)[0]
         url, reason, crawl = reader.texts(3)
         message = Failure(url, at, status, reason, crawl)
+    elif kind == _REDIRECT:
+        at, (url, target, crawl, explored, instead_of) = reader.unpack(_I64)[0], reader.texts(5)
+        message = Redirect(url, at, target, crawl, explored, instead_of)
     else:
         raise MessageError(f"a message of the unknown kind {kind}", raw)
     if reader.left:

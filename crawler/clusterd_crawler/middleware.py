@@ -68,6 +68,7 @@ class ClusterdMiddleware(_Place):
         """Connect to the crawl's signals."""
         made = super().from_crawler(crawler)
         crawler.signals.connect(made.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(made.response_downloaded, signal=signals.response_downloaded)
         crawler.signals.connect(made.item_scraped, signal=signals.item_scraped)
         crawler.signals.connect(made.spider_idle, signal=signals.spider_idle)
         crawler.signals.connect(made.spider_closed, signal=signals.spider_closed)
@@ -103,6 +104,11 @@ class ClusterdMiddleware(_Place):
         """Notice what files a page's items name."""
         if (crawl := self._crawl) is not None:
             crawl.item_files.scraped(item, response)
+
+    def response_downloaded(self, response: Response, request: Request) -> None:
+        """Notice a redirect."""
+        if response.status >= 300 and (crawl := self._crawl) is not None:
+            crawl.redirected.note(request, response)
 
     def request_scheduled(self, request: Request, spider: Spider) -> None:
         """Skip a request before it is queued."""

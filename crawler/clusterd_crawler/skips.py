@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self, cast
 
 from clusterd_crawler.answering import Answering
@@ -137,16 +137,18 @@ class KnownPages:
 
     def _fill(self, domain: str, held: HostPages) -> None:
         """Compute the keys of all known pages of a domain anew."""
-        held.keys.clear()
-        held.read_before.clear()
-        held.torn.clear()
-        held.tried.clear()
-        held.shown.clear()
-        held.leading.clear()
+        held.forget_keys()
         held.names = NameTable(self._name_rules(domain))
         self._applied.clear()
         for page in held.pages.values():
             self._note_keys(held, page)
+            self._stand_for(held, page, held.redirects.led_to(page.url))
+
+    def _held(self, domain: str) -> HostPages:
+        held = self._hosts.get(domain)
+        if held is None:
+            held = self._hosts[domain] = HostPages(names=NameTable(self._name_rules(domain)))
+        return held
 
     def _name_rules(self, domain: str) -> list[Rule]:
         sets = [rules for host, rules in self._sets.items() if registrable(host) == domain]
@@ -209,9 +211,7 @@ class KnownPages:
         if not good:
             self._forget(held, url)
             return
-        if held is None:
-            held = self._hosts[domain] = HostPages()
-            held.names = NameTable(self._name_rules(domain))
+        held = self._held(domain)
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
             new = content not in held.contents
             if not watched:
@@ -223,11 +223,37 @@ class KnownPages:
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, before.names)
         self._note_keys(held, page)
+        self._stand_for(held, page, held.redirects.led_to(url))
         self._remembered[url] = domain
         self._remembered.move_to_end(url)
         if len(self._remembered) > self._limit:
             oldest, home = next(iter(self._remembered.items()))
             self._forget(self._hosts.get(home), oldest)
+
+    def redirected(self, url: str, target: str) -> None:
+        """Note that a URL was redirected to another, before that is fetched or after."""
+        try:
+            url, target = canonical(url), canonical(target)
+        except WrongInput:
+            return
+        domain = registrable(host_of(url))
+        if registrable(host_of(target)) != domain:
+            return
+        held = self._held(domain)
+        held.redirects.note(url, target)
+        if (page := held.pages.get(held.redirects.target(url))) is not None:
+            self._stand_for(held, page, [url, *held.redirects.led_to(url)])
+
+    def _stand_for(self, held: HostPages, page: KnownPage, led_to: Iterable[str]) -> None:
+        """Let a page stand for the keys of what led to it, and where a rule asks for what it shows."""
+        for url in led_to:
+            key, applied = self._keys.key_of_canonical(url)
+            if applied:
+                held.stand(hash(key), url, replace(page, applied=applied))
+            if self._shows and page.content != UNKNOWN:
+                key, applied = self._all_keys.key_of_canonical(url)
+                if not key.startswith(FAMILY) and self._allows(applied, page):
+                    held.shown[hash(key)] = page
 
     def led(self, url: str) -> None:
         """Note a known page that linked to something new."""
@@ -294,7 +320,7 @@ class KnownPages:
             return None
         host = host_of(url)
         held = self._hosts.get(registrable(host))
-        if url in self._unskip.get(host, ()):
+        if url in self._unskip.get(host, ()) or (held is not None and url in held.redirects):
             return None
         itself = None if held is None else held.pages.get(url)
         if itself is not None and not itself.earlier:

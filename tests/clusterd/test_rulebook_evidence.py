@@ -31,6 +31,7 @@ pages = st.builds(
     state=st.sampled_from(["good", "soft", "failed"]),
     purpose=st.builds(Purpose, words, words, st.integers(0, 2**32 - 1)),
 )
+pages = st.one_of(pages, st.builds(Page, url=text, content=words, state=st.just("redirected"), target=text))
 
 
 @settings(deadline=None)
@@ -40,11 +41,13 @@ def test_pages_come_back_from_their_block(given_pages: list[Page]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "lacking"), [(3, 20), (2, 21), (1, 22)], ids=["no purpose", "no state", "no crawl"]
+    ("version", "lacking"),
+    [(4, 0), (3, 20), (2, 21), (1, 22)],
+    ids=["no redirects", "no purpose", "no state", "no crawl"],
 )
 def test_blocks_of_earlier_versions_are_read(version: int, lacking: int) -> None:
     seen = [Page(f"http://h/{n}", n, 5, (), 1000 + n, "", "", "", "good") for n in range(3)]
-    raw = b"".join(zlib.decompress(pack([page])[1:])[:-lacking] for page in seen)
+    raw = b"".join(zlib.decompress(pack([page])[1:])[: -lacking or None] for page in seen)
     assert unpack(bytes((version,)) + zlib.compress(raw)) == seen
 
 
@@ -69,7 +72,7 @@ def test_pages_of_one_host_pack_to_few_bytes() -> None:
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(MessageError, match="version"):
-        unpack(b"\x05" + pack([])[1:])
+        unpack(b"\x06" + pack([])[1:])
     with pytest.raises(MessageError):
         unpack(b"")
 

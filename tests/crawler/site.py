@@ -111,6 +111,16 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 200, {}, html("near", prose("near", 12) + f"<p>{name}</p>", [])
     if name.startswith("/redir/"):
         return 302, {"Location": f"/page/{name.rsplit('/', 1)[1]}?{parts.query}"}, b""
+    if name.startswith("/edit/"):
+        return 302, {"Location": f"/login?next={name}"}, b""
+    if name.startswith("/vote/"):
+        return 303, {"Location": "/login#form"}, b""
+    if name == "/login":
+        return 200, {}, html("members", prose("login"), [])
+    if name == "/abroad":
+        return 302, {"Location": "http://elsewhere.example/"}, b""
+    if name == "/nowhere":
+        return 302, {"Location": "http://["}, b""
     if name == "/robots.txt":
         return 200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /private\n"
     if name == "/image.png":

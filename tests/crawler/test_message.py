@@ -14,6 +14,7 @@ from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.message import (
     Failure,
     Message,
+    Redirect,
     SkipReport,
     Verdict,
     _packed,
@@ -68,6 +69,7 @@ MESSAGES = st.one_of(
     sketches(),
     st.builds(SkipReport, TEXT, TEXT, TEXT, TEXT, I64, TEXT),
     st.builds(Failure, TEXT, I64, st.integers(0, 65535), TEXT, TEXT),
+    st.builds(Redirect, TEXT, I64, TEXT, TEXT, TEXT, TEXT),
 )
 
 PAGE = Sketch(
@@ -106,7 +108,7 @@ def test_a_damaged_message_is_refused_and_kept(message: Message, data: st.DataOb
 @given(st.binary(max_size=200))
 def test_a_body_of_any_bytes_is_refused_or_means_itself(body: bytes) -> None:
     """Even with a sound frame: what is read is what would be written, up to the width of its varints."""
-    for kind in range(5):
+    for kind in range(6):
         framed = bytes((0xC1, 1, kind)) + body
         framed += struct.pack("<I", zlib.crc32(framed))
         try:

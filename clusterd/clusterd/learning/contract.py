@@ -27,10 +27,13 @@ class Page:
     instead_of: str = ""
     #: The crawl that fetched it, of whose crawlers it may justify skips; "" where it justifies none.
     crawl: str = ""
-    #: What came: a page; one that says it is none, or nothing, which justify no skip and are shown to no learner.
-    state: Literal["good", "soft", "failed"] = "good"
+    #: What came: a page; one that says it is none, or nothing, which justify no skip and are shown to no learner; or
+    #: the address of another page, as which it is shown once that is known (`rulebook.arrivals`).
+    state: Literal["good", "soft", "failed", "redirected"] = "good"
     #: What the crawl fetched it for, which matters to the crawls alone.
     purpose: Purpose = ANYONE
+    #: Of what was redirected: to which page.
+    target: str = ""
 
 
 class HostLearner(Protocol):

@@ -36,6 +36,7 @@ from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.pages import Pages
 from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.purposes import Purposes
+from clusterd_crawler.crawling.redirected import Redirected
 from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import CACHED, URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped, referrer
@@ -106,9 +107,9 @@ class Crawl:
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self._meeting: Meeting | None = None
         self._paused = Paused(self._spider, crawler.settings.get("JOBDIR"))
-        #: Skipped URLs, so that each counts once.
-        self._skipped: Remembered[str] = Remembered()
+        self._skipped: Remembered[str] = Remembered()  # URLs, so that each counts once
         self._explored = Explored()
+        self.redirected = Redirected(crawler, self._decisions, self._reporter, self._explored)
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
         self._daemon: EmbeddedDaemon | None = None

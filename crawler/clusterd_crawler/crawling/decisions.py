@@ -43,6 +43,8 @@ class _Noted(NamedTuple):
     purpose: Purpose = ANYONE
     #: The page that linked to it.
     via: str = ""
+    #: It was no page, but was redirected to this one.
+    target: str = ""
 
 
 class Decisions:
@@ -121,6 +123,10 @@ class Decisions:
         else:
             self._noted.append(_Noted(url, at, names, good, content, purpose=purpose, via=via))
 
+    def redirected(self, url: str, at: int, target: str) -> None:
+        """Note a URL that was redirected to another."""
+        self._noted.append(_Noted(url, at, target=target))
+
     def led(self, url: str) -> None:
         """Note a page that linked to a file."""
         self._noted.append(_Noted("", 0, via=url))
@@ -190,6 +196,9 @@ class Decisions:
             page = self._noted.popleft()
             if not page.url:
                 self._known.led(page.via)
+                continue
+            if page.target:
+                self._known.redirected(page.url, page.target)
                 continue
             self._known.fetched(
                 page.url,

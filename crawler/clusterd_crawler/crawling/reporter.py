@@ -18,7 +18,7 @@ from scrapy.http import HtmlResponse, Response
 
 from clusterd_crawler import compiled
 from clusterd_crawler.errors import ClusterdError, WrongInput
-from clusterd_crawler.message import Failure, SkipReport, encode
+from clusterd_crawler.message import Failure, Redirect, SkipReport, encode
 from clusterd_crawler.page import content_identity, sketch_page
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Entry
@@ -162,7 +162,7 @@ class Reporter:
             sketch = replace(sketch, content=identity, embedded=identity)
         return sketch
 
-    def report(self, message: SkipReport | Failure) -> None:
+    def report(self, message: SkipReport | Failure | Redirect) -> None:
         """Publish what is no page; small, and done at once."""
         try:
             self.publisher.offer(message.url.encode(), encode(message))
@@ -172,3 +172,8 @@ class Reporter:
     def failed(self, url: str, at: int, status: int, reason: str) -> None:
         """Publish that a fetch has brought no page that may justify a skip."""
         self.report(Failure(url, at, status, reason, self._crawl))
+
+    def redirected(self, url: str, at: int, target: str, explored: Skip | None) -> None:
+        """Publish what a URL was redirected to; ``explored``: the skip in whose place it was asked for."""
+        rule, known = ("", "") if explored is None else (explored.rule, explored.known_url)
+        self.report(Redirect(url, at, target, self._crawl, rule, known))

@@ -4,12 +4,14 @@ A block is one or more pages. Integers are little-endian, a ``varint`` is LEB128
 bytes, then UTF-8:
 
     offset  bytes  field
-    0       1      version, 4 (3, without the purpose, 2, without the state, and 1, without the crawl, are read too)
+    0       1      version, 5 (4, without redirects, 3, without the purpose, 2, without the state, and 1, without the
+                   crawl, are read too)
     1       …      zlib stream of the pages, each:
                    text url, u64 content, i64 fetched_at (Unix ms), varint words,
                    varint n, n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash),
                    text explored, text instead_of, text crawl, u8 state: 0 good, 1 soft error, 2 failed,
-                   u64 reader, u64 session, u32 depth (`purpose.Purpose`)
+                   3 redirected, u64 reader, u64 session, u32 depth (`purpose.Purpose`),
+                   text target; of what was redirected only
 
 URLs of a host repeat each other, so a block of a thousand pages packs to 30–60 bytes a page.
 
@@ -32,7 +34,7 @@ from clusterd_crawler.sketch import Name
 
 from clusterd.learning.contract import Page
 
-VERSION: Final = 4
+VERSION: Final = 5
 #: Pages of one block when a log is rewritten.
 BLOCK_PAGES: Final = 1_000
 #: Fast, and within a tenth of the size that the best level reaches on URLs.
@@ -47,7 +49,7 @@ EXPLORED_SHARE: Final = 0.1
 
 _KINDS: Final = ("canonical", "shortlink", "og", "anchor")
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS, start=1)}
-_STATES: Final[tuple[Literal["good", "soft", "failed"], ...]] = ("good", "soft", "failed")
+_STATES: Final[tuple[Literal["good", "soft", "failed", "redirected"], ...]] = ("good", "soft", "failed", "redirected")
 _HEAD: Final = struct.Struct("<Qq")
 _NAME: Final = struct.Struct("<BQ")
 
@@ -67,6 +69,8 @@ def pack(pages: Iterable[Page]) -> bytes:
         _put_text(out, page.crawl)
         out.append(_STATES.index(page.state))
         out += PACKED.pack(*page.purpose)
+        if page.state == "redirected":
+            _put_text(out, page.target)
     return bytes((VERSION,)) + zlib.compress(out, ZLIB_LEVEL)
 
 
@@ -128,11 +132,11 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
     watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
     chosen: set[str] = set()
     explored = {page.url for page in watched}
-    counts: Counter[int] = Counter(page.content for page in watched)
+    counts: Counter[int | str] = Counter(map(_shown, watched))
     rest: list[Page] = []
     for page in sorted((p for p in kept if p.url not in explored), key=lambda p: mmh3.hash64(p.url, signed=False)[0]):
-        counts[page.content] += 1
-        if counts[page.content] <= SAME_CONTENT:
+        counts[_shown(page)] += 1
+        if counts[_shown(page)] <= SAME_CONTENT:
             rest.append(page)
     rest.sort(key=lambda page: mmh3.hash64(_family(page.url), signed=False)[0])
     sizes = Counter(page.url for page in every)
@@ -141,6 +145,11 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
             break
         chosen.add(page.url)
     return [page for page in every if page.url in chosen]
+
+
+def _shown(page: Page) -> int | str:
+    """Return what stands for a page's content: of what was redirected, the address."""
+    return page.target or page.content
 
 
 def _family(url: str) -> str:
@@ -169,7 +178,8 @@ def _pages(data: bytes, version: int) -> Iterator[Page]:
         at += version > 2
         purpose = Purpose(*PACKED.unpack_from(data, at)) if version > 3 else ANYONE
         at += PACKED.size * (version > 3)
-        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state, purpose)
+        target, at = _text(data, at) if state == "redirected" else ("", at)
+        yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state, purpose, target)
 
 
 def _put_varint(out: bytearray, value: int) -> None:

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.message import Redirect
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import canonical
@@ -79,4 +80,25 @@ def page_of(sketch: Sketch, content: int) -> Page | None:
         sketch.crawl,
         "soft" if sketch.soft_error else "good",
         sketch.purpose,
+    )
+
+
+def redirected(redirect: Redirect) -> Page | None:
+    """Return what the learner sees of a redirect; None where it leads from a URL to itself, or one of them is none."""
+    try:
+        url, target = canonical(redirect.url), canonical(redirect.target)
+        instead_of = canonical(redirect.instead_of) if redirect.instead_of else ""
+    except WrongInput:
+        return None
+    if url == target or not redirect.crawl:
+        return None
+    return Page(
+        url,
+        0,
+        fetched_at=redirect.at,
+        explored=redirect.explored,
+        instead_of=instead_of,
+        crawl=redirect.crawl,
+        state="redirected",
+        target=target,
     )

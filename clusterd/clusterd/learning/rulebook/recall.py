@@ -11,12 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-import mmh3
 from clusterd_crawler.errors import NotFound
 
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
+from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.contract import HostRules
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 
@@ -44,8 +44,7 @@ class Recall:
     live_across: bool = False
     #: Pages read since they were last published.
     fresh: list[Page] = field(default_factory=list)
-    #: Hash of URL → (fetch time, content): deliveries repeated and pages that come late are not shown again.
-    shown: dict[int, tuple[int, int]] = field(default_factory=dict)
+    arrivals: Arrivals = field(default_factory=Arrivals)
     #: Contents of the pages that no rule spoke against, by crawl.
     contents: Novelty = field(default_factory=Novelty)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
@@ -63,7 +62,7 @@ class Recall:
         fresh = list(self._fresh(pages))
         self.learner.observe(page for page in fresh if page.state == "good")
         if self.is_spoken_of:
-            self.fresh += fresh
+            self.fresh += (page for page in fresh if not page.target)
 
     @property
     def is_spoken_of(self) -> bool:
@@ -71,12 +70,7 @@ class Recall:
         return self.live or self.live_across
 
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
-        for page in pages:
-            url = mmh3.hash64(page.url, signed=False)[0]
-            known = self.shown.get(url)
-            if known is not None and known[0] >= page.fetched_at:
-                continue
-            self.shown[url] = (page.fetched_at, page.content)
+        for page in self.arrivals.fresh(pages):
             if page.explored and _is_witness(page):
                 self._count_trial(page)
             elif page.state == "good":
@@ -90,8 +84,8 @@ class Recall:
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
             return
-        known = self.shown.get(mmh3.hash64(page.instead_of, signed=False)[0])
-        agrees = self.contents.knows(page.crawl, page.content) or (known is not None and known[1] == page.content)
+        known = self.arrivals.content_of(page.instead_of)
+        agrees = self.contents.knows(page.crawl, page.content) or known == page.content
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
 
     def failing(self) -> dict[str, str]:
@@ -177,4 +171,4 @@ def _is_witness(page: Page) -> bool:
 
 
 def _weight(recall: Recall) -> int:
-    return max(LEAST_PAGES, len(recall.shown))
+    return max(LEAST_PAGES, len(recall.arrivals))

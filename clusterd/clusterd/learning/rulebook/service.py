@@ -31,7 +31,7 @@ from typing import Final
 
 from clusterd_crawler import topics, urls
 from clusterd_crawler.errors import ClusterdError, NotFound, Unreachable, WrongInput
-from clusterd_crawler.message import Failure, SkipReport
+from clusterd_crawler.message import Failure, Redirect, SkipReport
 from clusterd_crawler.rules import Identity, Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
 
@@ -42,7 +42,7 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evide
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
-from clusterd.learning.rulebook.identity import Shown, page_of, texts
+from clusterd.learning.rulebook.identity import Shown, page_of, redirected, texts
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -114,6 +114,15 @@ class RuleService:
                 if failure.crawl:
                     page = Page(url, 0, fetched_at=failure.at, crawl=failure.crawl, state="failed")
                     pages.setdefault(urls.host_of(url), []).append(page)
+        self.book.add_pages(pages)
+
+    def note_redirects(self, redirects: Iterable[Redirect]) -> None:
+        """Note requests of crawls that were redirected to a page. May be repeated."""
+        pages: dict[str, list[Page]] = {}
+        for page in filter(None, map(redirected, redirects)):
+            pages.setdefault(urls.host_of(page.url), []).append(page)
+        for added in pages.values():
+            self._groups.note(added)
         self.book.add_pages(pages)
 
     def record_skips(self, reports: Sequence[SkipReport]) -> int:

@@ -34,7 +34,8 @@ def share(book: RuleBook, publish: Publish, host: str, recall: Recall, now: int)
         return 0
     if not recall.shared:
         since = book.shared(host) - LATE_MS
-        pages = [page for page in latest(book.evidence(host).pages) if page.fetched_at > since]
+        known = latest(book.evidence(host).pages)
+        pages = [page for page in known if page.fetched_at > since and page.state != "redirected"]
     blocks = list(_blocks(host, pages))
     for named, block in blocks:
         publish(topics.KNOWN, named, pack(block))

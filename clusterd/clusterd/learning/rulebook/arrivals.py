@@ -1,0 +1,95 @@
+"""Pages of a host's evidence as they are shown to its learner: each fetch once, redirects as what they lead to.
+
+A redirect says that one URL is another, but not what is seen there. It waits for the page of its crawl to which it
+leads, be it over further redirects, and is then shown before that page: it was asked for first, so that a page which
+was fetched to watch a rule brings something new where nothing but its own redirect led to it. One that leads to no good
+page of its crawl is never shown. Log and order are the store's, so a learner that is rebuilt is shown the same.
+
+Cost: a dictionary entry a URL; of redirects that wait at most `WAITING`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import mmh3
+
+from clusterd.learning.contract import Page
+
+#: Most redirects that wait for a page; what comes beyond it is forgotten.
+WAITING: Final = 10_000
+
+
+class _Arrived(NamedTuple):
+    """The last fetch of a URL."""
+
+    at: int
+    content: int
+    #: Of a good page that was not redirected to: the crawl that fetched it.
+    crawl: str | None
+
+
+class Arrivals:
+    """What has been shown of one host, or of one group."""
+
+    def __init__(self) -> None:
+        #: By hash of the URL.
+        self._last: dict[int, _Arrived] = {}
+        #: Crawl and hash of what they lead to → redirects.
+        self._waiting: dict[tuple[str, int], list[Page]] = {}
+        self._waiting_count = 0
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def content_of(self, url: str) -> int | None:
+        """Return what a URL showed when it was fetched last, None where it was not."""
+        known = self._last.get(_hash(url))
+        return None if known is None else known.content
+
+    def fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
+        """Yield the pages that are new: not deliveries repeated, nor what comes after a later fetch of its URL.
+
+        A redirect is a good page that has a ``target``, once it is known what it leads to.
+        """
+        for page in pages:
+            for shown in self._led_here(page) if page.state != "redirected" else self._followed(page):
+                known = self._last.get(url := _hash(shown.url))
+                if known is None or known.at < shown.fetched_at:
+                    crawl = sys.intern(shown.crawl) if shown.state == "good" else None
+                    self._last[url] = _Arrived(shown.fetched_at, shown.content, crawl)
+                    yield shown
+
+    def _followed(self, page: Page) -> list[Page]:
+        """Return a redirect as what it leads to, with those that led to it; nothing where that is not known yet."""
+        target = self._last.get(_hash(page.target))
+        if target is not None and target.crawl == page.crawl:
+            return self._led_here(self._as_shown(page, target.content, target.at))
+        if self._waiting_count < WAITING:
+            self._waiting.setdefault((page.crawl, _hash(page.target)), []).append(page)
+            self._waiting_count += 1
+        return []
+
+    def _led_here(self, page: Page) -> list[Page]:
+        """Return a page behind the redirects that waited for it, and those that waited for these."""
+        reached = [page]
+        for arrived in reached if page.state == "good" and self._waiting else ():
+            led = self._waiting.pop((arrived.crawl, _hash(arrived.url)), [])
+            self._waiting_count -= len(led)
+            reached += [self._as_shown(one, page.content, page.fetched_at) for one in led]
+        return reached[::-1]
+
+    def _as_shown(self, page: Page, content: int, at: int) -> Page:
+        """Return a redirect as a page with this content, which was fetched at a time.
+
+        Of one whose target came first it cannot be told whether that would have been fetched without it.
+        """
+        watches = at >= page.fetched_at or content == self.content_of(page.instead_of)
+        return replace(page, content=content, state="good", explored=page.explored if watches else "")
+
+
+def _hash(url: str) -> int:
+    return int(mmh3.hash64(url, signed=False)[0])

@@ -1,0 +1,65 @@
+"""Requests that a site redirects: what is seen at the end of it, their URL shows as well.
+
+A redirect takes a request, and often fetches a page anew, as the log-in page to which every link to edit something
+leads. So it is noted and told what leads where. It is read as it comes from the network, since no page may follow: the
+duplicate filter drops what was fetched before.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urljoin
+
+from scrapy import Request
+from scrapy.http import Response
+from w3lib.url import safe_url_string
+
+from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler.crawling.explored import Explored
+from clusterd_crawler.crawling.reporter import URL_BYTES, Reporter
+from clusterd_crawler.crawling.requests import is_page
+from clusterd_crawler.urls import host_of, registrable
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+#: What Scrapy follows.
+STATUSES: Final = frozenset({301, 302, 303, 307, 308})
+
+
+class Redirected:
+    """Which responses redirect, as far as Scrapy follows them for this spider. For the loop's thread."""
+
+    def __init__(self, crawler: Crawler, decisions: Decisions, reporter: Reporter, explored: Explored) -> None:
+        self._follows = crawler.settings.getbool("REDIRECT_ENABLED")
+        self._handled = frozenset(getattr(crawler.spider, "handle_httpstatus_list", ()))
+        self._decisions = decisions
+        self._reporter = reporter
+        self._explored = explored
+
+    def note(self, request: Request, response: Response) -> None:
+        """Note and tell where a response leads, if it leads somewhere."""
+        target = self._target(request, response) if is_page(request) else None
+        if target is not None and len(request.url) <= URL_BYTES:
+            url, at = request.url.partition("#")[0], time.time_ns() // 1_000_000
+            self._decisions.redirected(url, at, target)
+            self._reporter.redirected(url, at, target, self._explored.pop(url))
+
+    def _target(self, request: Request, response: Response) -> str | None:
+        """Return the page of the same registrable domain to which a response leads; None where it leads to none."""
+        location = response.headers.get("Location") if response.status in STATUSES else None
+        if location is None or not self._is_followed(request, response.status):
+            return None
+        try:
+            found = urljoin(request.url, safe_url_string(location)).partition("#")[0]
+            of_us = found.startswith(("http://", "https://")) and request.url.startswith(("http://", "https://"))
+            return found if of_us and registrable(host_of(found)) == registrable(host_of(request.url)) else None
+        except ValueError:  # ``http://[``
+            return None
+
+    def _is_followed(self, request: Request, status: int) -> bool:
+        meta = request.meta
+        if not self._follows or meta.get("dont_redirect") or meta.get("handle_httpstatus_all"):
+            return False
+        return status not in meta.get("handle_httpstatus_list", self._handled)

@@ -1,0 +1,55 @@
+"""Which URLs led to a page by redirects: what it shows, they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+#: Most redirects that are remembered of a domain; of what is not, the rest is fetched, and nothing is lost.
+LIMIT: Final = 100_000
+
+
+class Redirects:
+    """Of one domain: canonical URLs, each with what it was redirected to last."""
+
+    def __init__(self) -> None:
+        self._to: dict[str, str] = {}
+        #: What was redirected to → from where; no order is wanted, but dictionaries keep one that a rerun keeps too.
+        self._from: dict[str, dict[str, None]] = {}
+
+    def __contains__(self, url: str) -> bool:
+        return url in self._to
+
+    def note(self, url: str, target: str) -> None:
+        """Note a redirect."""
+        before = self._to.get(url)
+        if url == target or before == target or (before is None and len(self._to) >= LIMIT):
+            return
+        if before is not None:
+            del self._from[before][url]
+        self._to[url] = target
+        self._from.setdefault(target, {})[url] = None
+
+    def target(self, url: str) -> str:
+        """Return where a URL leads in the end; itself where it leads to itself again."""
+        seen = {url}
+        at = url
+        while (then := self._to.get(at)) is not None:
+            if then in seen:
+                return url
+            seen.add(then)
+            at = then
+        return at
+
+    def led_to(self, url: str) -> Iterator[str]:
+        """Yield the URLs that lead to one, over others too."""
+        if url not in self._from:
+            return
+        seen = {url}
+        found = [url]
+        while found:
+            for one in self._from.get(found.pop(), ()):
+                if one not in seen:
+                    seen.add(one)
+                    found.append(one)
+                    yield one

@@ -1,0 +1,130 @@
+"""Redirects as evidence: shown as what they lead to, whatever came first; trials that a site redirects."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from clusterd.learning.contract import Page
+from clusterd.learning.rulebook import arrivals
+from clusterd.learning.rulebook.arrivals import Arrivals
+from clusterd.learning.rulebook.evidence import SAME_CONTENT, reservoir
+from clusterd.learning.rulebook.recall import Recall
+from clusterd.learning.rulebook.service import RuleService
+from clusterd.learning.watch import STRIKES
+from clusterd_crawler import topics
+from clusterd_crawler.fetches import Fetch, unpack
+from clusterd_crawler.message import Redirect
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.clusterd.made_up_rules import HOST, Serve, SidLearner, duplicates, sketch
+
+H = f"http://{HOST}"
+
+
+def page(name: object, content: int, at: int = 0, **changes: object) -> Page:
+    return Page(f"{H}/{name}", content, 300, fetched_at=at, crawl="one", **changes)  # type: ignore[arg-type]
+
+
+def redirect(name: object, target: object, at: int = 0, **changes: object) -> Page:
+    leads = f"{H}/{target}"
+    return Page(f"{H}/{name}", 0, fetched_at=at, crawl="one", state="redirected", target=leads, **changes)  # type: ignore[arg-type]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.dictionaries(st.integers(0, 9), st.integers(0, 9), max_size=10), st.randoms(use_true_random=False))
+def test_each_url_is_shown_once_as_what_it_leads_to(leads: dict[int, int], chance: random.Random) -> None:
+    """Given ten URLs, some of which lead to others, in loops too; the third is no good page."""
+    fetched = [page(n, 100 + n, n, state="soft" if n == 3 else "good") for n in range(10) if n not in leads]
+    sent = fetched + [redirect(n, target, n) for n, target in leads.items()]
+    delivered = chance.sample(sent, len(sent)) + chance.choices(sent, k=5)
+
+    def end(n: int) -> int | None:
+        for _ in range(10):
+            if n not in leads:
+                return None if n == 3 else n
+            n = leads[n]
+        return None
+
+    known = Arrivals()
+    blocks = [delivered[:4], delivered[4:]]
+    shown = [(one.url, one.content, one.state) for block in blocks for one in known.fresh(block)]
+    ends = {n: end(n) for n in range(10)}
+    expected = [(f"{H}/{n}", 100 + to, "good") for n, to in ends.items() if to is not None]
+    expected += [(f"{H}/3", 103, "soft")] if 3 not in leads else []
+    assert sorted(shown) == sorted(expected)
+
+
+def test_a_redirect_is_shown_as_a_page_of_its_own_crawl_only() -> None:
+    other = Page(f"{H}/a", 7, fetched_at=1, crawl="two")
+    known = Arrivals()
+    assert [one.url for one in known.fresh([other, redirect("b", "a", 2)])] == [f"{H}/a"]
+    assert [one.url for one in known.fresh([page("a", 8, 3)])] == [f"{H}/b", f"{H}/a"]
+
+
+def test_redirects_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "WAITING", 3)
+    known = Arrivals()
+    assert list(known.fresh(redirect(f"from/{n}", f"to/{n}") for n in range(9))) == []
+    shown = [one.url for one in known.fresh(page(f"to/{n}", n + 1) for n in range(9))]
+    assert sum("from" in url for url in shown) == 3
+    assert list(known.fresh([redirect("late", "later"), page("later", 77)])) != []
+    assert sum("late" in one.url for one in known.fresh([redirect("x/late2", "to/8", 1)])) == 1
+
+
+@pytest.mark.parametrize("first", ["the redirect", "its page"])
+@pytest.mark.parametrize("shows", ["what the skip rested on", "what was known", "something new"])
+def test_a_trial_that_is_redirected_speaks_for_its_rule_or_against_it(first: str, shows: str) -> None:
+    """Something new speaks against it where nothing else led to that page, which is not known if it came first."""
+    recall = Recall(SidLearner(HOST))
+    recall.show([page("known", 1, 1), page("other", 2, 1)])
+    for n in range(STRIKES):
+        content = {"what the skip rested on": 1, "what was known": 2}.get(shows, 50 + n)
+        trial = redirect(f"trial/{n}", f"to/{n}", 10, explored="r", instead_of=f"{H}/known")
+        target = page(f"to/{n}", content, 11 if first == "the redirect" else 9)
+        recall.show([trial, target] if first == "the redirect" else [target, trial])
+    against = shows == "something new" and first == "the redirect"
+    assert recall.failing() == ({"r": f"{STRIKES} of {STRIKES} watched pages differed"} if against else {})
+    agreed = shows == "what the skip rested on" or (shows == "what was known" and first == "the redirect")
+    assert recall.trials == ({"r": [0, STRIKES]} if against else {"r": [STRIKES, 0]} if agreed else {})
+
+
+def test_what_leads_to_one_page_does_not_fill_the_log() -> None:
+    """A host whose every link to edit something leads to its log-in page."""
+    pages = [redirect(f"edit/{n}", "login", n) for n in range(3 * SAME_CONTENT)]
+    kept = reservoir([*pages, *(page(n, n + 1, n) for n in range(100))], 2 * SAME_CONTENT)
+    assert sum(one.state == "redirected" for one in kept) <= SAME_CONTENT
+    assert sum(one.state == "good" for one in kept) == 100
+
+
+def redirects(count: int = 3) -> list[Redirect]:
+    return [Redirect(f"{H}/{n}?sid=r", 5, f"{H}/{n}", "one") for n in range(count)]
+
+
+def served(serve: Serve) -> tuple[RuleService, list[Fetch]]:
+    """Return a service, and where the pages go that it shares with the crawls."""
+    service, shared = serve(), []
+    service._publish = lambda topic, key, value: shared.extend(unpack(value) if topic == topics.KNOWN else ())
+    return service, shared
+
+
+def test_rules_are_learned_from_redirects(serve: Serve) -> None:
+    service, _ = served(serve)
+    service.note_redirects([*redirects(), Redirect(f"{H}/a", 5, f"{H}/a", "one"), Redirect("nothing", 5, H, "one")])
+    assert service.learn_due(now=1) == []
+    service.observe([sketch(f"{H}/{n}", 10 + n, 6, crawl="one") for n in range(3)])
+    assert [len(rules.rules) for rules in service.learn_due(now=2)] == [1]
+    assert [rule.support for rule in service.rules()] == [3]
+
+
+def test_no_redirect_is_told_to_crawls_as_a_page(serve: Serve) -> None:
+    """Its crawl alone knows on which pages a skip may rest; to others it would be a fetch that failed."""
+    service, shared = served(serve)
+    pages = [sketch(one.url, one.content, 1, crawl="one") for one in duplicates()]
+    service.observe(pages)
+    service.note_redirects(redirects())
+    service.learn_due(now=1)
+    service.note_redirects([Redirect(f"{H}/new", 7, f"{H}/1", "one")])
+    service.learn_due(now=2)
+    assert {fetch.url for fetch in shared} == {page.url for page in pages}

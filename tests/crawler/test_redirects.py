@@ -1,0 +1,174 @@
+"""Requests that a site redirects: what is told of them, and which skips rest on what they lead to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusterd_crawler.known_pages import ALIKE
+from clusterd_crawler.message import Redirect
+from clusterd_crawler.redirects import Redirects
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
+from clusterd_crawler.skips import KnownPages
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.crawler.crawling import crawl, publish_rules, published
+from tests.crawler.site import Site
+
+HOST = "h.example"
+H = f"http://{HOST}"
+#: One page whatever is asked for in a folder: as a family, as an edit, and where it shows a content.
+FAMILY = Edit(Key(), "family")
+ONE_PATH = Edit(Key(start=0, end=1), "set", value="*")
+
+
+def one_page(edit: Edit, host: str = HOST, shows: int = 0) -> Rule:
+    return Rule("r1", host, (Condition(Key(start=3), "is", ("edit",)),), (edit,), shows=shows)
+
+
+def told(url: str, prefix: str) -> dict[str, Redirect]:
+    """Return the redirects that crawls have told of, by path."""
+    messages = [one for one in published(url, prefix) if isinstance(one, Redirect)]
+    return {"/" + one.url.split("/", 3)[3]: one for one in messages}
+
+
+def test_where_a_url_leads_is_told(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Also where no page follows, as the duplicate filter has let that page pass before; not what leads elsewhere."""
+    steps = [site.url + path for path in ("/login", "/edit/1#top", "/vote/2", "/redir/3?sid=a", "/page/4")]
+    steps += [site.url + path for path in ("/abroad", "/nowhere")]
+    handled = {"url": site.url + "/edit/5", "options": {"meta": {"handle_httpstatus_list": [302]}}}
+    asked = {"url": site.url + "/edit/6", "options": {"meta": {"dont_redirect": True}}}
+    posted = {"url": site.url + "/redir/7", "options": {"method": "POST"}}
+    done = crawl(tmp_path, [*steps, handled, asked, posted], settings | {"RETRY_ENABLED": False})
+    found = told(redis_url, prefix)
+    assert {path: one.target.removeprefix(site.url) for path, one in found.items()} == {
+        "/edit/1": "/login?next=/edit/1",
+        "/vote/2": "/login",
+        "/redir/3?sid=a": "/page/3?sid=a",
+    }
+    assert {one.crawl for one in found.values()} == {found["/vote/2"].crawl} != {""}
+    assert {(one.explored, one.instead_of) for one in found.values()} == {("", "")}
+    assert site.hits["/login"] == 1
+    assert "/page/3?sid=a" in done.paths()
+
+
+def test_a_trial_that_is_redirected_is_told_as_one(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    context, edit = Condition(Key(start=3), "is", ("redir",)), Edit(Key(start=3), "set", value="page")
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (Rule("r1", site.host, (context,), (edit,)),)))
+    steps = [f"{site.url}/page/2", {"pause": 1.0}, f"{site.url}/redir/2"]
+    crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 1})
+    one = told(redis_url, prefix)["/redir/2"]
+    assert (one.explored, one.instead_of) == ("r1", f"{site.url}/page/2")
+
+
+@pytest.mark.parametrize("edit", [FAMILY, ONE_PATH], ids=["family", "edit"])
+def test_links_that_all_lead_to_one_page_are_skipped(
+    edit: Edit, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """As those to edit something, for who is logged in only: after some of them, and each counts once."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (one_page(edit, site.host),)))
+    first = [f"{site.url}/edit/{n}" for n in range(ALIKE)]
+    then = [f"{site.url}/edit/{n}" for n in range(20)]
+    steps = [f"{site.url}/page/1", {"pause": 1.0}, *first, {"pause": 1.0}, *then]
+    done = crawl(tmp_path, steps, settings | {"CONCURRENT_REQUESTS": 1})
+    assert sorted(path for path in site.hits if "/edit" in path and "login" not in path) == [
+        f"/edit/{n}" for n in range(ALIKE)
+    ]
+    assert sum("/login" in path for path in site.hits) == ALIKE
+    assert done.stat("skipped") == 20 - ALIKE
+
+
+def known(rule: Rule | None = None, leads: int = ALIKE) -> KnownPages:
+    """Return what is known of a host whose links to edit something lead to its log-in page."""
+    pages = KnownPages(explore=0.0)
+    pages.load(RuleSet(HOST, 1, (rule or one_page(ONE_PATH),)))
+    pages.fetched(f"{H}/", 1, content=1)
+    pages.fetched(f"{H}/login", 1, content=7)
+    for n in range(leads):
+        pages.redirected(f"{H}/edit/{n}", f"{H}/login")
+    return pages
+
+
+def would_skip(pages: KnownPages, url: str = f"{H}/edit/99") -> str | None:
+    skip = pages.decide(url, 10)
+    return None if skip is None else skip.known_url
+
+
+def test_a_few_redirects_justify_no_skip() -> None:
+    """A site that sends who asks too often to one page for a while says nothing of what its URLs show."""
+    assert would_skip(known(leads=ALIKE - 1)) is None
+    assert would_skip(known()) == f"{H}/login"
+    pages = known(leads=1)
+    for _ in range(ALIKE):
+        pages.redirected(f"{H}/edit/0", f"{H}/login")
+    assert would_skip(pages) is None
+
+
+def test_redirects_to_several_contents_justify_no_skip() -> None:
+    pages = known(leads=ALIKE - 1)
+    pages.fetched(f"{H}/other", 2, content=8)
+    pages.redirected(f"{H}/edit/5", f"{H}/other")
+    assert would_skip(pages) is None
+
+
+def test_a_page_under_the_key_that_shows_something_else_tears_it() -> None:
+    pages = known()
+    pages.fetched(f"{H}/edit/50", 3, content=9)
+    assert would_skip(pages) is None
+
+
+def test_a_page_that_failed_since_justifies_no_skip() -> None:
+    pages = known()
+    pages.fetched(f"{H}/login", 5, good=False)
+    assert would_skip(pages) is None
+    pages.fetched(f"{H}/login", 6, content=7)
+    assert would_skip(pages) == f"{H}/login"
+
+
+def test_a_link_that_was_redirected_before_is_left_to_the_duplicate_filter() -> None:
+    assert would_skip(known(), f"{H}/edit/1") is None
+
+
+def test_what_is_redirected_before_its_page_comes_counts_then_and_after_rules_change() -> None:
+    pages = KnownPages(explore=0.0)
+    for n in range(ALIKE):
+        pages.redirected(f"{H}/edit/{n}", f"{H}/over/{n}")
+        pages.redirected(f"{H}/over/{n}", f"{H}/login?n={n}")
+        pages.fetched(f"{H}/login?n={n}", 1, content=7)
+    assert would_skip(pages) is None
+    for version, edit in enumerate((ONE_PATH, FAMILY), start=1):
+        pages.load(RuleSet(HOST, version, (one_page(edit),)))
+        assert would_skip(pages) == f"{H}/login?n={ALIKE - 1}"
+
+
+def test_a_rule_that_names_what_is_shown_needs_one_redirect() -> None:
+    assert would_skip(known(one_page(ONE_PATH, shows=7), leads=1)) == f"{H}/login"
+    assert would_skip(known(one_page(ONE_PATH, shows=8), leads=1)) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=30))
+def test_redirects_are_followed_to_their_end_and_back(noted: list[tuple[int, int]]) -> None:
+    made = Redirects()
+    leads: dict[int, int] = {}
+    for one, to in noted:
+        made.note(str(one), str(to))
+        if one != to:
+            leads[one] = to
+
+    def path(n: int) -> list[int]:
+        found = [n]
+        while (n := leads.get(n, n)) not in found:
+            found.append(n)
+        return found
+
+    for n in range(8):
+        loops = leads.get(path(n)[-1]) is not None
+        assert made.target(str(n)) == str(n if loops else path(n)[-1])
+        assert set(made.led_to(str(n))) == {str(m) for m in range(8) if m != n and n in path(m)}
+        assert (str(n) in made) == (n in leads)

@@ -6,10 +6,11 @@ import random
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook import arrivals
+from clusterd.learning.rulebook import arrivals, redirecting
 from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.evidence import SAME_CONTENT, reservoir
 from clusterd.learning.rulebook.recall import Recall
+from clusterd.learning.rulebook.redirecting import SEVERAL
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.watch import STRIKES
 from clusterd_crawler import topics
@@ -32,12 +33,20 @@ def redirect(name: object, target: object, at: int = 0, **changes: object) -> Pa
     return Page(f"{H}/{name}", 0, fetched_at=at, crawl="one", state="redirected", target=leads, **changes)  # type: ignore[arg-type]
 
 
+def with_redirects_of_that_kind() -> Arrivals:
+    """Return what has seen so many of the folder ``leads`` that they count."""
+    known = Arrivals()
+    list(known.fresh([page("seed", 5000), *(redirect(f"leads/s{n}", "seed") for n in range(SEVERAL))]))
+    return known
+
+
 @settings(deadline=None, max_examples=300)
 @given(st.dictionaries(st.integers(0, 9), st.integers(0, 9), max_size=10), st.randoms(use_true_random=False))
 def test_each_url_is_shown_once_as_what_it_leads_to(leads: dict[int, int], chance: random.Random) -> None:
     """Given ten URLs, some of which lead to others, in loops too; the third is no good page."""
-    fetched = [page(n, 100 + n, n, state="soft" if n == 3 else "good") for n in range(10) if n not in leads]
-    sent = fetched + [redirect(n, target, n) for n, target in leads.items()]
+    names = {n: f"{'leads' if n in leads else 'shows'}/{n}" for n in range(10)}
+    fetched = [page(names[n], 100 + n, n, state="soft" if n == 3 else "good") for n in range(10) if n not in leads]
+    sent = fetched + [redirect(names[n], names[target], n) for n, target in leads.items()]
     delivered = chance.sample(sent, len(sent)) + chance.choices(sent, k=5)
 
     def end(n: int) -> int | None:
@@ -47,41 +56,73 @@ def test_each_url_is_shown_once_as_what_it_leads_to(leads: dict[int, int], chanc
             n = leads[n]
         return None
 
-    known = Arrivals()
+    known = with_redirects_of_that_kind()
     blocks = [delivered[:4], delivered[4:]]
     shown = [(one.url, one.content, one.state) for block in blocks for one in known.fresh(block)]
     ends = {n: end(n) for n in range(10)}
-    expected = [(f"{H}/{n}", 100 + to, "good") for n, to in ends.items() if to is not None]
-    expected += [(f"{H}/3", 103, "soft")] if 3 not in leads else []
+    expected = [(f"{H}/{names[n]}", 100 + to, "good") for n, to in ends.items() if to is not None]
+    expected += [(f"{H}/{names[3]}", 103, "soft")] if 3 not in leads else []
     assert sorted(shown) == sorted(expected)
 
 
 def test_a_redirect_is_shown_as_a_page_of_its_own_crawl_only() -> None:
     other = Page(f"{H}/a", 7, fetched_at=1, crawl="two")
+    known = with_redirects_of_that_kind()
+    assert [one.url for one in known.fresh([other, redirect("leads/b", "a", 2)])] == [f"{H}/a"]
+    assert [one.url for one in known.fresh([page("a", 8, 3)])] == [f"{H}/leads/b", f"{H}/a"]
+
+
+@pytest.mark.parametrize(
+    ("form", "shows", "counts"),
+    [
+        ("edit/{}", "wiki/{}", True),
+        ("of/{}/edit", "of/{}/wiki", True),
+        ("index.php?action=edit&title=t{}", "index.php?action=show&title=t{}", True),
+        ("topic/{}?sid=a{}", "topic/{}?sid=b{}", False),
+        ("topic/5?sid=a{}", "topic/5?sid=b{}", False),
+        ("topic/n{}/?sid=a{}", "topic/m{}/?sid=b{}", False),
+        ("topic?t={}&sid=a{}", "topic?t={}&sid=b{}", False),
+    ],
+)
+def test_redirects_count_where_urls_of_their_kind_do_nothing_else(form: str, shows: str, counts: bool) -> None:
+    """The others are sent away by a site that is asked too often."""
     known = Arrivals()
-    assert [one.url for one in known.fresh([other, redirect("b", "a", 2)])] == [f"{H}/a"]
-    assert [one.url for one in known.fresh([page("a", 8, 3)])] == [f"{H}/b", f"{H}/a"]
+    list(known.fresh(page(shows.format(n, n), n + 1, n) for n in range(30)))
+    list(known.fresh([page("login", 99, 30)]))
+    for n in range(30):
+        shown = [one.url for one in known.fresh([redirect(form.format(n, n), "login", 40 + n)])]
+        urls = [f"{H}/{form.format(m, m)}" for m in range(n + 1)]
+        assert shown == ([] if not counts or n + 1 < SEVERAL else urls if n + 1 == SEVERAL else urls[-1:])
+    # When one of them shows something after all, no more of them count
+    list(known.fresh([page(form.format(60, 60), 77, 90)]))
+    assert list(known.fresh([redirect(form.format(61, 61), "login", 91)])) == []
+
+
+def test_redirects_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redirecting, "HELD", 3)
+    known = Arrivals()
+    list(known.fresh([page("login", 99), *(page(f"of/{n}/wiki", n + 1) for n in range(30))]))
+    assert list(known.fresh(redirect(f"of/{n}/edit", "login", 9) for n in range(30))) == []
 
 
 def test_redirects_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrivals, "WAITING", 3)
-    known = Arrivals()
-    assert list(known.fresh(redirect(f"from/{n}", f"to/{n}") for n in range(9))) == []
+    known = with_redirects_of_that_kind()
+    assert list(known.fresh(redirect(f"leads/{n}", f"to/{n}") for n in range(9))) == []
     shown = [one.url for one in known.fresh(page(f"to/{n}", n + 1) for n in range(9))]
-    assert sum("from" in url for url in shown) == 3
-    assert list(known.fresh([redirect("late", "later"), page("later", 77)])) != []
-    assert sum("late" in one.url for one in known.fresh([redirect("x/late2", "to/8", 1)])) == 1
+    assert sum("leads" in url for url in shown) == 3
+    assert len(list(known.fresh([redirect("leads/late", "to/late"), page("to/late", 77)]))) == 2
 
 
 @pytest.mark.parametrize("first", ["the redirect", "its page"])
 @pytest.mark.parametrize("shows", ["what the skip rested on", "what was known", "something new"])
 def test_a_trial_that_is_redirected_speaks_for_its_rule_or_against_it(first: str, shows: str) -> None:
     """Something new speaks against it where nothing else led to that page, which is not known if it came first."""
-    recall = Recall(SidLearner(HOST))
+    recall = Recall(SidLearner(HOST), arrivals=with_redirects_of_that_kind())
     recall.show([page("known", 1, 1), page("other", 2, 1)])
     for n in range(STRIKES):
         content = {"what the skip rested on": 1, "what was known": 2}.get(shows, 50 + n)
-        trial = redirect(f"trial/{n}", f"to/{n}", 10, explored="r", instead_of=f"{H}/known")
+        trial = redirect(f"leads/{n}", f"to/{n}", 10, explored="r", instead_of=f"{H}/known")
         target = page(f"to/{n}", content, 11 if first == "the redirect" else 9)
         recall.show([trial, target] if first == "the redirect" else [target, trial])
     against = shows == "something new" and first == "the redirect"
@@ -98,7 +139,7 @@ def test_what_leads_to_one_page_does_not_fill_the_log() -> None:
     assert sum(one.state == "good" for one in kept) == 100
 
 
-def redirects(count: int = 3) -> list[Redirect]:
+def redirects(count: int = SEVERAL) -> list[Redirect]:
     return [Redirect(f"{H}/{n}?sid=r", 5, f"{H}/{n}", "one") for n in range(count)]
 
 
@@ -113,15 +154,15 @@ def test_rules_are_learned_from_redirects(serve: Serve) -> None:
     service, _ = served(serve)
     service.note_redirects([*redirects(), Redirect(f"{H}/a", 5, f"{H}/a", "one"), Redirect("nothing", 5, H, "one")])
     assert service.learn_due(now=1) == []
-    service.observe([sketch(f"{H}/{n}", 10 + n, 6, crawl="one") for n in range(3)])
+    service.observe([sketch(f"{H}/{n}", 10 + n, 6, crawl="one") for n in range(SEVERAL)])
     assert [len(rules.rules) for rules in service.learn_due(now=2)] == [1]
-    assert [rule.support for rule in service.rules()] == [3]
+    assert [rule.support for rule in service.rules()] == [SEVERAL]
 
 
 def test_no_redirect_is_told_to_crawls_as_a_page(serve: Serve) -> None:
     """Its crawl alone knows on which pages a skip may rest; to others it would be a fetch that failed."""
     service, shared = served(serve)
-    pages = [sketch(one.url, one.content, 1, crawl="one") for one in duplicates()]
+    pages = [sketch(one.url, one.content, 1, crawl="one") for one in duplicates(SEVERAL)]
     service.observe(pages)
     service.note_redirects(redirects())
     service.learn_due(now=1)

@@ -9,15 +9,18 @@ from threading import Thread
 
 
 @contextmanager
-def serving(page: Callable[[str], bytes]) -> Iterator[str]:
-    """Serve what a function makes of a path and query, as HTML; gives the site's address."""
+def serving(page: Callable[[str], bytes | str]) -> Iterator[str]:
+    """Serve what a function makes of a path and query: HTML, or where it redirects to; gives the site's address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            body = page(self.path)
-            self.send_response(200)
+            made = page(self.path)
+            body = made if isinstance(made, bytes) else b""
+            self.send_response(200 if isinstance(made, bytes) else 302)
+            if isinstance(made, str):
+                self.send_header("Location", made)
             self.send_header("Content-Type", "text/html")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

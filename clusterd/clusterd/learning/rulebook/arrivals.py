@@ -3,7 +3,8 @@
 A redirect says that one URL is another, but not what is seen there. It waits for the page of its crawl to which it
 leads, be it over further redirects, and is then shown before that page: it was asked for first, so that a page which
 was fetched to watch a rule brings something new where nothing but its own redirect led to it. One that leads to no good
-page of its crawl is never shown. Log and order are the store's, so a learner that is rebuilt is shown the same.
+page of its crawl is never shown, nor one that says nothing of its URL (`redirecting`). Log and order are the store's,
+so a learner that is rebuilt is shown the same.
 
 Cost: a dictionary entry a URL; of redirects that wait at most `WAITING`.
 """
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple
 import mmh3
 
 from clusterd.learning.contract import Page
+from clusterd.learning.rulebook.redirecting import Redirecting
 
 #: Most redirects that wait for a page; what comes beyond it is forgotten.
 WAITING: Final = 10_000
@@ -28,7 +30,7 @@ class _Arrived(NamedTuple):
 
     at: int
     content: int
-    #: Of a good page that was not redirected to: the crawl that fetched it.
+    #: The crawl that fetched it, where it is good.
     crawl: str | None
 
 
@@ -41,6 +43,7 @@ class Arrivals:
         #: Crawl and hash of what they lead to → redirects.
         self._waiting: dict[tuple[str, int], list[Page]] = {}
         self._waiting_count = 0
+        self._redirecting = Redirecting()
 
     def __len__(self) -> int:
         return len(self._last)
@@ -57,11 +60,18 @@ class Arrivals:
         """
         for page in pages:
             for shown in self._led_here(page) if page.state != "redirected" else self._followed(page):
-                known = self._last.get(url := _hash(shown.url))
-                if known is None or known.at < shown.fetched_at:
-                    crawl = sys.intern(shown.crawl) if shown.state == "good" else None
-                    self._last[url] = _Arrived(shown.fetched_at, shown.content, crawl)
-                    yield shown
+                if self._is_new(shown):
+                    yield from self._redirecting.counting(shown) if shown.target else (shown,)
+
+    def _is_new(self, page: Page) -> bool:
+        known = self._last.get(url := _hash(page.url))
+        if known is not None and known.at >= page.fetched_at:
+            return False
+        crawl = sys.intern(page.crawl) if page.state == "good" else None
+        self._last[url] = _Arrived(page.fetched_at, page.content, crawl)
+        if crawl is not None and not page.target:
+            self._redirecting.fetched(page)
+        return True
 
     def _followed(self, page: Page) -> list[Page]:
         """Return a redirect as what it leads to, with those that led to it; nothing where that is not known yet."""

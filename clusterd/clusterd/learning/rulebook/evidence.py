@@ -138,7 +138,7 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
         counts[_shown(page)] += 1
         if counts[_shown(page)] <= SAME_CONTENT:
             rest.append(page)
-    rest.sort(key=lambda page: mmh3.hash64(_family(page.url), signed=False)[0])
+    rest.sort(key=lambda page: mmh3.hash64(family(page.url), signed=False)[0])
     sizes = Counter(page.url for page in every)
     for size, page in zip(accumulate(sizes[page.url] for page in watched + rest), watched + rest, strict=True):
         if size > limit:
@@ -152,7 +152,7 @@ def _shown(page: Page) -> int | str:
     return page.target or page.content
 
 
-def _family(url: str) -> str:
+def family(url: str) -> str:
     """Return a URL's folder and the names of its query keys: what URLs of one rule have in common."""
     path, _, query = url.partition("?")
     names = sorted({piece.partition("=")[0] for piece in query.split("&")}) if query else []

@@ -164,8 +164,9 @@ def test_no_redirect_is_told_to_crawls_as_a_page(serve: Serve) -> None:
     service, shared = served(serve)
     pages = [sketch(one.url, one.content, 1, crawl="one") for one in duplicates(SEVERAL)]
     service.observe(pages)
-    service.note_redirects(redirects())
+    leading = [Redirect(f"{H}/leads/{n}", 5, f"{H}/{n % 3}", "one") for n in range(2 * SEVERAL)]
+    service.note_redirects(leading[:SEVERAL])
     service.learn_due(now=1)
-    service.note_redirects([Redirect(f"{H}/new", 7, f"{H}/1", "one")])
+    service.note_redirects(leading[SEVERAL:])
     service.learn_due(now=2)
     assert {fetch.url for fetch in shared} == {page.url for page in pages}

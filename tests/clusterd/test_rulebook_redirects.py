@@ -76,7 +76,10 @@ def test_a_redirect_is_shown_as_a_page_of_its_own_crawl_only() -> None:
     ("form", "shows", "counts"),
     [
         ("edit/{}", "wiki/{}", True),
+        ("edit/{}/", "wiki/{}/", True),
         ("of/{}/edit", "of/{}/wiki", True),
+        ("of/{}/edit/", "of/{}/wiki/", True),
+        ("topic/{}/post-{}", "topic/{}/page-{}", True),
         ("index.php?action=edit&title=t{}", "index.php?action=show&title=t{}", True),
         ("topic/{}?sid=a{}", "topic/{}?sid=b{}", False),
         ("topic/5?sid=a{}", "topic/5?sid=b{}", False),

@@ -2,15 +2,17 @@
 
 A site that is asked too often sends whoever asks for anything to some page, for a while. That says nothing of what its
 URLs show, and as evidence it would speak against every rule that is true. So a redirect counts where URLs of its kind
-do nothing but redirect: those of its folder, those of its last component in any folder, or those of its path with a
-certain value of a parameter (``index.php?action=edit&title=…``), each with the same query names. They count once
-`SEVERAL` of a kind are seen, until when they are held. As soon as a page of the kind was seen, no more of them do.
+do nothing but redirect: those of its folder, those of its last component in any folder (whatever its numbers), or those
+of its path with a certain value of a parameter (``index.php?action=edit&title=…``), each with the same query names.
+They count once `SEVERAL` of a kind are seen, until when they are held. As soon as a page of the kind was seen, no more
+of them do.
 
 Cost: some hashes a page; what is held is bounded by `HELD`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -24,6 +26,7 @@ SEVERAL: Final = 10
 HELD: Final = 10_000
 #: Most parameters of a URL whose values are looked at.
 PAIRS: Final = 4
+_NUMBER: Final = re.compile("[0-9]+")
 
 
 class Redirecting:
@@ -64,11 +67,11 @@ class Redirecting:
 
 def _kinds(url: str) -> Iterator[tuple[int, str]]:
     """Yield hashes of the kinds of a URL, each with what tells the URLs of that kind apart."""
-    yield hash(family(url)), url
     path, _, query = url.partition("?")
-    folder, _, last = path.rpartition("/")
+    folder, _, last = path.rstrip("/").rpartition("/")
     names = family(url).partition("?")[2]
-    yield hash((folder.count("/"), last, names)), folder
+    yield hash((folder, names)), url
+    yield hash((folder.count("/"), _NUMBER.sub("0", last), names)), folder
     pairs = [pair for pair in query.split("&") if not pair.partition("=")[2].isdecimal()] if "&" in query else ()
     for pair in pairs[:PAIRS]:
         yield hash((path, names, pair)), query

@@ -2,7 +2,8 @@
 
 A name finds duplicates that no function of the URL can (``viewtopic.php?p=POST`` → its topic, ``/?p=N`` → its slug).
 Names lie: a name rule says which kind is believed, for URLs of which form (the rule's context), borne by pages of which
-form (its carrier). An anchor answers for a URL by the value of one query key: that of the context's first condition.
+form (its carrier). An anchor answers for a URL by a number in it: the value that the context's first condition is on,
+or the number at its end, where the condition asks for one (``/threads/a-title.7/post-456``).
 
 Cost: one table look-up for each name rule that fits the URL's host and context.
 """
@@ -12,12 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final, Literal, cast
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.names import MAX_ANCHORS, anchor_hash, name_hash
-from clusterd_crawler.rule_tests import Check, Reader, compile_condition, read_key
-from clusterd_crawler.rules import Rule
+from clusterd_crawler.rule_tests import Check, Reader, compile_condition, deep_tokens, no_tokens, read_key
+from clusterd_crawler.rules import Condition, Rule
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, parse
 
@@ -61,7 +63,7 @@ class _NameRule:
         self.kind = rule.name
         self.checks: list[Check] = [compile_condition(condition) for condition in rule.context]
         self.fits: list[Check] = [compile_condition(condition) for condition in rule.carrier]
-        self.read: Reader | None = read_key(rule.context[0].key) if rule.name == "anchor" and rule.context else None
+        self.read = _number_reader(rule.context[0]) if rule.name == "anchor" and rule.context else None
 
     def target(self, url: str, taken: Url) -> int | None:
         """Return the hash that a page would have to bear to answer for this URL, or None."""
@@ -72,6 +74,15 @@ class _NameRule:
             return name_hash(url)
         value = self.read(taken) if self.read is not None else None
         return anchor_hash(value) if value and value.isdigit() and value.isascii() else None
+
+
+def _number_reader(condition: Condition) -> Reader:
+    """Return the function that reads the number of an anchor from the key of a condition, or from the end of its value.
+
+    ``numbered`` has it as third deep token, and ``like`` with a pattern that begins with ``#`` as first.
+    """
+    deep = {"numbered": 3, "like": 1}.get(condition.test, 0)
+    return read_key(replace(condition.key, deep=deep), deep_tokens(condition) if deep else no_tokens)
 
 
 class NameTable:

@@ -35,6 +35,7 @@ from clusterd_crawler.rules import Condition, Identity, Key, Rule, rule_id
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, hash_of
 
+from clusterd.learning.pointers import Pointer, pointers
 from clusterd.learning.trials.agreement import lower_bound
 from clusterd.learning.trials.contexts import OPEN_BOUND, SMALL
 
@@ -54,8 +55,6 @@ MANY: Final = 52
 TABLE: Final = 1_000_000
 #: Most pages remembered for one name.
 BEARERS: Final = 8
-#: Longest number that is looked up as an anchor.
-DIGITS: Final = 18
 #: Most rules of a host: every URL of the host is compared with each of them.
 RULES: Final = 64
 #: Most coincidences kept as a rule's evidence, of each kind.
@@ -69,10 +68,9 @@ class Form(NamedTuple):
     names: tuple[str, ...]
     depth: int = 0
 
-    def conditions(self, first: str = "") -> tuple[Condition, ...]:
-        """Return the form as a rule's context; the condition on the key ``first`` stands first."""
-        ordered = sorted(self.names, key=lambda name: (name != first, name))
-        present = tuple(Condition(Key(name=name), "any") for name in ordered)
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return the form as a rule's context."""
+        present = tuple(Condition(Key(name=name), "any") for name in self.names)
         only = Condition(Key(), "only", self.names)
         if self.depth:
             ending = Condition(Key(end=1), "like", (self.path,))
@@ -164,12 +162,12 @@ class NamedPage(NamedTuple):
     crawl: str
 
 
-#: Kind and hash of a name → pages that bear it, or that it may mean, each with the query key by which it does (or "").
-Table = dict[tuple[str, int], list[tuple[str, NamedPage]]]
+#: Kind and hash of a name → pages that bear it, or that it may mean, each with the number by which it does (or None).
+Table = dict[tuple[str, int], list[tuple[Pointer | None, NamedPage]]]
 #: Whether a form has a record of its own that suffices, kind of name, context, carrier, right and wrong, evidence.
 Believed = tuple[bool, str, tuple[Condition, ...], tuple[Condition, ...], tuple[int, int], list[tuple[str, str, bool]]]
-#: Kind of name, the query key that points to an anchor (else ""), form of the URL, form of the bearer.
-RecordKey = tuple[str, str, Form, Form]
+#: Kind of name, the number that points to an anchor (else None), form of the URL, form of the bearer.
+RecordKey = tuple[str, Pointer | None, Form, Form]
 
 
 class NameEvidence:
@@ -189,7 +187,7 @@ class NameEvidence:
         for name in witnessed(url, names) if names else ():
             for key, meant in self._meant.get(_table(name.kind, name.hash), ()):
                 self._coincide(name.kind, key, meant, page)
-            _remember(self._bearers, (name.kind, name.hash), "", page)
+            _remember(self._bearers, (name.kind, name.hash), None, page)
         for key, hashed in _meanings(url, taken):
             kinds = ("anchor",) if key else ("canonical", "shortlink", "og")
             for kind in kinds if self._bearers else ():
@@ -197,13 +195,14 @@ class NameEvidence:
                     self._coincide(kind, key, page, bearer)
             _remember(self._meant, ("anchor" if key else "", hashed), key, page)
 
-    def _coincide(self, kind: str, key: str, meant: NamedPage, bearer: NamedPage) -> None:
+    def _coincide(self, kind: str, key: Pointer | None, meant: NamedPage, bearer: NamedPage) -> None:
         # Of two crawls the later one may find both pages changed, and have fetched one of them (`crawls`).
         if meant.url == bearer.url or meant.crawl != bearer.crawl:
             return
         agreed = meant.content == bearer.content
-        record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
-        record.note(meant.url, bearer.url, meant.content, agreed)
+        if key is None or key.name:
+            record = self.records.setdefault((kind, key, meant.form, bearer.form), Record())
+            record.note(meant.url, bearer.url, meant.content, agreed)
         if kind == "anchor":
             wide = self._wide.setdefault((kind, key, meant.wide, bearer.wide), WideRecord())
             wide.note(meant.url, bearer.url, meant.content, agreed)
@@ -221,7 +220,7 @@ class NameEvidence:
             yield _rule(host, kind, context, carrier, *counts, identity, at, pairs)
 
     def _borne_out(self) -> Iterator[Believed]:
-        together: dict[tuple[str, str, Form, bool], list[tuple[Form, Record]]] = {}
+        together: dict[tuple[str, Pointer | None, Form, bool], list[tuple[Form, Record]]] = {}
         for (kind, key, form, bearer), record in self.records.items():
             numbered = not key and bool(form.names) is not bool(bearer.names)
             together.setdefault((kind, key, form, numbered), []).append((bearer, record))
@@ -235,13 +234,13 @@ class NameEvidence:
                 alone = self._believed(units, record.wrong)
                 if alone or (together_believed and record.several and not record.wrong):
                     counts = (units, record.wrong) if alone else (right, wrong)
-                    yield alone, kind, form.conditions(key), bearer.conditions(), counts, record.pairs
+                    yield alone, kind, _context(key, form), bearer.conditions(), counts, record.pairs
 
     def _widely_borne_out(self) -> Iterator[Believed]:
         for (kind, key, form, bearer), record in self._wide.items():
             units = self._units(record.right)
             if len(record.paths) == PATHS and self._believed(units, record.wrong):
-                context = form.conditions(key) + _folders(record.shared)
+                context = _context(key, form) + _folders(record.shared)
                 carrier = bearer.conditions() + _folders(record.borne_in)
                 yield True, kind, context, carrier, (units, record.wrong), record.pairs
 
@@ -261,7 +260,11 @@ class NameEvidence:
         return sum(min(times, TIMES if self._pages >= SMALL else 1) for times in right.values())
 
 
-def _remember(table: Table, name: tuple[str, int], key: str, page: NamedPage) -> None:
+def _context(key: Pointer | None, form: Form) -> tuple[Condition, ...]:
+    return tuple(dict.fromkeys((*(key.conditions() if key else ()), *form.conditions())))
+
+
+def _remember(table: Table, name: tuple[str, int], key: Pointer | None, page: NamedPage) -> None:
     """Note a page, in the place of its earlier fetch, or, where the table has no room, of an earlier crawl's page."""
     known = table.get(name)
     if known is None:
@@ -281,12 +284,11 @@ def _table(kind: str, hashed: int) -> tuple[str, int]:
     return ("anchor" if kind == "anchor" else "", hashed)
 
 
-def _meanings(url: str, taken: Url) -> Iterator[tuple[str, int]]:
-    """Yield what names may mean this URL: itself, and the number of each of its parameters."""
-    yield "", hash_of(url)
-    for name, value in taken.query:
-        if value and len(value) <= DIGITS and value.isascii() and value.isdigit():
-            yield name, anchor_hash(value)
+def _meanings(url: str, taken: Url) -> Iterator[tuple[Pointer | None, int]]:
+    """Yield what names may mean this URL: itself, and the numbers in it that anchors may have."""
+    yield None, hash_of(url)
+    for pointer, digits in pointers(taken):
+        yield pointer, anchor_hash(digits)
 
 
 def _rule(

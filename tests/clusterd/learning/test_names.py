@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import pytest
 from clusterd.learning.names import PATHS, RIGHT, RULES, TIMES, NameEvidence, form_of
+from clusterd.learning.pointers import pointers
 from clusterd.learning.replay import CrawlRow, replay
 from clusterd.learning.trials.contexts import SMALL
 from clusterd_crawler.bearers import parse_names
@@ -138,7 +140,9 @@ def shop(pages: int, wrong_every: int) -> Pages:
     return evidence
 
 
-def forum(topics: int, *, posts: int = 5, own_numbers: bool = False) -> Iterator[tuple[str, int, str]]:
+def forum(
+    topics: int, *, posts: int = 5, own_numbers: bool = False, form: str = "{topic}?post={number}"
+) -> Iterator[tuple[str, int, str]]:
     """Yield URL, content and names: topics with a path of their own, each on two pages, and the URL of each post.
 
     The posts are numbered in all of the forum, or in each topic.
@@ -151,7 +155,7 @@ def forum(topics: int, *, posts: int = 5, own_numbers: bool = False) -> Iterator
             anchors = " ".join(f"anchor={number}" for number in numbers)
             yield f"{topic}?page={page + 1}" if page else topic, 2 * n + page, anchors
             for number in numbers:
-                yield f"{topic}?post={number}", 2 * n + page, anchors
+                yield form.format(topic=topic, n=n, number=number), 2 * n + page, anchors
 
 
 def seen(pages: Iterable[tuple[str, int, str]]) -> Pages:
@@ -178,11 +182,48 @@ def test_posts_that_each_topic_numbers_anew_are_found_by_no_number() -> None:
     assert rules(seen(forum(60, own_numbers=True))) == []
 
 
-def test_a_crawl_of_a_forum_skips_the_posts_of_topics_that_it_knows() -> None:
-    rows = [CrawlRow(url, content, names=names) for url, content, names in forum(100)]
+#: URLs of posts that bear the post's number elsewhere than in a parameter of its own.
+POSTS = {
+    "letters": "{topic}post-{number}",
+    "slash": "http://h.com/posts/{number}/",
+    "alone": "http://h.com/comment/{number}",
+    "file": "http://h.com/show/{number}.html",
+    "value": "http://h.com/index.php?topic={n}.msg{number}",
+    "component": "http://h.com/topic,{n}.msg{number}.html",
+}
+
+
+@pytest.mark.parametrize("form", ["{topic}?post={number}", *POSTS.values()], ids=["parameter", *POSTS])
+def test_a_crawl_of_a_forum_skips_the_posts_of_topics_that_it_knows(form: str) -> None:
+    rows = [CrawlRow(url, content, names=names) for url, content, names in forum(100, form=form)]
     said = replay(rows, "random", 1)
     assert (said["lost_contents"], said["skip_precision"]) == (0, 1)
     assert said["reduction"] > 0.6
+
+
+@pytest.mark.parametrize("form", POSTS.values(), ids=POSTS)
+def test_numbers_in_paths_that_mean_something_else_are_not_believed(form: str) -> None:
+    assert rules(seen(forum(60, own_numbers=True, form=form))) == []
+    other = (
+        (url, content if "board" in url and "post-" not in url else 10_000 + at, names)
+        for at, (url, content, names) in enumerate(forum(60, form=form))
+    )
+    assert rules(seen(other)) == []
+
+
+def test_where_numbers_of_anchors_stand() -> None:
+    def places(url: str) -> list[tuple[str, str]]:
+        return [(" and ".join(map(str, place.conditions())), digits) for place, digits in pointers(parse(url))]
+
+    assert places("http://h.com/a?p=12&q=x&r=7.msg456&s=" + "1" * 19) == [
+        ("?p any", "12"),
+        ("?r numbered '.msg', ''", "456"),
+    ]
+    assert places("http://h.com/threads/a-title-9.7/post-456") == [("k(-,1) numbered 'post-', ''", "456")]
+    assert places("http://h.com/posts/456/") == [("k(-,2) like '#' and k(-,3) is 'posts'", "456")]
+    assert places("http://h.com/topic,7.msg456.html") == [("k(-,1) numbered '.msg', '.html'", "456")]
+    assert places("http://h.com/456.html") == [("k(-,1) like '#.html'", "456")]
+    assert [places(f"http://h.com/{last}") for last in ("", "a-title", "a-title-12", "2020-07", "a.b")] == [[]] * 5
 
 
 def test_a_form_of_one_page_is_no_rule() -> None:

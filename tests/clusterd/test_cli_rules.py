@@ -19,6 +19,7 @@ from clusterd.learning.rulebook.opening import open_rulebook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import open_services
 from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.known_pages import ALIKE
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
@@ -144,6 +145,16 @@ def test_why_not_when_the_pages_of_the_key_differ_or_the_url_is_exempted(cli: Cl
     assert cli("rules", "why", other)[0]["would_skip"]
     cli("unskip", other)
     assert not cli("rules", "why", other)[0]["would_skip"]
+
+
+def test_why_tells_the_page_to_which_urls_of_the_key_lead(cli: Cli, rules: RuleService) -> None:
+    shown = Page(f"http://{HOST}/start", 9, 100, (), 1)
+    urls = [f"http://{HOST}/item?id=1&sid={n}" for n in range(ALIKE + 1)]
+    leading = [Page(url, 0, 0, (), 2, state="redirected", target=shown.url) for url in urls]
+    rules.book.add_pages({HOST: [shown, *leading[:ALIKE]]})
+    assert not cli("rules", "why", leading[0].url)[0]["would_skip"]
+    [line] = cli("rules", "why", leading[ALIKE].url)
+    assert (line["would_skip"], line["known_url"]) == (True, shown.url)
 
 
 def test_why_reads_only_the_pages_that_a_rule_speaks_of(

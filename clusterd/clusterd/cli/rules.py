@@ -256,7 +256,9 @@ def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]
     across = any(rule.spans or rule.kind == "name" for rule in in_force)
     for host in hosts if across else [own] if in_force else []:
         for page in book.pages(host):
-            if page.url != asked:
+            if page.url != asked and page.state == "redirected":
+                known.redirected(page.url, page.target)
+            elif page.url != asked:
                 known.fetched(page.url, page.fetched_at, page.names, page.state == "good", page.content)
     key, applied = known.key(asked)
     skip = known.decide(asked, now_ms())

@@ -14,9 +14,10 @@ from clusterd_crawler.sketch import Name
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
-#: URLs of a key that were redirected to one content before it is taken for the key's: a site that sends who asks too
-#: often to some page for a while says nothing of what its URLs show afterwards.
-ALIKE: Final = 3
+#: URLs of a key that were redirected to one content before it is taken for the key's; and as many as the root of all
+#: URLs that were. A site that sends who asks too often to some page for a while says nothing of what its URLs show:
+#: then many keys lead there, each with a few URLs, where few keys with many do to a log-in page.
+ALIKE: Final = 10
 #: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
 UNKNOWN: Final = 0
 
@@ -55,8 +56,11 @@ class HostPages:
     contents: set[int] = field(default_factory=set)
     leading: Leading = field(default_factory=Leading)
     redirects: Redirects = field(default_factory=Redirects)
-    #: Hash of a key's hash and of what is shown → URLs of the key that were redirected to that.
+    #: Hash of a key → the page to which a URL of it was redirected last.
+    standing: dict[int, KnownPage] = field(default_factory=dict)
+    #: Hash of a key's hash and of what is shown → URLs of the key that were redirected to that; and of all keys.
     led_here: dict[int, set[str]] = field(default_factory=dict)
+    led: dict[int | str, set[str]] = field(default_factory=dict)
 
     def note(self, key: int, page: KnownPage) -> None:
         """Note a page under its key; what was fetched before for another purpose is known still."""
@@ -66,21 +70,25 @@ class HostPages:
         self.keys[key] = page
 
     def stand(self, key: int, url: str, page: KnownPage) -> None:
-        """Let a page stand for a key whose URL was redirected to it, once it has for `ALIKE` of them.
+        """Note a URL of a key, made by ``page.applied``, that was redirected to a page."""
+        shown = _shown(page)
+        self.led.setdefault(shown, set()).add(url)
+        if page.applied:
+            self.led_here.setdefault(hash((key, shown)), set()).add(url)
+            self.standing[key] = page
 
-        A key that a page was fetched under is known by that.
-        """
-        led = self.led_here.setdefault(hash((key, page.url if page.content == UNKNOWN else page.content)), set())
-        led.add(url)
-        before = self.keys.get(key)
-        if len(led) >= ALIKE and (before is None or before.url == page.url or before.url not in self.pages):
-            self.keys[key] = page
+    def known(self, key: int) -> KnownPage | None:
+        """Return the page fetched last under a key, or the one that stands for what was redirected to it."""
+        fetched = self.keys.get(key)
+        page = self.standing.get(key) if fetched is None and self.standing else None
+        if page is None or page.url not in self.pages:  # it may have failed since
+            return fetched
+        alike = len(self.led_here.get(hash((key, _shown(page))), ()))
+        return page if alike >= ALIKE and alike * alike >= len(self.led[_shown(page)]) else None
 
     def find(self, key: int, purpose: Purpose) -> KnownPage | None:
         """Return the page of a key that has served a purpose."""
-        known = self.keys.get(key)
-        if known is not None and known.url not in self.pages:  # it stood for what led to it, and has failed since
-            return None
+        known = self.known(key)
         if known is None or known.purpose.serves(purpose):
             return known
         for reader in (purpose.reader, ANYONE.reader):
@@ -91,8 +99,10 @@ class HostPages:
 
     def forget_keys(self) -> None:
         """Forget what the rules have made of the pages."""
-        for made in (self.keys, self.read_before, self.torn, self.tried, self.shown, self.leading, self.led_here):
+        for made in (self.keys, self.read_before, self.torn, self.tried, self.shown, self.leading):
             made.clear()
+        for led in (self.standing, self.led_here, self.led):
+            led.clear()
 
     def tear(self, key: int) -> None:
         """Note a key whose pages differ."""
@@ -102,3 +112,7 @@ class HostPages:
     def is_torn(self, key: int) -> bool:
         """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
         return key in self.torn or len(self.torn) >= TORN_LIMIT
+
+
+def _shown(page: KnownPage) -> int | str:
+    return page.url if page.content == UNKNOWN else page.content

@@ -158,7 +158,7 @@ class KnownPages:
         key, applied = self._keys.key_of_canonical(page.url)
         page.applied = self._applied.setdefault(applied, applied)
         hashed = hash(key)
-        before = None if key.startswith(FAMILY) else held.keys.get(hashed)
+        before = None if key.startswith(FAMILY) else held.known(hashed)
         if before is not None and self._differ(before, page):
             held.tear(hashed)
         elif before is not None and path_of(before.url) != path_of(page.url):
@@ -248,8 +248,7 @@ class KnownPages:
         """Let a page stand for the keys of what led to it, and where a rule asks for what it shows."""
         for url in led_to:
             key, applied = self._keys.key_of_canonical(url)
-            if applied:
-                held.stand(hash(key), url, replace(page, applied=applied))
+            held.stand(hash(key), url, replace(page, applied=applied))
             if self._shows and page.content != UNKNOWN:
                 key, applied = self._all_keys.key_of_canonical(url)
                 if not key.startswith(FAMILY) and self._allows(applied, page):

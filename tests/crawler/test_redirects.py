@@ -110,6 +110,16 @@ def test_a_few_redirects_justify_no_skip() -> None:
     assert would_skip(pages) is None
 
 
+def test_a_page_to_which_many_keys_lead_with_a_few_urls_stands_for_none() -> None:
+    """Each topic is linked with many sessions, all of which are blocked, and some that come later are not."""
+    sid = Rule("r1", HOST, (Condition(Key(name="sid"), "any"),), (Edit(Key(name="sid"), "delete"),))
+    pages = known(sid, leads=0)
+    for n in range(2 * ALIKE):
+        for session in range(ALIKE):
+            pages.redirected(f"{H}/topic/{n}?sid={session}", f"{H}/login")
+    assert [would_skip(pages, f"{H}/topic/{n}?sid=99") for n in range(2 * ALIKE)] == [None] * 2 * ALIKE
+
+
 def test_redirects_to_several_contents_justify_no_skip() -> None:
     pages = known(leads=ALIKE - 1)
     pages.fetched(f"{H}/other", 2, content=8)

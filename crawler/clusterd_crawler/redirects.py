@@ -7,6 +7,8 @@ from typing import Final
 
 #: Most redirects that are remembered of a domain; of what is not, the rest is fetched, and nothing is lost.
 LIMIT: Final = 100_000
+#: Redirects of a chain that are followed, as many as Scrapy and browsers do; none leads anywhere beyond.
+HOPS: Final = 20
 
 
 class Redirects:
@@ -31,25 +33,24 @@ class Redirects:
         self._from.setdefault(target, {})[url] = None
 
     def target(self, url: str) -> str:
-        """Return where a URL leads in the end; itself where it leads to itself again."""
-        seen = {url}
+        """Return where a URL leads in the end; itself where it leads to itself again, or nobody follows it so far."""
         at = url
-        while (then := self._to.get(at)) is not None:
-            if then in seen:
-                return url
-            seen.add(then)
+        for _ in range(HOPS + 1):
+            if (then := self._to.get(at)) is None:
+                return at
             at = then
-        return at
+        return url
 
     def led_to(self, url: str) -> Iterator[str]:
-        """Yield the URLs that lead to one, over others too."""
-        if url not in self._from:
-            return
+        """Yield the URLs that lead to one, over others too; those next to it first."""
         seen = {url}
-        found = [url]
-        while found:
-            for one in self._from.get(found.pop(), ()):
+        reached = [url]
+        for _ in range(HOPS):
+            leading = []
+            for one in (one for to in reached for one in self._from.get(to, ())):
                 if one not in seen:
                     seen.add(one)
-                    found.append(one)
+                    leading.append(one)
                     yield one
+            if not (reached := leading):
+                return

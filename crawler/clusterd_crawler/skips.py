@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final, Self, cast
 
 from clusterd_crawler.answering import Answering
@@ -41,6 +42,8 @@ class Skip:
 
 #: Stands for a rule where a page is not fetched as an earlier crawl fetched it within the stated time.
 WITHIN: Final = "within"
+#: Most URLs that a page stands for anew when it is fetched, or more leads to it (about 10 µs each); the rest as before.
+LED_AT_ONCE: Final = 200
 
 
 class KnownPages:
@@ -223,7 +226,7 @@ class KnownPages:
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, before.names)
         self._note_keys(held, page)
-        self._stand_for(held, page, held.redirects.led_to(url))
+        self._stand_for(held, page, islice(held.redirects.led_to(url), LED_AT_ONCE))
         self._remembered[url] = domain
         self._remembered.move_to_end(url)
         if len(self._remembered) > self._limit:
@@ -242,7 +245,7 @@ class KnownPages:
         held = self._held(domain)
         held.redirects.note(url, target)
         if (page := held.pages.get(held.redirects.target(url))) is not None:
-            self._stand_for(held, page, [url, *held.redirects.led_to(url)])
+            self._stand_for(held, page, [url, *islice(held.redirects.led_to(url), LED_AT_ONCE)])
 
     def _stand_for(self, held: HostPages, page: KnownPage, led_to: Iterable[str]) -> None:
         """Let a page stand for the keys of what led to it, and where a rule asks for what it shows."""

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from clusterd_crawler.known_pages import ALIKE
 from clusterd_crawler.message import Redirect
-from clusterd_crawler.redirects import Redirects
+from clusterd_crawler.redirects import HOPS, Redirects
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skips import LED_AT_ONCE, KnownPages
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,6 +160,33 @@ def test_what_is_redirected_before_its_page_comes_counts_then_and_after_rules_ch
 def test_a_rule_that_names_what_is_shown_needs_one_redirect() -> None:
     assert would_skip(known(one_page(ONE_PATH, shows=7), leads=1)) == f"{H}/login"
     assert would_skip(known(one_page(ONE_PATH, shows=8), leads=1)) is None
+
+
+def test_a_page_to_which_all_leads_costs_no_more_the_more_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log-in page that a spider which asks not to filter fetches after each redirect: else n² in all."""
+    pages = known(leads=3 * LED_AT_ONCE)
+    computed: list[str] = []
+    key_of = pages._keys.key_of_canonical
+
+    def counted(url: str) -> tuple[str, tuple[str, ...]]:
+        computed.append(url)
+        return key_of(url)
+
+    monkeypatch.setattr(pages._keys, "key_of_canonical", counted)
+    pages.fetched(f"{H}/login", 5, content=7)
+    assert LED_AT_ONCE <= len(computed) <= LED_AT_ONCE + 2
+    computed.clear()
+    pages.redirected(f"{H}/login", f"{H}/")
+    assert LED_AT_ONCE <= len(computed) <= LED_AT_ONCE + 2
+
+
+def test_a_chain_is_followed_as_far_as_browsers_do() -> None:
+    """A host whose pages each lead to the one before would else cost the more the longer it is."""
+    made = Redirects()
+    for n in range(2 * HOPS):
+        made.note(str(n + 1), str(n))
+    assert (made.target(str(HOPS)), made.target(str(HOPS + 1))) == ("0", str(HOPS + 1))
+    assert list(made.led_to("0")) == [str(n + 1) for n in range(HOPS)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=30))

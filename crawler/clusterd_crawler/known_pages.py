@@ -14,9 +14,10 @@ from clusterd_crawler.sketch import Name
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
-#: URLs of a key that were redirected to one content before it is taken for the key's; and as many as the root of all
-#: URLs that were. A site that sends who asks too often to some page for a while says nothing of what its URLs show:
-#: then many keys lead there, each with a few URLs, where few keys with many do to a log-in page.
+#: URLs of a key that were redirected to one content before it is taken for the key's, with fewer than one for as many
+#: that were redirected to others; and as many as the root of all URLs that were redirected to that content. A site that
+#: sends who asks too often to some page for a while says nothing of what its URLs show: then many keys lead there, each
+#: with a few URLs, where few keys with many do to a log-in page.
 ALIKE: Final = 10
 #: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
 UNKNOWN: Final = 0
@@ -58,7 +59,8 @@ class HostPages:
     redirects: Redirects = field(default_factory=Redirects)
     #: Hash of a key → the page to which a URL of it was redirected last.
     standing: dict[int, KnownPage] = field(default_factory=dict)
-    #: Hash of a key's hash and of what is shown → URLs of the key that were redirected to that; and of all keys.
+    #: Hash of a key → its URLs that were redirected; with that of what is shown → those to that; and of all keys.
+    led_from: dict[int, set[str]] = field(default_factory=dict)
     led_here: dict[int, set[str]] = field(default_factory=dict)
     led: dict[int | str, set[str]] = field(default_factory=dict)
 
@@ -74,6 +76,7 @@ class HostPages:
         shown = _shown(page)
         self.led.setdefault(shown, set()).add(url)
         if page.applied:
+            self.led_from.setdefault(key, set()).add(url)
             self.led_here.setdefault(hash((key, shown)), set()).add(url)
             self.standing[key] = page
 
@@ -84,7 +87,9 @@ class HostPages:
         if page is None or page.url not in self.pages:  # it may have failed since
             return fetched
         alike = len(self.led_here.get(hash((key, _shown(page))), ()))
-        return page if alike >= ALIKE and alike * alike >= len(self.led[_shown(page)]) else None
+        others = len(self.led_from[key]) - alike
+        many = alike >= ALIKE and alike * alike >= len(self.led[_shown(page)])
+        return page if many and others * ALIKE < alike else None
 
     def find(self, key: int, purpose: Purpose) -> KnownPage | None:
         """Return the page of a key that has served a purpose."""
@@ -101,7 +106,7 @@ class HostPages:
         """Forget what the rules have made of the pages."""
         for made in (self.keys, self.read_before, self.torn, self.tried, self.shown, self.leading):
             made.clear()
-        for led in (self.standing, self.led_here, self.led):
+        for led in (self.standing, self.led_from, self.led_here, self.led):
             led.clear()
 
     def tear(self, key: int) -> None:

@@ -127,6 +127,18 @@ def test_redirects_to_several_contents_justify_no_skip() -> None:
     assert would_skip(pages) is None
 
 
+@pytest.mark.parametrize(("others", "skipped"), [(0, True), (ALIKE // 2, False)])
+def test_one_of_several_contents_stands_for_its_key_only_if_it_is_nearly_all(others: int, skipped: bool) -> None:
+    """Links by number of which many lead to the index, as what they named is gone, and some to what they name."""
+    pages = known(leads=0)
+    for n in range(2 * ALIKE):
+        if n < others:
+            pages.fetched(f"{H}/named/{n}", 2, content=100 + n)
+            pages.redirected(f"{H}/edit/o{n}", f"{H}/named/{n}")
+        pages.redirected(f"{H}/edit/{n}", f"{H}/login")
+    assert (would_skip(pages) is not None) == skipped
+
+
 def test_a_page_under_the_key_that_shows_something_else_tears_it() -> None:
     pages = known()
     pages.fetched(f"{H}/edit/50", 3, content=9)

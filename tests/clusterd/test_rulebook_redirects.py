@@ -10,7 +10,7 @@ from clusterd.learning.rulebook import arrivals, redirecting
 from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.evidence import SAME_CONTENT, reservoir
 from clusterd.learning.rulebook.recall import Recall
-from clusterd.learning.rulebook.redirecting import SEVERAL
+from clusterd.learning.rulebook.redirecting import OWN, SEVERAL
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.watch import STRIKES
 from clusterd_crawler import topics
@@ -99,6 +99,34 @@ def test_redirects_count_where_urls_of_their_kind_do_nothing_else(form: str, sho
     # When one of them shows something after all, no more of them count
     list(known.fresh([page(form.format(60, 60), 77, 90)]))
     assert list(known.fresh([redirect(form.format(61, 61), "login", 91)])) == []
+
+
+@pytest.mark.parametrize(("leads", "counts"), [("its own", True), ("one busy page", False), ("both", True)])
+def test_redirects_beside_pages_of_their_kind_count_where_each_leads_to_its_own(leads: str, counts: bool) -> None:
+    """What keeps somebody out shows the same to all; of a page that lies elsewhere nobody else is led there."""
+    known = Arrivals()
+    shown = list(known.fresh(page(f"show?id={n}&v=1", n, n) for n in range(30)))
+    sent = [redirect(f"show?id={n}&v=1", f"of/{n}", 40 + n) for n in range(100, 130) if leads != "one busy page"]
+    busy = [redirect(f"show?id={n}&v=1", f"busy?for={n}", 40 + n) for n in range(200, 230) if leads != "its own"]
+    shown += known.fresh(one for pair in zip(sent or busy, busy or sent, strict=True) for one in pair)
+    assert len(shown) == 30
+    ends = [page(f"of/{n}", 1000 + n, 50 + n) for n in range(100, 130)]
+    ends += [page(f"busy?for={n}", 999, 50 + n) for n in range(200, 230)]
+    random.Random(1).shuffle(ends)
+    led = [one for one in known.fresh(ends) if one.target]
+    assert {one.content for one in led if one.content != 999} == set(range(1100, 1130) if counts else ())
+    assert sum(one.content == 999 for one in led) <= OWN
+
+
+def test_a_trial_that_leads_to_a_page_of_its_own_speaks_against_its_rule_beside_pages_of_its_kind() -> None:
+    recall = Recall(SidLearner(HOST))
+    recall.show([page(f"show?id={n}&sid=a", n, 1) for n in range(30)])
+    for n in range(SEVERAL + STRIKES):
+        known = f"{H}/show?id={n}&sid=a"
+        trial = redirect(f"show?id={n}&sid=b", f"of/{n}", 10 + n, explored="r", instead_of=known)
+        recall.show([trial, page(f"of/{n}", 100 + n, 11 + n)])
+    assert recall.trials["r"][1] >= STRIKES
+    assert list(recall.failing()) == ["r"]
 
 
 def test_redirects_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from clusterd.learning.rulebook import arrivals, redirecting
 from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.evidence import SAME_CONTENT, reservoir
 from clusterd.learning.rulebook.recall import Recall
-from clusterd.learning.rulebook.redirecting import OWN, SEVERAL
+from clusterd.learning.rulebook.redirecting import APART, OWN, PATIENCE, SEVERAL
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.watch import STRIKES
 from clusterd_crawler import topics
@@ -113,17 +113,19 @@ def test_redirects_beside_pages_of_their_kind_count_where_each_leads_to_its_own(
     ends = [page(f"of/{n}", 1000 + n, 50 + n) for n in range(100, 130)]
     ends += [page(f"busy?for={n}", 999, 50 + n) for n in range(200, 230)]
     random.Random(1).shuffle(ends)
-    led = [one for one in known.fresh(ends) if one.target]
+    led = [
+        one for one in known.fresh([*ends, *(page(f"more/{n}", 500 + n, 99) for n in range(PATIENCE))]) if one.target
+    ]
     assert {one.content for one in led if one.content != 999} == set(range(1100, 1130) if counts else ())
     assert sum(one.content == 999 for one in led) <= OWN
 
 
 def test_a_trial_that_leads_to_a_page_of_its_own_speaks_against_its_rule_beside_pages_of_its_kind() -> None:
     recall = Recall(SidLearner(HOST))
-    recall.show([page(f"show?id={n}&sid=a", n, 1) for n in range(30)])
-    for n in range(SEVERAL + STRIKES):
-        known = f"{H}/show?id={n}&sid=a"
-        trial = redirect(f"show?id={n}&sid=b", f"of/{n}", 10 + n, explored="r", instead_of=known)
+    recall.show([page(f"show?id={n}&sid=1", n, 1) for n in range(30)])
+    for n in range(APART + PATIENCE + STRIKES):
+        known = f"{H}/show?id={n}&sid=1"
+        trial = redirect(f"show?id={n}&sid=2", f"of/{n}", 10 + n, explored="r", instead_of=known)
         recall.show([trial, page(f"of/{n}", 100 + n, 11 + n)])
     assert recall.trials["r"][1] >= STRIKES
     assert list(recall.failing()) == ["r"]
@@ -134,6 +136,15 @@ def test_redirects_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     known = Arrivals()
     list(known.fresh([page("login", 99), *(page(f"of/{n}/wiki", n + 1) for n in range(30))]))
     assert list(known.fresh(redirect(f"of/{n}/edit", "login", 9) for n in range(30))) == []
+
+
+def test_redirects_that_may_lead_to_pages_of_their_own_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redirecting, "HELD", 3)
+    known = Arrivals()
+    list(known.fresh(page(f"show?id={n}&v=1", n, n) for n in range(100)))
+    led = [one for n in range(100, 110) for one in (redirect(f"show?id={n}&v=1", f"of/{n}", n), page(f"of/{n}", n, n))]
+    shown = list(known.fresh([*led, *(page(f"more/{n}", 500 + n, 999) for n in range(2 * PATIENCE))]))
+    assert [one.content for one in shown if one.target] == [100, 101, 102]
 
 
 def test_redirects_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

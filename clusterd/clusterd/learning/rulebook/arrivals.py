@@ -61,7 +61,7 @@ class Arrivals:
         for page in pages:
             for shown in self._led_here(page) if page.state != "redirected" else self._followed(page):
                 if self._is_new(shown):
-                    yield from self._redirecting.counting(shown) if shown.target else (shown,)
+                    yield from self._redirecting.counting(shown)
 
     def _is_new(self, page: Page) -> bool:
         known = self._last.get(url := _hash(page.url))
@@ -69,8 +69,6 @@ class Arrivals:
             return False
         crawl = sys.intern(page.crawl) if page.state == "good" else None
         self._last[url] = _Arrived(page.fetched_at, page.content, crawl)
-        if crawl is not None and not page.target:
-            self._redirecting.fetched(page)
         return True
 
     def _followed(self, page: Page) -> list[Page]:

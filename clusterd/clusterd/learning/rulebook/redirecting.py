@@ -5,11 +5,12 @@ URLs show, and as evidence it would speak against every rule that is true. So a 
 
 - where URLs of its kind do nothing but redirect: those of its folder, those of its last component in any folder
   (whatever its numbers), or those of its path with a certain value of a parameter (``index.php?action=edit&title=…``),
-  each with the same query names. As soon as a page of the kind was seen, they do not count by this any more;
-- where those of its kind lead to pages of their own, each to another. A site that keeps somebody out shows the same to
-  all.
+  each with the same query names. As soon as a page of the kind was seen, no more of them do by this;
+- where it leads to a page of its own, to which hardly any other of its kind leads while `PATIENCE` more pages come. A
+  site that keeps somebody out shows the same to all.
 
-Either from the time on when there are `SEVERAL` of a kind, until when they are held.
+Of a kind it counts at once when `SEVERAL` have been seen that do nothing but redirect, or `APART` that have led to
+pages of their own; until then it is held.
 
 Cost: some hashes a page; what is held is bounded by `HELD`.
 """
@@ -17,17 +18,22 @@ Cost: some hashes a page; what is held is bounded by `HELD`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.evidence import family
 
-#: Redirects of a kind from which on they count, by the last component in as many folders; or contents of their own.
+#: Redirects of a kind that does nothing else from which on they count; by the last component in as many folders.
 SEVERAL: Final = 10
 #: Most redirects of a kind that lead to a content that is still their own.
 OWN: Final = 2
+#: Pages of the host that come before it is said that a content is their own.
+PATIENCE: Final = 50
+#: Redirects of a kind that led to contents of their own from which on others that do count at once.
+APART: Final = 3
 #: Most redirects that are held.
 HELD: Final = 10_000
 #: Most parameters of a URL whose values are looked at.
@@ -39,20 +45,14 @@ _NUMBER: Final = re.compile("[0-9]+")
 class _Kind:
     """The redirects of a kind."""
 
-    #: What tells them apart → those that do not count yet.
+    #: What tells redirects apart → those that are held, as long as no page of the kind was seen.
     held: dict[str, Page] = field(default_factory=dict)
     #: Whether there were several to hold.
     full: bool = False
-    #: What they lead to → how many of them, and how many of these contents are their own.
+    #: Contents → redirects that led there.
     led: dict[int, int] = field(default_factory=dict)
-    own: int = 0
-
-    def lead(self, content: int) -> None:
-        count = self.led[content] = self.led.get(content, 0) + 1
-        self.own += (count == 1) - (count == OWN + 1)
-
-    def is_own(self, page: Page) -> bool:
-        return self.led[page.content] <= OWN
+    #: Redirects that led to contents of their own.
+    apart: int = 0
 
 
 class Redirecting:
@@ -61,51 +61,78 @@ class Redirecting:
     def __init__(self) -> None:
         #: Hashes of kinds of which a page was seen that was not redirected to.
         self._showing: set[int] = set()
-        #: By hash.
+        #: By hash, those that have redirects.
         self._kinds: dict[int, _Kind] = {}
         self._held_count = 0
-
-    def fetched(self, page: Page) -> None:
-        """Note a page that was not redirected to."""
-        self._showing.update(kind for kind, _ in _kinds(page.url))
+        self._seen = 0
+        #: When it is said whether a redirect led to a content of its own: that many pages seen, and the redirect.
+        self._unsettled: deque[tuple[int, Page]] = deque()
 
     def counting(self, page: Page) -> list[Page]:
+        """Return what counts when a page or a redirect has come: itself, or not yet, behind what was held so far."""
+        self._seen += 1
+        late = list(self._settled()) if self._unsettled else []
+        if page.target:
+            return [*late, *self._led(page)]
+        if page.state == "good":
+            self._showing.update(kind for kind, _ in _kinds(page.url))
+        return [*late, page]
+
+    def _led(self, page: Page) -> list[Page]:
         """Return a redirect and those that count with it; nothing where it does not, or not yet."""
-        for hashed, apart in _kinds(page.url):
-            kind = self._kinds.setdefault(hashed, _Kind())
-            kind.lead(page.content)
-            found = self._leading_apart(kind, page) if hashed in self._showing else self._alike(kind, apart, page)
-            if found:
+        kinds = [(hashed, self._kinds.setdefault(hashed, _Kind()), apart) for hashed, apart in _kinds(page.url)]
+        for _, kind, _ in kinds:
+            kind.led[page.content] = kind.led.get(page.content, 0) + 1
+        for hashed, kind, apart in kinds:
+            if hashed not in self._showing and (found := self._alike(kind, apart, page)):
                 return found
+        showing = [kind for hashed, kind, _ in kinds if hashed in self._showing]
+        if showing and _is_own(page, showing):
+            if any(kind.apart >= APART for kind in showing):
+                return [page]
+            for kind in showing:
+                self._wait(self._let_go(kind))
+            self._wait([page])
         return []
 
     def _alike(self, kind: _Kind, apart: str, page: Page) -> list[Page]:
         """Return what counts of a kind that does nothing but redirect."""
-        if not kind.full:
-            self._hold(kind, apart, page)
-            kind.full = len(kind.held) >= SEVERAL
-            return self._let_go(kind) if kind.full else []
-        return [page]
-
-    def _leading_apart(self, kind: _Kind, page: Page) -> list[Page]:
-        """Return what counts of a kind whose URLs show pages, too."""
-        if not kind.is_own(page):
-            return []
-        if kind.own < SEVERAL:
-            self._hold(kind, page.url, page)
-            return []
-        return [*(one for one in self._let_go(kind) if kind.is_own(one)), page]
-
-    def _hold(self, kind: _Kind, apart: str, page: Page) -> None:
+        if kind.full:
+            return [page]
         if apart not in kind.held and self._held_count < HELD:
-            # What comes late says nothing of the rule that it was sent to watch: who knows what was seen since.
-            kind.held[apart] = replace(page, explored="")
+            kind.held[apart] = _without_trial(page)
             self._held_count += 1
+        kind.full = len(kind.held) >= SEVERAL
+        return self._let_go(kind) if kind.full else []
 
     def _let_go(self, kind: _Kind) -> list[Page]:
         held, kind.held = list(kind.held.values()), {}
         self._held_count -= len(held)
         return held
+
+    def _wait(self, pages: Iterable[Page]) -> None:
+        for page in pages:
+            if len(self._unsettled) < HELD:
+                self._unsettled.append((self._seen + PATIENCE, _without_trial(page)))
+
+    def _settled(self) -> Iterator[Page]:
+        """Yield the redirects that have waited and led to contents of their own."""
+        while self._unsettled and self._unsettled[0][0] <= self._seen:
+            _, page = self._unsettled.popleft()
+            kinds = [self._kinds[hashed] for hashed, _ in _kinds(page.url) if hashed in self._showing]
+            if _is_own(page, kinds):
+                for kind in kinds:
+                    kind.apart += 1
+                yield page
+
+
+def _is_own(page: Page, kinds: Iterable[_Kind]) -> bool:
+    return all(kind.led[page.content] <= OWN for kind in kinds)
+
+
+def _without_trial(page: Page) -> Page:
+    """Return a redirect that is held: what comes late says nothing of the rule that it was sent to watch."""
+    return replace(page, explored="")
 
 
 def _kinds(url: str) -> Iterator[tuple[int, str]]:

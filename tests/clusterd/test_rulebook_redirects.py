@@ -131,6 +131,28 @@ def test_a_trial_that_leads_to_a_page_of_its_own_speaks_against_its_rule_beside_
     assert list(recall.failing()) == ["r"]
 
 
+@pytest.mark.parametrize(("query", "counts"), [("", True), ("?for={}", False)])
+def test_what_leads_to_other_hosts_counts_as_what_its_address_says(query: str, counts: bool) -> None:
+    """Their pages do not arrive. A host that has people log in elsewhere does so at one path."""
+    known = Arrivals(HOST)
+    list(known.fresh(page(f"show?id={n}&v=1", n, n) for n in range(30)))
+    for n in range(100, 130):
+        target = f"http://other.example/{n if counts else 'login'}{query.format(n)}"
+        leading = Page(f"{H}/show?id={n}&v=1", 0, fetched_at=n, crawl="one", state="redirected", target=target)
+        assert list(known.fresh([leading])) == []
+    shown = [one for one in known.fresh(page(f"more/{n}", 500 + n, 999) for n in range(PATIENCE)) if one.target]
+    assert len({one.content for one in shown}) == (30 if counts else 0)
+
+
+def test_a_trial_that_leads_to_a_file_speaks_against_its_rule() -> None:
+    recall = Recall(SidLearner(HOST), arrivals=with_redirects_of_that_kind())
+    recall.show([page("known", 1, 1)])
+    for n in range(STRIKES):
+        trial = redirect(f"leads/{n}", f"to/{n}.pdf", 10, explored="r", instead_of=f"{H}/known")
+        recall.show([trial, Page(f"{H}/to/{n}.pdf", 50 + n, 0, fetched_at=11, crawl="one", state="soft")])
+    assert list(recall.failing()) == ["r"]
+
+
 def test_redirects_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redirecting, "HELD", 3)
     known = Arrivals()

@@ -37,7 +37,7 @@ def told(url: str, prefix: str) -> dict[str, Redirect]:
 def test_where_a_url_leads_is_told(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    """Also where no page follows, as the duplicate filter has let that page pass before; not what leads elsewhere."""
+    """Also where no page follows, as the duplicate filter has let that page pass before, or it is of another site."""
     steps = [site.url + path for path in ("/login", "/edit/1#top", "/vote/2", "/redir/3?sid=a", "/page/4")]
     steps += [site.url + path for path in ("/abroad", "/nowhere")]
     handled = {"url": site.url + "/edit/5", "options": {"meta": {"handle_httpstatus_list": [302]}}}
@@ -49,6 +49,7 @@ def test_where_a_url_leads_is_told(
         "/edit/1": "/login?next=/edit/1",
         "/vote/2": "/login",
         "/redir/3?sid=a": "/page/3?sid=a",
+        "/abroad": "http://elsewhere.example/",
     }
     assert {one.crawl for one in found.values()} == {found["/vote/2"].crawl} != {""}
     assert {(one.explored, one.instead_of) for one in found.values()} == {("", "")}

@@ -19,7 +19,6 @@ from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.explored import Explored
 from clusterd_crawler.crawling.reporter import URL_BYTES, Reporter
 from clusterd_crawler.crawling.requests import is_page
-from clusterd_crawler.urls import host_of, registrable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -41,22 +40,22 @@ class Redirected:
     def note(self, request: Request, response: Response) -> None:
         """Note and tell where a response leads, if it leads somewhere."""
         target = self._target(request, response) if is_page(request) else None
-        if target is not None and len(request.url) <= URL_BYTES:
+        if target is not None and max(len(request.url), len(target)) <= URL_BYTES:
             url, at = request.url.partition("#")[0], time.time_ns() // 1_000_000
             self._decisions.redirected(url, at, target)
             self._reporter.redirected(url, at, target, self._explored.pop(url))
 
     def _target(self, request: Request, response: Response) -> str | None:
-        """Return the page of the same registrable domain to which a response leads; None where it leads to none."""
+        """Return the page to which a response leads, be it of another site; None where it leads to none."""
         location = response.headers.get("Location") if response.status in STATUSES else None
         if location is None or not self._is_followed(request, response.status):
             return None
         try:
             found = urljoin(request.url, safe_url_string(location)).partition("#")[0]
-            of_us = found.startswith(("http://", "https://")) and request.url.startswith(("http://", "https://"))
-            return found if of_us and registrable(host_of(found)) == registrable(host_of(request.url)) else None
         except ValueError:  # ``http://[``
             return None
+        is_one = found.startswith(("http://", "https://")) and request.url.startswith(("http://", "https://"))
+        return found if is_one else None
 
     def _is_followed(self, request: Request, status: int) -> bool:
         meta = request.meta

@@ -3,8 +3,9 @@
 A redirect says that one URL is another, but not what is seen there. It waits for the page of its crawl to which it
 leads, be it over further redirects, and is then shown before that page: it was asked for first, so that a page which
 was fetched to watch a rule brings something new where nothing but its own redirect led to it. One that leads to no good
-page of its crawl is never shown, nor one that says nothing of its URL (`redirecting`). Log and order are the store's,
-so a learner that is rebuilt is shown the same.
+page of its crawl is never shown, nor one that says nothing of its URL (`redirecting`). Pages of other hosts do not
+arrive: what leads there shows something of its own, named by that address. Log and order are the store's, so a learner
+that is rebuilt is shown the same.
 
 Cost: a dictionary entry a URL; of redirects that wait at most `WAITING`.
 """
@@ -14,9 +15,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import mmh3
+from clusterd_crawler.urls import host_of
 
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.redirecting import Redirecting
@@ -25,19 +27,25 @@ from clusterd.learning.rulebook.redirecting import Redirecting
 WAITING: Final = 10_000
 
 
+_State = Literal["good", "soft", "failed", "redirected"]
+
+
 class _Arrived(NamedTuple):
     """The last fetch of a URL."""
 
     at: int
     content: int
-    #: The crawl that fetched it, where it is good.
+    #: The crawl that fetched it, where that says what it shows.
     crawl: str | None
+    state: _State
 
 
 class Arrivals:
     """What has been shown of one host, or of one group."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "") -> None:
+        """Take the host of which alone pages arrive; "" where others do."""
+        self._host = host
         #: By hash of the URL.
         self._last: dict[int, _Arrived] = {}
         #: Crawl and hash of what they lead to → redirects.
@@ -67,15 +75,17 @@ class Arrivals:
         known = self._last.get(url := _hash(page.url))
         if known is not None and known.at >= page.fetched_at:
             return False
-        crawl = sys.intern(page.crawl) if page.state == "good" else None
-        self._last[url] = _Arrived(page.fetched_at, page.content, crawl)
+        crawl = sys.intern(page.crawl) if is_witness(page) else None
+        self._last[url] = _Arrived(page.fetched_at, page.content, crawl, page.state)
         return True
 
     def _followed(self, page: Page) -> list[Page]:
         """Return a redirect as what it leads to, with those that led to it; nothing where that is not known yet."""
+        if self._host and host_of(page.target) != self._host:
+            return self._led_here(self._as_shown(page, "good", _hash(page.target), page.fetched_at))
         target = self._last.get(_hash(page.target))
         if target is not None and target.crawl == page.crawl:
-            return self._led_here(self._as_shown(page, target.content, target.at))
+            return self._led_here(self._as_shown(page, target.state, target.content, target.at))
         if self._waiting_count < WAITING:
             self._waiting.setdefault((page.crawl, _hash(page.target)), []).append(page)
             self._waiting_count += 1
@@ -84,19 +94,24 @@ class Arrivals:
     def _led_here(self, page: Page) -> list[Page]:
         """Return a page behind the redirects that waited for it, and those that waited for these."""
         reached = [page]
-        for arrived in reached if page.state == "good" and self._waiting else ():
+        for arrived in reached if self._waiting and is_witness(page) else ():
             led = self._waiting.pop((arrived.crawl, _hash(arrived.url)), [])
             self._waiting_count -= len(led)
-            reached += [self._as_shown(one, page.content, page.fetched_at) for one in led]
+            reached += [self._as_shown(one, page.state, page.content, page.fetched_at) for one in led]
         return reached[::-1]
 
-    def _as_shown(self, page: Page, content: int, at: int) -> Page:
-        """Return a redirect as a page with this content, which was fetched at a time.
+    def _as_shown(self, page: Page, state: _State, content: int, at: int) -> Page:
+        """Return a redirect as a page of this state and content, which was fetched at a time.
 
         Of one whose target came first it cannot be told whether that would have been fetched without it.
         """
         watches = at >= page.fetched_at or content == self.content_of(page.instead_of)
-        return replace(page, content=content, state="good", explored=page.explored if watches else "")
+        return replace(page, content=content, state=state, explored=page.explored if watches else "")
+
+
+def is_witness(page: Page) -> bool:
+    """Whether a page says something of its URL: a good one does, and a file, which shows no words."""
+    return page.state == "good" or (page.state == "soft" and not page.words and page.content != 0)
 
 
 def _hash(url: str) -> int:

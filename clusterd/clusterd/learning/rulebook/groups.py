@@ -35,7 +35,7 @@ class Groups:
 
     def __init__(self, book: RuleBook, identity: Identity) -> None:
         self._book = book
-        self.recalls = Recalls(partial(_learner, identity=identity))
+        self.recalls = Recalls(partial(_learner, identity=identity), groups=True)
         self._noted: OrderedDict[str, set[str]] = OrderedDict()
 
     def note(self, pages: Iterable[Page]) -> None:

@@ -16,7 +16,7 @@ from clusterd_crawler.errors import NotFound
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
-from clusterd.learning.rulebook.arrivals import Arrivals
+from clusterd.learning.rulebook.arrivals import Arrivals, is_witness
 from clusterd.learning.rulebook.contract import HostRules
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 
@@ -71,7 +71,7 @@ class Recall:
 
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         for page in self.arrivals.fresh(pages):
-            if page.explored and _is_witness(page):
+            if page.explored and is_witness(page):
                 self._count_trial(page)
             elif page.state == "good":
                 self.contents.add(page.crawl, page.content)
@@ -128,8 +128,12 @@ class Recall:
 class Recalls:
     """The learners of one worker, bounded by the pages that they hold; the host looked at longest ago goes first."""
 
-    def __init__(self, make: Callable[[str], HostLearner], pages_limit: int = PAGES_LIMIT) -> None:
+    def __init__(
+        self, make: Callable[[str], HostLearner], pages_limit: int = PAGES_LIMIT, *, groups: bool = False
+    ) -> None:
+        """Take what makes a host's learner; or (``groups``) one of the hosts of a group together."""
         self._make = make
+        self._groups = groups
         self._limit = pages_limit
         self._hosts: OrderedDict[str, Recall] = OrderedDict()
 
@@ -142,7 +146,8 @@ class Recalls:
 
     def new(self, host: str) -> Recall:
         """Start a host's learner anew."""
-        self._hosts[host] = Recall(self._make(host))
+        arrivals = Arrivals() if self._groups else Arrivals(host)
+        self._hosts[host] = Recall(self._make(host), arrivals=arrivals)
         self._hosts.move_to_end(host)
         return self._hosts[host]
 
@@ -163,11 +168,6 @@ class Recalls:
     def clear(self) -> None:
         """Drop all learners."""
         self._hosts.clear()
-
-
-def _is_witness(page: Page) -> bool:
-    """Whether a page says something of the rule that it was fetched to watch; a file does, which shows no words."""
-    return page.state == "good" or (page.state == "soft" and not page.words and page.content != 0)
 
 
 def _weight(recall: Recall) -> int:

@@ -23,6 +23,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from clusterd_crawler.urls import host_of
+
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.evidence import family
 
@@ -49,8 +51,8 @@ class _Kind:
     held: dict[str, Page] = field(default_factory=dict)
     #: Whether there were several to hold.
     full: bool = False
-    #: Contents → redirects that led there.
-    led: dict[int, int] = field(default_factory=dict)
+    #: What redirects led to → how many.
+    led: dict[int | str, int] = field(default_factory=dict)
     #: Redirects that led to contents of their own.
     apart: int = 0
 
@@ -81,8 +83,9 @@ class Redirecting:
     def _led(self, page: Page) -> list[Page]:
         """Return a redirect and those that count with it; nothing where it does not, or not yet."""
         kinds = [(hashed, self._kinds.setdefault(hashed, _Kind()), apart) for hashed, apart in _kinds(page.url)]
+        shown = _led_to(page)
         for _, kind, _ in kinds:
-            kind.led[page.content] = kind.led.get(page.content, 0) + 1
+            kind.led[shown] = kind.led.get(shown, 0) + 1
         for hashed, kind, apart in kinds:
             if hashed not in self._showing and (found := self._alike(kind, apart, page)):
                 return found
@@ -127,7 +130,13 @@ class Redirecting:
 
 
 def _is_own(page: Page, kinds: Iterable[_Kind]) -> bool:
-    return all(kind.led[page.content] <= OWN for kind in kinds)
+    shown = _led_to(page)
+    return all(kind.led[shown] <= OWN for kind in kinds)
+
+
+def _led_to(page: Page) -> int | str:
+    """Return what a redirect leads to; on another host, whose pages are not known, whatever is asked for there."""
+    return page.content if host_of(page.target) == host_of(page.url) else page.target.partition("?")[0]
 
 
 def _without_trial(page: Page) -> Page:

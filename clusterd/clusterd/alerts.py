@@ -14,7 +14,6 @@ import json
 import logging
 import queue
 import threading
-import time
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -262,8 +261,3 @@ def _target_of(address: str) -> tuple[str, dict[str, str]]:
     if at:
         headers["Authorization"] = "Basic " + b64encode(unquote(user).encode()).decode()
     return urlunsplit(parts._replace(netloc=host)), headers
-
-
-def now_ms() -> int:
-    """Return Unix time in milliseconds."""
-    return int(time.time() * 1000)

@@ -26,10 +26,10 @@ from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.insisting import Insist, StopFlag, once
 from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import ClusterdError, Unreachable
 from clusterd_crawler.redis_address import shown
 
-from clusterd.alerts import now_ms
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.handing import Handing

@@ -14,10 +14,11 @@ from clusterd_consumer.redis_connection import unable
 from clusterd_consumer.transport.contract import Transport
 from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Verdict, encode_verdict
 
-from clusterd.alerts import Alert, Alerts, alerts_of, now_ms
+from clusterd.alerts import Alert, Alerts, alerts_of
 from clusterd.clusters.contract import Outcome
 from clusterd.health import Report
 from clusterd.services import Services

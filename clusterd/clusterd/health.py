@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_consumer.redis_scripts import FREES, Calls, Library, Script
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 
 from clusterd.tallies import Tallies
@@ -57,7 +58,7 @@ class Report:
     #: ``waiting``: Kafka or the store does not answer, the work goes on when it does.
     state: State = "starting"
     #: Unix milliseconds.
-    since: int = field(default_factory=lambda: int(time.time() * 1000))
+    since: int = field(default_factory=now_ms)
     at: int = 0
     #: When the worker last finished a step: twice a second where nothing arrives.
     stepped: int = 0
@@ -95,7 +96,7 @@ TOLD: Final = tuple(one.name for one in fields(Report) if one.name not in {"upke
 
 def beat(calls: Calls, prefix: str, report: Report) -> None:
     """Say that this daemon is alive."""
-    report.at = int(time.time() * 1000)
+    report.at = now_ms()
     said = {name: getattr(report, name) for name in TOLD}
     said |= {"state": report.told(), "upkeep_seconds": round(report.upkeep_seconds(), 3)}
     calls.run(ENTER, f"{prefix}daemons", (report.id,))

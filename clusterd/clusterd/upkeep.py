@@ -19,9 +19,10 @@ from typing import Final
 from clusterd_consumer.redis_connection import unable
 from clusterd_consumer.worker import FLUSH_TIMEOUT
 from clusterd_crawler import topics
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 
-from clusterd.alerts import alerts_of_splits, now_ms
+from clusterd.alerts import alerts_of_splits
 from clusterd.health import Report
 from clusterd.services import Services
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 import redis
-from clusterd.alerts import Alert, Alerts, Webhook, alerts_of, now_ms
+from clusterd.alerts import Alert, Alerts, Webhook, alerts_of
 from clusterd.clusters.contract import Change, Outcome
 from clusterd.config import Config
 from clusterd_crawler import topics
+from clusterd_crawler.clock import now_ms
 
 JOINED = Outcome(
     url="http://h/a?s=1",

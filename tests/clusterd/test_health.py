@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd.alerts import now_ms
 from clusterd.cli.commands import run
 from clusterd.health import STALLED_AFTER
 from clusterd.metrics import serve_metrics
@@ -25,6 +24,7 @@ from clusterd.services import Services, open_services, publish_sketches
 from clusterd.tallies import Waits
 from clusterd.upkeep import Upkeep
 from clusterd_consumer.redis_scripts import Calls
+from clusterd_crawler.clock import now_ms
 
 from clusterd import health
 from tests.flow.daemons import Daemons, made_up_crawl, until, wait_until_done

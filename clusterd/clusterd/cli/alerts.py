@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import click
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
@@ -74,7 +74,7 @@ def moment(given: str) -> int:
     """Return an ISO 8601 time, or a span before now, as Unix milliseconds."""
     try:
         if given[:-1].isascii() and given[:-1].isdigit() and given[-1:] in SPANS:
-            return max(0, round(time.time() * 1000) - int(given[:-1]) * SPANS[given[-1]] * 1000)
+            return max(0, now_ms() - int(given[:-1]) * SPANS[given[-1]] * 1000)
         read = datetime.fromisoformat(given)
     except ValueError:
         raise WrongInput(

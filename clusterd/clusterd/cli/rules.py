@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
@@ -305,11 +305,6 @@ def entry_text(entry: Entry, skips: int) -> str:
         *(f"  {iso(turn.at)}  {turn.state} ({turn.by}) {turn.reason}".rstrip() for turn in entry.history),
     ]
     return "\n".join(lines)
-
-
-def now_ms() -> int:
-    """Return the time in Unix milliseconds."""
-    return time.time_ns() // 1_000_000
 
 
 def read_file(name: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.rules import caught_up, changing, now_ms
+from clusterd.cli.rules import caught_up, changing
 
 if TYPE_CHECKING:
     from clusterd_crawler.message import SkipReport

@@ -10,7 +10,6 @@ time that the file is brought in again.
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Final
 from zlib import crc32
 
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.sketch import Profile, Sketch
 from clusterd_crawler.urls import canonical, is_text
@@ -48,7 +48,7 @@ class Clock:
         if day is not None:
             return day + self._rows_before(f"{sweep}\n{url}")
         slot = crc32(url.encode("utf-8", "replace")) % SLOTS
-        at = max(time.time_ns() // 1_000_000, self._given[slot] + 1)
+        at = max(now_ms(), self._given[slot] + 1)
         self._given[slot] = at
         return at
 
@@ -133,7 +133,7 @@ class Sketching:
             raise WrongInput(f"{page.url} was answered with status {page.status}: no page")
         sweep = page.sweep or self.sweep
         at = page.fetched_at if page.fetched_at is not None else self._clock.stamp(page.url, sweep)
-        self.ahead += at > time.time() * 1000 + DAY_MS
+        self.ahead += at > now_ms() + DAY_MS
         body = None if page.body is None else page.body[: self.max_page_bytes]
         text = None if page.text is None else beginning(page.text, self.max_page_bytes)
         self.shortened += body != page.body or text != page.text

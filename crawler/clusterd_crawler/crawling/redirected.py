@@ -7,7 +7,6 @@ duplicate filter drops what was fetched before.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
@@ -15,6 +14,7 @@ from scrapy import Request
 from scrapy.http import Response
 from w3lib.url import safe_url_string
 
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.explored import Explored
 from clusterd_crawler.crawling.reporter import URL_BYTES, Reporter
@@ -41,7 +41,7 @@ class Redirected:
         """Note and tell where a response leads, if it leads somewhere."""
         target = self._target(request, response) if is_page(request) else None
         if target is not None and max(len(request.url), len(target)) <= URL_BYTES:
-            url, at = request.url.partition("#")[0], time.time_ns() // 1_000_000
+            url, at = request.url.partition("#")[0], now_ms()
             self._decisions.redirected(url, at, target)
             self._reporter.redirected(url, at, target, self._explored.pop(url))
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from clusterd_crawler import topics
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.errors import ClusterdError, MessageError, Unreachable
 from clusterd_crawler.fetches import Fetch, host_and_crawl, key
@@ -159,7 +159,7 @@ class Subscriber:
         host, _ = host_and_crawl(named)
         try:
             with self._others_lock:
-                pages = self._others.arrived(named, block, host in self._met, time.time_ns() // 1_000_000)
+                pages = self._others.arrived(named, block, host in self._met, now_ms())
         except MessageError as error:
             self._refuse("block of known pages", error)
             return

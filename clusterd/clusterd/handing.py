@@ -1,4 +1,4 @@
-"""What follows an applied batch: verdicts, alerts, evidence for rules, failed fetches, redirects, skips.
+"""What follows an applied batch: verdicts, alerts, evidence for rules, failed fetches, redirects, files, skips.
 
 A fault in one of them (a rule learner that trips over one host, say) is logged and counted, and the partition goes on;
 an outage is passed on to the worker, which tries again.
@@ -49,6 +49,8 @@ class Handing:
             self._contained(self._services.rulebook.note_failures, batch.failures)
         if batch.redirects:
             self._contained(self._services.rulebook.note_redirects, batch.redirects)
+        if batch.files:
+            self._contained(self._services.rulebook.note_files, batch.files)
         if batch.skips:
             self._contained(self._services.rulebook.record_skips, batch.skips)
             self._tallies.skips += len(batch.skips)

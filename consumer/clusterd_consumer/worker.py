@@ -30,7 +30,7 @@ from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 from clusterd_crawler.errors import MessageError, Unreachable
-from clusterd_crawler.message import Failure, Redirect, SkipReport, decode
+from clusterd_crawler.message import Failure, File, Redirect, SkipReport, decode
 from clusterd_crawler.sketch import Sketch
 
 from clusterd_consumer.dead_letters import DeadLetters
@@ -72,6 +72,7 @@ class Batch:
     skips: list[SkipReport] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
 
 
 class SetBack(Exception):
@@ -239,6 +240,8 @@ class Worker(Generic[Result]):
                 batch.skips.append(message)
             elif isinstance(message, Redirect):
                 batch.redirects.append(message)
+            elif isinstance(message, File):
+                batch.files.append(message)
             else:
                 batch.failures.append(message)
         return batch

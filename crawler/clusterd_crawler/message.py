@@ -8,7 +8,7 @@ UTF-8.
     offset  bytes  field
     0       1      magic, 0xC1 (a byte that no UTF-8 text holds, so that JSON or HTML is never taken for a message)
     1       1      version, 1; a higher one is refused, never guessed at
-    2       1      kind: 1 sketch, 2 skip, 3 failure, 4 redirect
+    2       1      kind: 1 sketch, 2 skip, 3 failure, 4 redirect, 5 file
     3       …      the body, by kind
     end-4   4      CRC-32 (IEEE 802.3, as zlib) of all bytes before it
 
@@ -31,6 +31,7 @@ UTF-8.
     skip     i64  at              text url, rule, key, known_url, crawl
     failure  i64  at              u16 status (0: no answer)    text url, reason, crawl
     redirect i64  at              text url, target, crawl, explored, instead_of
+    file     i64  at              u64 content         text url, crawl, explored, instead_of
 
 Fingerprints take 5 bytes and not the differences a varint: of 400 values of a page of 1,000 shingles the differences
 need 30 bits on average, which is 5 bytes of a varint too, and a fixed width is read by one vectorised copy.
@@ -45,7 +46,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
@@ -56,6 +56,7 @@ from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
 from clusterd_crawler.sketch import PROFILES, Name, Sketch, StreamSketch
+from clusterd_crawler.wire import Reader, put_texts, put_varint
 
 MAGIC: Final = 0xC1
 VERSION: Final = 1
@@ -73,13 +74,12 @@ SOFT_ERROR: Final = 4
 EMBEDDED: Final = 8
 PURPOSE: Final = 16
 
-_SKETCH, _SKIP, _FAILURE, _REDIRECT = 1, 2, 3, 4
+_SKETCH, _SKIP, _FAILURE, _REDIRECT, _FILE = 1, 2, 3, 4, 5
 _NAME_CODES: Final = {kind: code for code, kind in enumerate(("canonical", "shortlink", "og", "anchor"), start=1)}
 _NAME_KINDS: Final = {code: kind for kind, code in _NAME_CODES.items()}
 _SKETCH_HEAD: Final = struct.Struct("<BBHqQQ")
 _NAME: Final = struct.Struct("<BQ")
 _I64: Final = struct.Struct("<q")
-_U16: Final = struct.Struct("<H")
 _U64: Final = struct.Struct("<Q")
 _CRC: Final = struct.Struct("<I")
 
@@ -124,7 +124,22 @@ class Redirect:
     instead_of: str = ""
 
 
-Message = Sketch | SkipReport | Failure | Redirect
+@dataclass(frozen=True, slots=True)
+class File:
+    """A fetch that brought a file, where its URL might have been a page's: what rules must not say of it."""
+
+    url: str
+    #: Unix time in milliseconds.
+    at: int
+    #: Identity of the bytes, 64 bits.
+    content: int
+    crawl: str = ""
+    #: As of a sketch.
+    explored: str = ""
+    instead_of: str = ""
+
+
+Message = Sketch | SkipReport | Failure | Redirect | File
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +169,27 @@ _VERDICT_TYPES: Final[dict[str, tuple[type, ...]]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The body of a message that is no sketch: numbers, then texts, each by the name of its field."""
+
+    kind: int
+    of: type[SkipReport | Failure | Redirect | File]
+    packed: struct.Struct
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+_LAYOUTS: Final = (
+    _Layout(_SKIP, SkipReport, _I64, ("at",), ("url", "rule", "key", "known_url", "crawl")),
+    _Layout(_FAILURE, Failure, struct.Struct("<qH"), ("at", "status"), ("url", "reason", "crawl")),
+    _Layout(_REDIRECT, Redirect, _I64, ("at",), ("url", "target", "crawl", "explored", "instead_of")),
+    _Layout(_FILE, File, struct.Struct("<qQ"), ("at", "content"), ("url", "crawl", "explored", "instead_of")),
+)
+_BY_TYPE: Final = {layout.of: layout for layout in _LAYOUTS}
+_BY_KIND: Final = {layout.kind: layout for layout in _LAYOUTS}
+
+
 def encode(message: Message) -> bytes:
     """Return the bytes of a message; `WrongInput` where a field cannot be carried."""
     out = bytearray((MAGIC, VERSION))
@@ -161,18 +197,11 @@ def encode(message: Message) -> bytes:
         if isinstance(message, Sketch):
             out.append(_SKETCH)
             _put_sketch(out, message)
-        elif isinstance(message, SkipReport):
-            out.append(_SKIP)
-            out += _I64.pack(message.at)
-            _put_texts(out, (message.url, message.rule, message.key, message.known_url, message.crawl))
-        elif isinstance(message, Redirect):
-            out.append(_REDIRECT)
-            out += _I64.pack(message.at)
-            _put_texts(out, (message.url, message.target, message.crawl, message.explored, message.instead_of))
         else:
-            out.append(_FAILURE)
-            out += _I64.pack(message.at) + _U16.pack(message.status)
-            _put_texts(out, (message.url, message.reason, message.crawl))
+            layout = _BY_TYPE[type(message)]
+            out.append(layout.kind)
+            out += layout.packed.pack(*(getattr(message, name) for name in layout.numbers))
+            put_texts(out, [getattr(message, name) for name in layout.texts])
     except (struct.error, UnicodeEncodeError, OverflowError) as error:
         raise WrongInput(f"the message about {message.url[:200]!r} cannot be written: {error}") from None
     out += _CRC.pack(zlib.crc32(out))
@@ -182,19 +211,12 @@ def encode(message: Message) -> bytes:
 def decode(raw: bytes) -> Message:
     """Return the message that the bytes hold; `MessageError`, which keeps them, where they hold none."""
     kind = _check_frame(raw)
-    reader = _Reader(raw)
+    reader = Reader(raw, HEAD_BYTES, len(raw) - CRC_BYTES)
     if kind == _SKETCH:
         message: Message = _take_sketch(reader)
-    elif kind == _SKIP:
-        at, (url, rule, key, known_url, crawl) = reader.unpack(_I64)[0], reader.texts(5)
-        message = SkipReport(url, rule, key, known_url, at, crawl)
-    elif kind == _FAILURE:
-        at, status = reader.unpack(_I64)[0], reader.unpack(_U16)[0]
-        url, reason, crawl = reader.texts(3)
-        message = Failure(url, at, status, reason, crawl)
-    elif kind == _REDIRECT:
-        at, (url, target, crawl, explored, instead_of) = reader.unpack(_I64)[0], reader.texts(5)
-        message = Redirect(url, at, target, crawl, explored, instead_of)
+    elif layout := _BY_KIND.get(kind):
+        given: list[Any] = [*reader.unpack(layout.packed), *reader.texts(len(layout.texts))]
+        message = layout.of(**dict(zip((*layout.numbers, *layout.texts), given, strict=True)))
     else:
         raise MessageError(f"a message of the unknown kind {kind}", raw)
     if reader.left:
@@ -234,8 +256,8 @@ def _put_sketch(out: bytearray, page: Sketch) -> None:
         out += _U64.pack(page.embedded)
     if flags & PURPOSE:
         out += PACKED.pack(*page.purpose)
-    _put_texts(out, (page.url, page.crawl, page.sweep, page.explored, page.instead_of))
-    _put_varint(out, len(page.names))
+    put_texts(out, (page.url, page.crawl, page.sweep, page.explored, page.instead_of))
+    put_varint(out, len(page.names))
     for name in page.names:
         out += _NAME.pack(_NAME_CODES[name.kind], name.hash)
     for stream in (page.main,) if same else (page.main, page.whole):
@@ -243,10 +265,10 @@ def _put_sketch(out: bytearray, page: Sketch) -> None:
 
 
 def _put_stream(out: bytearray, stream: StreamSketch) -> None:
-    _put_varint(out, stream.shingles)
-    _put_varint(out, stream.tokens)
+    put_varint(out, stream.shingles)
+    put_varint(out, stream.tokens)
     out += _U64.pack(stream.text)
-    _put_varint(out, len(stream.values) // 8)
+    put_varint(out, len(stream.values) // 8)
     out += _packed(stream.values) if compiled.CORE is None else compiled.CORE.pack(stream.values)
 
 
@@ -256,22 +278,6 @@ def _packed(values: bytes) -> bytes:
     if not _ascending(numbers) or (len(numbers) and numbers[-1] >> np.uint64(FINGERPRINT_BITS)):
         raise OverflowError("the values of a sketch are 40 bits, ascending and distinct")
     return numbers.view(np.uint8).reshape(-1, 8)[:, :VALUE_BYTES].tobytes()
-
-
-def _put_texts(out: bytearray, texts: Iterable[str]) -> None:
-    for text in texts:
-        coded = text.encode()
-        _put_varint(out, len(coded))
-        out += coded
-
-
-def _put_varint(out: bytearray, number: int) -> None:
-    if not 0 <= number < 1 << 64:
-        raise OverflowError(f"{number} is not between 0 and 2^64")
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
 
 
 def _ascending(values: np.ndarray[Any, np.dtype[np.uint64]]) -> bool:
@@ -293,54 +299,7 @@ def _crc(raw: bytes) -> int:
     return zlib.crc32(memoryview(raw)[:-CRC_BYTES])
 
 
-class _Reader:
-    """A position in the body of a message; every read is checked against its end."""
-
-    __slots__ = ("end", "position", "raw")
-
-    def __init__(self, raw: bytes) -> None:
-        self.raw = raw
-        self.position = HEAD_BYTES
-        self.end = len(raw) - CRC_BYTES
-
-    @property
-    def left(self) -> int:
-        """Bytes not yet read."""
-        return self.end - self.position
-
-    def take(self, size: int) -> bytes:
-        """Read so many bytes."""
-        if size > self.left:
-            raise MessageError(f"{size} bytes wanted where {self.left} are left", self.raw)
-        start = self.position
-        self.position += size
-        return self.raw[start : self.position]
-
-    def unpack(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Read fixed fields."""
-        return layout.unpack(self.take(layout.size))
-
-    def varint(self) -> int:
-        """Read a varint of at most 64 bits."""
-        number = 0
-        for shift in range(0, 70, 7):
-            byte = self.take(1)[0]
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                if number >> 64:
-                    break
-                return number
-        raise MessageError("a varint of more than 64 bits", self.raw)
-
-    def texts(self, count: int) -> list[str]:
-        """Read so many texts."""
-        try:
-            return [self.take(self.varint()).decode() for _ in range(count)]
-        except UnicodeDecodeError as error:
-            raise MessageError(f"a text that is not UTF-8: {error}", self.raw) from None
-
-
-def _take_sketch(reader: _Reader) -> Sketch:
+def _take_sketch(reader: Reader) -> Sketch:
     profile, flags, status, fetched_at, content, bag = reader.unpack(_SKETCH_HEAD)
     if profile not in PROFILES:
         raise MessageError(f"a sketch of the unknown profile {profile}", reader.raw)
@@ -373,7 +332,7 @@ def _take_sketch(reader: _Reader) -> Sketch:
     )
 
 
-def _take_names(reader: _Reader) -> tuple[Name, ...]:
+def _take_names(reader: Reader) -> tuple[Name, ...]:
     count = reader.varint()
     if count * _NAME.size > reader.left:
         raise MessageError(f"{count} names in {reader.left} bytes", reader.raw)
@@ -385,7 +344,7 @@ def _take_names(reader: _Reader) -> tuple[Name, ...]:
     return tuple(names)
 
 
-def _take_stream(reader: _Reader) -> StreamSketch:
+def _take_stream(reader: Reader) -> StreamSketch:
     shingles, tokens = reader.varint(), reader.varint()
     text = reader.unpack(_U64)[0]
     count = reader.varint()

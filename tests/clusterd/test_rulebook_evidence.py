@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.evidence import SAME_CONTENT, latest, pack, reservoir, unpack
+from clusterd.learning.rulebook.evidence import SAME_CONTENT, VERSION, latest, pack, reservoir, unpack
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.sketch import Name
@@ -28,7 +28,7 @@ pages = st.builds(
     explored=text,
     instead_of=text,
     crawl=text,
-    state=st.sampled_from(["good", "soft", "failed"]),
+    state=st.sampled_from(["good", "soft", "failed", "file"]),
     purpose=st.builds(Purpose, words, words, st.integers(0, 2**32 - 1)),
 )
 pages = st.one_of(pages, st.builds(Page, url=text, content=words, state=st.just("redirected"), target=text))
@@ -42,8 +42,8 @@ def test_pages_come_back_from_their_block(given_pages: list[Page]) -> None:
 
 @pytest.mark.parametrize(
     ("version", "lacking"),
-    [(4, 0), (3, 20), (2, 21), (1, 22)],
-    ids=["no redirects", "no purpose", "no state", "no crawl"],
+    [(5, 0), (4, 0), (3, 20), (2, 21), (1, 22)],
+    ids=["no files", "no redirects", "no purpose", "no state", "no crawl"],
 )
 def test_blocks_of_earlier_versions_are_read(version: int, lacking: int) -> None:
     seen = [Page(f"http://h/{n}", n, 5, (), 1000 + n, "", "", "", "good") for n in range(3)]
@@ -72,7 +72,7 @@ def test_pages_of_one_host_pack_to_few_bytes() -> None:
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(MessageError, match="version"):
-        unpack(b"\x06" + pack([])[1:])
+        unpack(bytes((VERSION + 1,)) + pack([])[1:])
     with pytest.raises(MessageError):
         unpack(b"")
 

@@ -149,7 +149,7 @@ def test_a_trial_that_leads_to_a_file_speaks_against_its_rule() -> None:
     recall.show([page("known", 1, 1)])
     for n in range(STRIKES):
         trial = redirect(f"leads/{n}", f"to/{n}.pdf", 10, explored="r", instead_of=f"{H}/known")
-        recall.show([trial, Page(f"{H}/to/{n}.pdf", 50 + n, 0, fetched_at=11, crawl="one", state="soft")])
+        recall.show([trial, Page(f"{H}/to/{n}.pdf", 50 + n, 0, fetched_at=11, crawl="one", state="file")])
     assert list(recall.failing()) == ["r"]
 
 

@@ -117,6 +117,8 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 303, {"Location": "/login#form"}, b""
     if name == "/login":
         return 200, {}, html("members", prose("login"), [])
+    if name == "/to-image":
+        return 302, {"Location": "/image.png?led"}, b""
     if name == "/abroad":
         return 302, {"Location": "http://elsewhere.example/"}, b""
     if name == "/nowhere":

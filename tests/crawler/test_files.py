@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from clusterd_crawler.endings import may_show_file
+from clusterd_crawler.message import File
 from clusterd_crawler.page import content_identity
 from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.sketch import Sketch
@@ -49,16 +50,31 @@ def test_a_file_that_a_rule_says_is_a_page_speaks_against_the_rule(
     if cached:
         crawl(tmp_path, [image], settings | more)
     crawl(tmp_path, [f"{site.url}/page/1", {"pause": 0.7}, image], settings | more | {"CLUSTERD_EXPLORE": 1})
-    (told,) = [page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.explored]
+    (told,) = [file for file in files(redis_url, prefix) if file.explored]
     assert (told.url, told.explored, told.instead_of) == (image, "r1", f"{site.url}/page/1")
-    body = answer("/page/1?file=image")[2]
-    assert told.soft_error
-    assert told.content == content_identity(body)
-    assert told.showing(told.main.text) not in {0, *(p.main.text for p in pages(redis_url, prefix) if not p.explored)}
+    assert told.content == content_identity(answer("/page/1?file=image")[2])
+
+
+def test_a_file_is_told_where_its_url_does_not_say_that_it_is_one(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Rules say nothing of the others; of one that a page's URL leads to they might."""
+    paths = ("/page/1", "/page/1?file=image", "/image.png", "/to-image")
+    crawled = crawl(tmp_path, [site.url + path for path in paths], settings)
+    assert [page.url for page in pages(redis_url, prefix)] == [f"{site.url}/page/1"]
+    told = {file.url: file.content for file in files(redis_url, prefix)}
+    assert told == {
+        f"{site.url}{path}": content_identity(answer(path)[2]) for path in ("/page/1?file=image", "/image.png?led")
+    }
+    assert (crawled.stat("sketched"), len(crawled.seen)) == (1, len(paths))
 
 
 def pages(redis_url: str, prefix: str) -> list[Sketch]:
     return [message for message in published(redis_url, prefix) if isinstance(message, Sketch)]
+
+
+def files(redis_url: str, prefix: str) -> list[File]:
+    return [message for message in published(redis_url, prefix) if isinstance(message, File)]
 
 
 @pytest.mark.parametrize("cached", [False, True])

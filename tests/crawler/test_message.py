@@ -13,6 +13,7 @@ from clusterd_crawler import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.message import (
     Failure,
+    File,
     Message,
     Redirect,
     SkipReport,
@@ -70,6 +71,7 @@ MESSAGES = st.one_of(
     st.builds(SkipReport, TEXT, TEXT, TEXT, TEXT, I64, TEXT),
     st.builds(Failure, TEXT, I64, st.integers(0, 65535), TEXT, TEXT),
     st.builds(Redirect, TEXT, I64, TEXT, TEXT, TEXT, TEXT),
+    st.builds(File, TEXT, I64, U64, TEXT, TEXT, TEXT),
 )
 
 PAGE = Sketch(

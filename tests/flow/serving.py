@@ -10,7 +10,7 @@ from threading import Thread
 
 @contextmanager
 def serving(page: Callable[[str], bytes | str]) -> Iterator[str]:
-    """Serve what a function makes of a path and query: HTML, or where it redirects to; gives the site's address."""
+    """Serve what a function makes of a path and query: HTML, a PDF, or where it redirects to; gives the address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -21,7 +21,7 @@ def serving(page: Callable[[str], bytes | str]) -> Iterator[str]:
             self.send_response(200 if isinstance(made, bytes) else 302)
             if isinstance(made, str):
                 self.send_header("Location", made)
-            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Type", "application/pdf" if body.startswith(b"%PDF") else "text/html")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

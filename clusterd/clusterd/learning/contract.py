@@ -10,6 +10,8 @@ from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 
+State = Literal["good", "soft", "failed", "redirected", "file"]
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -27,13 +29,19 @@ class Page:
     instead_of: str = ""
     #: The crawl that fetched it, of whose crawlers it may justify skips; "" where it justifies none.
     crawl: str = ""
-    #: What came: a page; one that says it is none, or nothing, which justify no skip and are shown to no learner; or
-    #: the address of another page, as which it is shown once that is known (`rulebook.arrivals`).
-    state: Literal["good", "soft", "failed", "redirected"] = "good"
+    #: What came: a page; one that says it is none, or nothing, which justify no skip and are shown to no learner; a
+    #: file, which justifies none either; or the address of another page, as which it is shown once that is known
+    #: (`rulebook.arrivals`).
+    state: State = "good"
     #: What the crawl fetched it for, which matters to the crawls alone.
     purpose: Purpose = ANYONE
     #: Of what was redirected: to which page.
     target: str = ""
+
+    @property
+    def is_witness(self) -> bool:
+        """Whether it says something of its URL: a good page does, and a file, that its URL is not a page's."""
+        return self.state in {"good", "file"}
 
 
 class HostLearner(Protocol):

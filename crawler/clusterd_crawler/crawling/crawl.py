@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Request, Spider
 from scrapy.exceptions import DontCloseSpider
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response
 
 from clusterd_crawler import signals
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.collector import Frozen
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.counting import Counting
@@ -129,7 +130,7 @@ class Crawl:
             self._stats, self._settings, self._publisher, self._decisions, self._reporter, self._kept, self._paused
         )
         self._subscriber = Subscriber(
-            self._connections.feed(self._wanted.since(now()) if self._settings.skip else None),
+            self._connections.feed(self._wanted.since(now_ms()) if self._settings.skip else None),
             lambda rules: self._loop.call(self._take_rules, rules),
             lambda verdicts: self._loop.call(self._near_duplicates.answered, verdicts),
             self.id,
@@ -213,7 +214,7 @@ class Crawl:
 
     def _decide(self, url: str, purpose: Purpose) -> Skip | None:
         rule = self._rewriting.has_come(url, purpose) if self._rewriting is not None else None
-        return self._decisions.decide(url, now(), purpose) if rule is None else Skip(url, rule, url, url)
+        return self._decisions.decide(url, now_ms(), purpose) if rule is None else Skip(url, rule, url, url)
 
     def admit(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""
@@ -278,7 +279,7 @@ class Crawl:
         self._stats.inc_value("clusterd/skipped")
         self._stats.inc_value(f"clusterd/skipped/{skip.rule}")
         logger.debug("Skipped %s: same content as %s by rule %s", url, skip.known_url, skip.rule)
-        self._reporter.report(SkipReport(url, skip.rule, skip.key, skip.known_url, now(), self.id))
+        self._reporter.report(SkipReport(url, skip.rule, skip.key, skip.known_url, now_ms(), self.id))
         old = self._kept.add(kept)
         if old:
             self._loop.start(self._changes.spill(old))
@@ -287,7 +288,7 @@ class Crawl:
         )
 
     def _decide_again(self, request: Request) -> Skip | None:
-        skip = self._decisions.decide(request.url, now(), self._purposes.noted(request))
+        skip = self._decisions.decide(request.url, now_ms(), self._purposes.noted(request))
         if skip is not None:
             self._explores(request.url, skip)
         return skip
@@ -312,33 +313,36 @@ class Crawl:
         if not is_page(request):
             return
         self._under_way.arrived(request)
-        url, at = response.url.partition("#")[0], now()
+        url, at = response.url.partition("#")[0], now_ms()
         explored = self._explored.pop(url)
         page = Page(url, at, request, response, explored, self._purposes.noted(request))
         if "cached" in response.flags and not self._settings.sweep and explored is None:
             # Sketched when it was fetched. Of a sweep each page is told, lest it seem lost.
             if not is_good(response):
                 self._decisions.fetched(url, at, good=False)
-            elif isinstance(response, HtmlResponse):
+            elif not page.is_file:
                 self.unread.came(page, self._purposes.is_awaited(request))
                 self.unread.seen(page, CACHED)
         elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
             self.failed(request, response.status, f"HTTP status {response.status}")
-        elif (is_told := isinstance(response, HtmlResponse) or explored is not None) and is_part(response):
+        elif not page.is_told:
+            self._decisions.led(referrer(request))
+        elif is_part(response):
             self._stats.inc_value("clusterd/rejected")
             self.failed(request, response.status, "only a part of the page came")
-        elif is_told:
+        else:
             self._changes.look_again()
             self.unread.came(page, self._purposes.is_awaited(request))
             await self._sketched(page)
-        elif via := referrer(request):
-            self._decisions.led(via)
 
     async def _sketched(self, page: Page) -> None:
         version = page.url, page.at
-        self._verdicts.ask(version)
+        if page.is_file:
+            self._decisions.led(referrer(page.request))
+        else:
+            self._verdicts.ask(version)
         if self._decisions.decides or self._rewriting is not None:
             await self._pages.take(page)
             answer = self._verdicts.wait(version)
@@ -351,7 +355,7 @@ class Crawl:
     def _note_page(self, page: Page, seen: Seen) -> None:
         """Note what a page was sketched to."""
         assert self._counting is not None
-        self._counting.sketches += 1
+        self._counting.sketches += not page.is_file
         self.unread.seen(page, seen)
 
     def _refuse_page(self, page: Page, error: ClusterdError) -> None:
@@ -377,7 +381,7 @@ class Crawl:
         """Note a fetch that brought no page."""
         if not is_page(request):
             return
-        url, at = request.url.partition("#")[0], now()
+        url, at = request.url.partition("#")[0], now_ms()
         self._decisions.fetched(url, at, good=False)
         self._reporter.failed(url, at, status, reason)
 
@@ -393,8 +397,3 @@ class Crawl:
 
     async def _send(self, signal: object, arguments: dict[str, Any]) -> None:
         await self._crawler.signals.send_catch_log_async(signal, spider=self._spider, **arguments)
-
-
-def now() -> int:
-    """Return the time in Unix milliseconds."""
-    return time.time_ns() // 1_000_000

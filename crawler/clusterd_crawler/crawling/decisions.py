@@ -128,8 +128,9 @@ class Decisions:
         self._noted.append(_Noted(url, at, target=target))
 
     def led(self, url: str) -> None:
-        """Note a page that linked to a file."""
-        self._noted.append(_Noted("", 0, via=url))
+        """Note a page that linked to a file; "" where none says that it did."""
+        if url:
+            self._noted.append(_Noted("", 0, via=url))
 
     def reopened(self) -> frozenset[str]:
         """Return the rules, and traps, of which fewer skips are right than was thought, for where pages lead."""

@@ -17,14 +17,15 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from clusterd_crawler import compiled
+from clusterd_crawler.endings import ending
 from clusterd_crawler.errors import ClusterdError, WrongInput
-from clusterd_crawler.message import Failure, Redirect, SkipReport, encode
+from clusterd_crawler.message import Failure, File, Message, Redirect, SkipReport, encode
 from clusterd_crawler.page import content_identity, sketch_page
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.sketch import PROFILES, SHORT, Name, Sketch
+from clusterd_crawler.sketch import PROFILES, SHORT, Name
 from clusterd_crawler.skips import Skip
 from clusterd_crawler.text import NeedsParser
 
@@ -67,6 +68,17 @@ class Page:
     #: What it shows, once it is sketched, and whether the spider has been given it (`unread`).
     seen: Seen | None = None
     read: bool = False
+
+    @property
+    def is_file(self) -> bool:
+        """Whether what came is no page."""
+        return not isinstance(self.response, HtmlResponse)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether rules are to hear of it: not of a file whose URL says that it is one, if nothing says otherwise."""
+        is_led_to = "redirect_urls" in self.request.meta
+        return not self.is_file or is_led_to or self.explored is not None or not ending(self.url)
 
 
 #: Of a page from the HTTP cache, which was sketched when it was fetched.
@@ -112,19 +124,22 @@ class Reporter:
 
     def _sketched_now(self, page: Page, entries: list[Entry]) -> Outcome | None:
         body = page.response.body
-        # tables for another script take .5 ms for each 256 characters, of which Chinese has 82
-        if len(body) > AT_ONCE or not compiled.CORE or not compiled.CORE.at_hand(body):
+        if len(body) > AT_ONCE or not (page.is_file or self._is_quick(body)):
             return None
         try:
             return self._sketched(page, entries, parse=False)
         except NeedsParser:
             return None
 
+    def _is_quick(self, body: bytes) -> bool:
+        # tables for another script take .5 ms for each 256 characters, of which Chinese has 82
+        return compiled.CORE is not None and bool(compiled.CORE.at_hand(body))
+
     def _sketched(self, page: Page, entries: list[Entry], *, parse: bool = True) -> Outcome:
         """Sketch one page; its message is added to the entries. `NeedsParser` where it needs one."""
         try:
-            sketch = self._sketch(page, parse)
-            entries.append((page.url.encode(), encode(sketch)))
+            message, seen = self._filed(page) if page.is_file else self._sketch(page, parse)
+            entries.append((page.url.encode(), encode(message)))
         except NeedsParser:
             raise
         except ClusterdError as error:
@@ -132,16 +147,21 @@ class Reporter:
         except Exception as error:
             logger.exception("A page could not be sketched; the crawl goes on: %s", page.url)
             return WrongInput(f"{page.url}: {type(error).__name__}: {error}")
-        self.shortened += len(page.response.body) > self._most
-        return Seen(sketch.names, sketch.showing(sketch.main.text), not sketch.soft_error)
+        self.shortened += not page.is_file and len(page.response.body) > self._most
+        return seen
 
-    def _sketch(self, page: Page, parse: bool) -> Sketch:
-        response, explored = page.response, page.explored
+    def _filed(self, page: Page) -> tuple[Message, Seen]:
+        """Return what is said of a file: only that it is something else matters, where a rule says what it shows."""
+        rule, known = _watched(page.explored)
+        content = content_identity(page.response.body)
+        return File(page.url, page.at, content, self._crawl, rule, known), Seen((), content, False)
+
+    def _sketch(self, page: Page, parse: bool) -> tuple[Message, Seen]:
+        response = page.response
         whole = response.body
-        # Of what is no page only that it is something else matters: that a rule is wrong which says what it shows.
-        is_file = not isinstance(response, HtmlResponse)
-        body = b"" if is_file else whole[: self._most]
-        content_type = b"text/plain" if is_file else response.headers.get("Content-Type")
+        body = whole[: self._most]
+        content_type = response.headers.get("Content-Type")
+        rule, known = _watched(page.explored)
         sketch = sketch_page(
             page.url,
             body,
@@ -151,16 +171,17 @@ class Reporter:
             status=response.status,
             crawl=self._crawl,
             sweep=self._sweep,
-            explored="" if explored is None else explored.rule,
-            instead_of="" if explored is None else explored.known_url,
+            explored=rule,
+            instead_of=known,
             wants_verdict=True,
             purpose=page.purpose,
             parse=parse,
         )
-        if is_file or len(whole) > len(body):  # What two long pages show at their beginnings says nothing of the rest.
+        # What two long pages show at their beginnings says nothing of the rest.
+        if len(whole) > len(body):
             identity = content_identity(whole)
             sketch = replace(sketch, content=identity, embedded=identity)
-        return sketch
+        return sketch, Seen(sketch.names, sketch.showing(sketch.main.text), not sketch.soft_error)
 
     def report(self, message: SkipReport | Failure | Redirect) -> None:
         """Publish what is no page; small, and done at once."""
@@ -175,5 +196,10 @@ class Reporter:
 
     def redirected(self, url: str, at: int, target: str, explored: Skip | None) -> None:
         """Publish what a URL was redirected to; ``explored``: the skip in whose place it was asked for."""
-        rule, known = ("", "") if explored is None else (explored.rule, explored.known_url)
+        rule, known = _watched(explored)
         self.report(Redirect(url, at, target, self._crawl, rule, known))
+
+
+def _watched(explored: Skip | None) -> tuple[str, str]:
+    """Return the rule that a fetch is to watch, and the page that the skip would have rested on."""
+    return ("", "") if explored is None else (explored.rule, explored.known_url)

@@ -79,10 +79,18 @@ def test_a_page_that_says_that_it_is_none_is_no_witness_and_no_evidence(recall: 
 
 def test_a_file_speaks_against_the_rule_that_took_it_for_a_page(recall: Recall) -> None:
     # Given requests that a rule took for pages, and that brought files, which justify no skip, or nothing at all …
-    for rule, content in (("files", 1000), ("nothing", 0)):
-        recall.show(
-            Page(f"{H}/{rule}/{number}", content and content + number, 0, (), number, rule, crawl="one", state="soft")
-            for number in range(2, 2 + STRIKES)
-        )
+    for rule, state in (("files", "file"), ("nothing", "soft")):
+        recall.show(replace(watched(rule, number, 1000 + number), state=state) for number in range(2, 2 + STRIKES))
     # … the files contradict it.
     assert list(recall.failing()) == ["files"]
+
+
+def test_a_file_is_evidence_that_it_is_no_page(recall: Recall) -> None:
+    assert isinstance(recall.learner, SidLearner)
+    before = len(recall.learner.pages)
+    recall.show([Page(f"{H}/doc/90?sid=1", 7, fetched_at=40, crawl="one", state="file")])
+    assert len(recall.learner.pages) == before + 1
+    # It justifies no skip, in no crawl.
+    recall.live = True
+    recall.show([Page(f"{H}/doc/91?sid=1", 8, fetched_at=41, crawl="one", state="file")])
+    assert [page.state for page in recall.fresh] == ["file"]

@@ -15,19 +15,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import mmh3
 from clusterd_crawler.urls import host_of
 
-from clusterd.learning.contract import Page
+from clusterd.learning.contract import Page, State
 from clusterd.learning.rulebook.redirecting import Redirecting
 
 #: Most redirects that wait for a page; what comes beyond it is forgotten.
 WAITING: Final = 10_000
-
-
-_State = Literal["good", "soft", "failed", "redirected"]
 
 
 class _Arrived(NamedTuple):
@@ -37,7 +34,7 @@ class _Arrived(NamedTuple):
     content: int
     #: The crawl that fetched it, where that says what it shows.
     crawl: str | None
-    state: _State
+    state: State
 
 
 class Arrivals:
@@ -75,7 +72,7 @@ class Arrivals:
         known = self._last.get(url := _hash(page.url))
         if known is not None and known.at >= page.fetched_at:
             return False
-        crawl = sys.intern(page.crawl) if is_witness(page) else None
+        crawl = sys.intern(page.crawl) if page.is_witness else None
         self._last[url] = _Arrived(page.fetched_at, page.content, crawl, page.state)
         return True
 
@@ -94,24 +91,19 @@ class Arrivals:
     def _led_here(self, page: Page) -> list[Page]:
         """Return a page behind the redirects that waited for it, and those that waited for these."""
         reached = [page]
-        for arrived in reached if self._waiting and is_witness(page) else ():
+        for arrived in reached if self._waiting and page.is_witness else ():
             led = self._waiting.pop((arrived.crawl, _hash(arrived.url)), [])
             self._waiting_count -= len(led)
             reached += [self._as_shown(one, page.state, page.content, page.fetched_at) for one in led]
         return reached[::-1]
 
-    def _as_shown(self, page: Page, state: _State, content: int, at: int) -> Page:
+    def _as_shown(self, page: Page, state: State, content: int, at: int) -> Page:
         """Return a redirect as a page of this state and content, which was fetched at a time.
 
         Of one whose target came first it cannot be told whether that would have been fetched without it.
         """
         watches = at >= page.fetched_at or content == self.content_of(page.instead_of)
         return replace(page, content=content, state=state, explored=page.explored if watches else "")
-
-
-def is_witness(page: Page) -> bool:
-    """Whether a page says something of its URL: a good one does, and a file, which shows no words."""
-    return page.state == "good" or (page.state == "soft" and not page.words and page.content != 0)
 
 
 def _hash(url: str) -> int:

@@ -4,13 +4,13 @@ A block is one or more pages. Integers are little-endian, a ``varint`` is LEB128
 bytes, then UTF-8:
 
     offset  bytes  field
-    0       1      version, 5 (4, without redirects, 3, without the purpose, 2, without the state, and 1, without the
-                   crawl, are read too)
+    0       1      version, 6 (5, without files, 4, without redirects, 3, without the purpose, 2, without the state,
+                   and 1, without the crawl, are read too)
     1       …      zlib stream of the pages, each:
                    text url, u64 content, i64 fetched_at (Unix ms), varint words,
                    varint n, n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash),
                    text explored, text instead_of, text crawl, u8 state: 0 good, 1 soft error, 2 failed,
-                   3 redirected, u64 reader, u64 session, u32 depth (`purpose.Purpose`),
+                   3 redirected, 4 a file, u64 reader, u64 session, u32 depth (`purpose.Purpose`),
                    text target; of what was redirected only
 
 URLs of a host repeat each other, so a block of a thousand pages packs to 30–60 bytes a page.
@@ -25,16 +25,17 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final, Literal
+from typing import Final
 
 import mmh3
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
 from clusterd_crawler.sketch import Name
+from clusterd_crawler.wire import put_texts, put_varint
 
-from clusterd.learning.contract import Page
+from clusterd.learning.contract import Page, State
 
-VERSION: Final = 5
+VERSION: Final = 6
 #: Pages of one block when a log is rewritten.
 BLOCK_PAGES: Final = 1_000
 #: Fast, and within a tenth of the size that the best level reaches on URLs.
@@ -49,7 +50,7 @@ EXPLORED_SHARE: Final = 0.1
 
 _KINDS: Final = ("canonical", "shortlink", "og", "anchor")
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS, start=1)}
-_STATES: Final[tuple[Literal["good", "soft", "failed", "redirected"], ...]] = ("good", "soft", "failed", "redirected")
+_STATES: Final[tuple[State, ...]] = ("good", "soft", "failed", "redirected", "file")
 _HEAD: Final = struct.Struct("<Qq")
 _NAME: Final = struct.Struct("<BQ")
 
@@ -58,19 +59,17 @@ def pack(pages: Iterable[Page]) -> bytes:
     """Return the block that holds the pages."""
     out = bytearray()
     for page in pages:
-        _put_text(out, page.url)
+        put_texts(out, (page.url,))
         out += _HEAD.pack(page.content, page.fetched_at)
-        _put_varint(out, page.words)
-        _put_varint(out, len(page.names))
+        put_varint(out, page.words)
+        put_varint(out, len(page.names))
         for name in page.names:
             out += _NAME.pack(_CODES[name.kind], name.hash)
-        _put_text(out, page.explored)
-        _put_text(out, page.instead_of)
-        _put_text(out, page.crawl)
+        put_texts(out, (page.explored, page.instead_of, page.crawl))
         out.append(_STATES.index(page.state))
         out += PACKED.pack(*page.purpose)
         if page.state == "redirected":
-            _put_text(out, page.target)
+            put_texts(out, (page.target,))
     return bytes((VERSION,)) + zlib.compress(out, ZLIB_LEVEL)
 
 
@@ -182,13 +181,6 @@ def _pages(data: bytes, version: int) -> Iterator[Page]:
         yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state, purpose, target)
 
 
-def _put_varint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-
-
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
@@ -198,12 +190,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-
-
-def _put_text(out: bytearray, text: str) -> None:
-    raw = text.encode()
-    _put_varint(out, len(raw))
-    out += raw
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:

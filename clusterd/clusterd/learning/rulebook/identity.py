@@ -20,7 +20,7 @@ from functools import partial
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.message import Redirect
+from clusterd_crawler.message import File, Redirect
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import canonical
@@ -101,4 +101,21 @@ def redirected(redirect: Redirect) -> Page | None:
         crawl=redirect.crawl,
         state="redirected",
         target=target,
+    )
+
+
+def filed(file: File) -> Page | None:
+    """Return what the learner sees of a file; None where its URL is none."""
+    try:
+        url, instead_of = canonical(file.url), canonical(file.instead_of) if file.instead_of else ""
+    except WrongInput:
+        return None
+    return Page(
+        url,
+        file.content,
+        fetched_at=file.at,
+        explored=file.explored,
+        instead_of=instead_of,
+        crawl=file.crawl,
+        state="file" if file.content else "soft",  # nothing came
     )

@@ -16,7 +16,7 @@ from clusterd_crawler.errors import NotFound
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
-from clusterd.learning.rulebook.arrivals import Arrivals, is_witness
+from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.contract import HostRules
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 
@@ -57,10 +57,11 @@ class Recall:
     def show(self, pages: Iterable[Page]) -> None:
         """Let the learner see the pages that are new to it; of fetches that brought none only other crawlers are told.
 
-        A page that says that it is none, as one that keeps robots out for a while does, says nothing about its URL.
+        A page that says that it is none, as one that keeps robots out for a while does, says nothing about its URL. A
+        file does: that it is not the page of the same key.
         """
         fresh = list(self._fresh(pages))
-        self.learner.observe(page for page in fresh if page.state == "good")
+        self.learner.observe(page for page in fresh if page.is_witness)
         if self.is_spoken_of:
             self.fresh += (page for page in fresh if not page.target)
 
@@ -71,9 +72,9 @@ class Recall:
 
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         for page in self.arrivals.fresh(pages):
-            if page.explored and is_witness(page):
+            if page.explored and page.is_witness:
                 self._count_trial(page)
-            elif page.state == "good":
+            elif page.is_witness:
                 self.contents.add(page.crawl, page.content)
             yield page
 

@@ -76,7 +76,7 @@ class Redirecting:
         late = list(self._settled()) if self._unsettled else []
         if page.target:
             return [*late, *self._led(page)]
-        if page.state == "good":
+        if page.is_witness:
             self._showing.update(kind for kind, _ in _kinds(page.url))
         return [*late, page]
 

@@ -31,7 +31,7 @@ from typing import Final
 
 from clusterd_crawler import topics, urls
 from clusterd_crawler.errors import ClusterdError, NotFound, Unreachable, WrongInput
-from clusterd_crawler.message import Failure, Redirect, SkipReport
+from clusterd_crawler.message import Failure, File, Redirect, SkipReport
 from clusterd_crawler.rules import Identity, Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
 
@@ -42,7 +42,7 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evide
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
-from clusterd.learning.rulebook.identity import Shown, page_of, redirected, texts
+from clusterd.learning.rulebook.identity import Shown, filed, page_of, redirected, texts
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -97,13 +97,8 @@ class RuleService:
 
         Answers other than 2xx are no evidence: an error page says nothing about the URLs that lead to it.
         """
-        pages: dict[str, list[Page]] = {}
-        for sketch, content in zip(sketches, self._shown(sketches, outcomes), strict=True):
-            if 200 <= sketch.status < 300 and (page := page_of(sketch, content)) is not None:
-                pages.setdefault(urls.host_of(page.url), []).append(page)
-        for added in pages.values():
-            self._groups.note(added)
-        self.book.add_pages(pages)
+        shown = zip(sketches, self._shown(sketches, outcomes), strict=True)
+        self._note(page_of(sketch, content) for sketch, content in shown if 200 <= sketch.status < 300)
 
     def note_failures(self, failures: Iterable[Failure]) -> None:
         """Note fetches of crawls that brought no page. May be repeated."""
@@ -118,8 +113,15 @@ class RuleService:
 
     def note_redirects(self, redirects: Iterable[Redirect]) -> None:
         """Note requests of crawls that were redirected to a page. May be repeated."""
+        self._note(map(redirected, redirects))
+
+    def note_files(self, files: Iterable[File]) -> None:
+        """Note files that crawls fetched where pages might have been. May be repeated."""
+        self._note(map(filed, files))
+
+    def _note(self, shown: Iterable[Page | None]) -> None:
         pages: dict[str, list[Page]] = {}
-        for page in filter(None, map(redirected, redirects)):
+        for page in filter(None, shown):
             pages.setdefault(urls.host_of(page.url), []).append(page)
         for added in pages.values():
             self._groups.note(added)

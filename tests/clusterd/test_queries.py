@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from clusterd.queries import plot, timeline
+from clusterd.queries.changes import Changes
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
@@ -229,6 +231,16 @@ class TestChanges:
             site.add(url("a"), words("a") + " news" * sweep * 15, str(sweep), sweep * DAY)
         plot.plot(list(queries.changes(site.index, TEXT)), tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(begins)
+
+    def test_where_no_page_was_revised_no_resemblance_is_drawn(self, tmp_path: Path) -> None:
+        revised = Changes(
+            "h", "1", "2", 1, 1, 0, 0, 0, 0, {"0.05": 0.1, "0.25": 0.2, "0.5": 0.3, "0.75": 1, "0.95": 1}, {}
+        )
+        heights = []
+        for period in (revised, replace(revised, revised=0, resemblance_quantiles={})):
+            plot.plot([period], tmp_path / "plot.png")
+            heights.append(int.from_bytes((tmp_path / "plot.png").read_bytes()[20:24]))  # of the picture's header
+        assert heights == [700, 420]
 
     def test_the_plot_has_two_formats(self) -> None:
         with pytest.raises(WrongInput, match=r"\.png or \.svg"):

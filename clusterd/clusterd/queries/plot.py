@@ -33,7 +33,10 @@ def check(file: Path) -> None:
 
 
 def plot(periods: Sequence[Changes], file: Path) -> None:
-    """Draw the periods as stacked bars with the resemblance of revised pages below, and write the file."""
+    """Draw the periods as stacked bars, with the resemblance of revised pages below where there are any; write the file.
+
+    Raises as `check` does.
+    """
     check(file)
     import matplotlib
 
@@ -41,12 +44,16 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
     from matplotlib import pyplot
 
     labels = [_label(period, periods) for period in periods]
-    figure, (bars, boxes) = pyplot.subplots(
-        2, 1, figsize=(max(7.0, 1.1 * len(periods)), 7.0), sharex=True, height_ratios=(3, 2), layout="constrained"
+    ratios = (3, 2) if any(period.resemblance_quantiles for period in periods) else (3,)
+    size = max(7.0, 1.1 * len(periods)), 1.4 * sum(ratios)
+    figure, rows = pyplot.subplots(
+        len(ratios), 1, figsize=size, sharex=True, height_ratios=ratios, layout="constrained", squeeze=False
     )
-    _bars(bars, periods)
-    _boxes(boxes, periods)
-    boxes.set_xticks(
+    drawn = rows[:, 0]
+    _bars(drawn[0], periods)
+    for boxes in drawn[1:]:
+        _boxes(boxes, periods)
+    drawn[-1].set_xticks(
         range(len(periods)),
         labels,
         rotation=45 if len(periods) > 4 else 0,

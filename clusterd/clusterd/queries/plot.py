@@ -33,7 +33,7 @@ def check(file: Path) -> None:
 
 
 def plot(periods: Sequence[Changes], file: Path) -> None:
-    """Draw the periods as stacked bars, with the resemblance of revised pages below where there are any; write the file.
+    """Draw the periods as stacked bars, with the resemblance of revised pages below where there are any, into a file.
 
     Raises as `check` does.
     """

@@ -70,7 +70,7 @@ def pairs(
         else:
             if containment:
                 groups.look_beyond(again)
-            sharing = groups.sharing(common, folder, threshold, containment, least=0 if containment else threshold)
+            sharing = groups.sharing(common, folder, threshold, containment, least=threshold)
             passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
             found = _counted(groups, passed, again, folder)
         yield from (pair for pair in found if _measure(pair.estimate, containment) >= threshold)
@@ -112,10 +112,12 @@ class _Groups:
     def sharing(
         self, common: int | None, folder: Path | None, threshold: float, containment: bool, least: float
     ) -> Iterator[tuple[int, int]]:
-        """Yield the groups that share a value, and so many that their resemblance may be at least ``least``.
+        """Yield the groups that share a value, and so many that they may be as much alike as ``least``.
 
-        All the values that two sketches share are seen in their reading, and one of the two is seen whole in it. Those
-        that are too common to be looked up are taken to be shared; of groups that may share nothing else, see `Crowd`.
+        All the values that two sketches share are seen in their reading, and one of the two is seen whole in it. For
+        containment (`look_beyond`) the values are counted that one document holds of the other's whole sketch, so that
+        few say little of either. Those that are too common to be looked up are taken to be shared; of groups that may
+        share nothing else, see `Crowd`.
         """
         sizes = np.array([len(sketch.values) // 8 for sketch in self.sketches])
         ignored: Counter[int] = Counter()

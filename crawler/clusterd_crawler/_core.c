@@ -224,8 +224,8 @@ static int add_all(words_t *words, PyObject *iterable, uint32_t bits) {
 
 static PyObject *set_markup(PyObject *self, PyObject *args) {
     (void)self;
-    PyObject *tags, *embedding, *roles, *names, *doubtful, *texts, *tag, *bits;
-    if (!PyArg_ParseTuple(args, "O!OOOOO!", &PyDict_Type, &tags, &embedding, &roles, &names, &doubtful, &PyDict_Type, &texts))
+    PyObject *tags, *embedding, *roles, *said, *texts, *tag, *bits;
+    if (!PyArg_ParseTuple(args, "O!OOO!O!", &PyDict_Type, &tags, &embedding, &roles, &PyDict_Type, &said, &PyDict_Type, &texts))
         return NULL;
     Py_ssize_t at = 0;
     memset(&tag_words, 0, sizeof tag_words);
@@ -233,9 +233,9 @@ static PyObject *set_markup(PyObject *self, PyObject *args) {
     memset(&chrome_words, 0, sizeof chrome_words);
     while (PyDict_Next(tags, &at, &tag, &bits))
         if (!add_bytes(&tag_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
-    if (!add_all(&tag_words, embedding, EMBEDS) || !add_all(&role_words, roles, 1) ||
-        !add_all(&chrome_words, names, SURELY) || !add_all(&chrome_words, doubtful, DOUBTFULLY))
-        return NULL;
+    for (at = 0; PyDict_Next(said, &at, &tag, &bits);)
+        if (!add_bytes(&chrome_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
+    if (!add_all(&tag_words, embedding, EMBEDS) || !add_all(&role_words, roles, 1)) return NULL;
     set_attribute_words();
     for (at = 0; PyDict_Next(texts, &at, &tag, &bits);) {
         if (!PyBytes_Check(tag) || !PyBytes_Check(bits)) continue;

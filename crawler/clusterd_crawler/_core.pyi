@@ -8,8 +8,7 @@ def set_markup(
     tags: dict[bytes, int],
     embedding: Iterable[bytes],
     roles: Iterable[bytes],
-    names: Iterable[bytes],
-    doubtful_names: Iterable[bytes],
+    said: dict[bytes, int],
     references: dict[bytes, bytes],
     /,
 ) -> None: ...

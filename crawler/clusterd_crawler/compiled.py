@@ -25,7 +25,7 @@ def _load() -> ModuleType | None:
     _core.set_classes(class_table())
     _core.set_fold(tokens.fold_block)
     references = {name.encode(): text.encode() for name, text in html5.items() if name.endswith(";")}
-    _core.set_markup(chrome.TAGS, chrome.EMBEDDING, chrome.ROLES, chrome.NAMES, chrome.DOUBTFUL_NAMES, references)
+    _core.set_markup(chrome.TAGS, chrome.EMBEDDING, chrome.ROLES, chrome.SAID, references)
     return _core
 
 

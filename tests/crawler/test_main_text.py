@@ -85,6 +85,31 @@ def test_what_content_may_be_called_too_is_chrome_where_it_is_short_or_links(nam
         assert main(f"{main_elements}{chrome if chrome != 'a few words' else links * 2}</div>") == shown(rest * 2)
 
 
+@pytest.mark.parametrize(
+    ("box", "title"),
+    [
+        ("div class=sidebar", "<div class=titlepage><div><p class=title>Box</div></div>"),
+        ("div class='sidebar' id=b", "<a id=anchor></a> <div class='titlepage'></div><p>Box"),
+        ("aside class=sidebar", "<p class='sidebar-title'>Box</p>"),
+        ("div class='sidebar x'", "<p class='first sidebar-title'>Box</p>"),
+    ],
+)
+def test_a_box_of_prose_in_a_book_is_content(box: str, title: str) -> None:
+    # As DocBook and docutils write it: a site's sidebar has no such title, and more links than prose.
+    name = box.split()[0]
+    rest = "<p>The rest of the page, which is long enough to stand without any title of its own.</p>"
+    assert main(f"{rest}<{box}>{title}{STORY}</{name}>{rest}") == shown(f"{rest}<p>Box</p>{STORY}{rest}")
+    links = "".join(f"<li><a href=x{n}>one of very many pages</a>" for n in range(40))
+    for chrome in ("", f"<ul>{links}</ul>", f"<p>Before</p>{title}{STORY}"):
+        page = f"<{box}>{chrome}</{name}>" if "Before" in chrome else f"<{box}>{title}{chrome}</{name}>"
+        assert main(f"{rest}{page}{rest}") == shown(rest * 2)
+    for surely in (
+        f"<nav><{box}>{title}{STORY}</{name}></nav>",
+        f"<{name} class='sidebar nav'>{title}{STORY}</{name}>",
+    ):
+        assert main(f"{rest}{surely}{rest}") == shown(rest * 2)
+
+
 def test_spans_that_overlap_or_touch_are_one() -> None:
     assert united([]) == []
     assert united([(0, 1), (3, 9), (4, 7), (9, 10), (12, 13)]) == [(0, 1), (3, 10), (12, 13)]

@@ -225,6 +225,7 @@ PIECES = [
     "<img style='display: none' src=h>", "<img src=y height=02>", "<iframe src=f>", "</iframe>", "<video poster=p>",
     "<object data=d>", "</object>", "<script src=s>", "<script>var x</script>", "<input type=image src=i>",
     "<div class='tabs x'>", "<ul id=menu>", "<p class=banner>", "<td class='trail nav'>", "prose of a tab " * 15,
+    "<aside class=sidebar>", "<div class=titlepage>", "<p class=sidebar-title>",
     "<source data-original=o data-lazy-src=l>", "</video>", "words enough for a page that is no shell " * 8,
 ]  # fmt: skip
 

@@ -185,22 +185,33 @@ static void check_nesting(walk_t *w, const tag_t *tag) {
     }
 }
 
-/* SURELY and DOUBTFULLY: what the class and the id of an element say. */
+/* SURELY to TITLING: what the class and the id of an element say. */
 static uint32_t named(const tag_t *tag) {
     uint32_t found = has(tag, A_CLASS) ? has_word(tag->values[A_CLASS], &chrome_words, NULL) : 0;
     return has(tag, A_ID) ? found | has_word(tag->values[A_ID], &chrome_words, NULL) : found;
 }
 
-static int is_chrome(const walk_t *w, const tag_t *tag, slice_t role) {
-    if (tag->bits & CHROME || (tag->bits & SECTIONAL && !w->scopes)) return 1;
+static int is_surely_chrome(const tag_t *tag, slice_t role, uint32_t said) {
+    if (said & SURELY || tag->bits & CHROME) return 1;
     return role.length && find_word(&role_words, role.at, role.length);
+}
+
+/* Doubt whether an element is chrome that begins with a title. */
+static void title_box(walk_t *w) {
+    open_t *t = top(w);
+    if (!t || !t->boxed || t->letters != w->letters) return;
+    t->boxed = t->chrome = 0;
+    t->doubtful = 1;
+    w->chrome--;
 }
 
 static void push(walk_t *w, const tag_t *tag) {
     slice_t role = stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
-    uint32_t names = !main && tag->bits & NAMED ? named(tag) : 0;
-    int chrome = !main && (names & SURELY || is_chrome(w, tag, role)), doubtful = (names & DOUBTFULLY) != 0;
+    uint32_t said = !main && tag->bits & NAMED ? named(tag) : 0;
+    int surely = is_surely_chrome(tag, role, said), doubtful = (said & DOUBTFULLY) != 0;
+    int chrome = !main && (surely || said & BOXED || (tag->bits & SECTIONAL && !w->scopes));
+    if (said & TITLING) title_box(w);
     if (!(tag->bits & CONTAINER || hidden || chrome || main || doubtful || (w->odd && !is_shape(w, tag->bits)))) return;
     if (w->depth == MAX_DEPTH) {
         w->flags |= EXTREME;
@@ -213,7 +224,7 @@ static void push(walk_t *w, const tag_t *tag) {
         .chrome_letters = w->chrome_letters, .link_letters = w->link_letters, .links = w->links,
         .chrome = (uint8_t)chrome, .hidden = (uint8_t)hidden, .main = (uint8_t)main, .odd = (uint8_t)odd, .cell = 0,
         .doubtful = (uint8_t)doubtful, .headed = (uint8_t)w->headed, .headed_in_main = (uint8_t)w->headed_in_main,
-        .embedded = w->embedded_count,
+        .boxed = said & BOXED && !surely, .embedded = w->embedded_count,
     };
     push_formatting(w, top(w));
     w->odd += odd;

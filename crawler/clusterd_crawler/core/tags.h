@@ -15,8 +15,8 @@ enum {
 
 static words_t tag_words, role_words, chrome_words, attribute_words;
 
-/* Values of `chrome_words`: what is chrome, and what may be (chrome.DOUBTFUL_NAMES). */
-enum { SURELY = 1, DOUBTFULLY = 2 };
+/* Values of `chrome_words`: what a word of a class or an id says (chrome.SAID). */
+enum { SURELY = 1, DOUBTFULLY = 2, BOXED = 4, TITLING = 8 };
 
 /* The attributes that are kept; values of `attribute_words`. */
 enum attribute {

@@ -107,7 +107,7 @@ NAMES: Final = frozenset(
     bottom-nav post-navigation posts-navigation pagination pager page-links page-nav prevnext prev-next spirit-nav
     mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar
     nav-wrapper mega-menu off-canvas offcanvas
-    sidebar side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2
+    side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2
     sidebar-wrapper sphinxsidebar sphinxsidebarwrapper bd-sidebar wy-nav-side md-sidebar widget-area widgets
     breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail youarehere pageid
     footer site-footer page-footer pagefooter footer-wrapper footer-container footer-links globalfooter global-footer
@@ -126,8 +126,25 @@ NAMES: Final = frozenset(
 
 #: Those that content bears too, where it is not mostly links: dishes, walks, small ads, all that a page shows in tabs.
 DOUBTFUL_NAMES: Final = frozenset(b"menu tabs tabs2 tabs3 banner trail ads advert advertisement".split())
-#: Letters that are not links' from which on such an element may be content.
+#: A site's column of links, and in books of DocBook and docutils a box of prose within the text, which has a title.
+BOX_NAMES: Final = frozenset((b"sidebar",))
+#: Classes of the titles of such boxes (DocBook, docutils): what begins with one is as doubtful as the names above.
+BOX_TITLES: Final = frozenset((b"titlepage", b"sidebar-title"))
+#: Letters that are not links' from which on a doubtful element may be content.
 PROSE_LETTERS: Final = 200
+
+# What a class or an id says of its element: a set of bits.
+SURELY: Final = 1  #: it is chrome
+DOUBTFULLY: Final = 2  #: it is chrome unless it holds prose
+BOXED: Final = 4  #: it is chrome unless it has a title, and holds prose
+TITLING: Final = 8  #: it is the title of a box
+
+#: Word of a class or an id → its bit.
+SAID: Final = {
+    word: bit
+    for bit, names in ((SURELY, NAMES), (DOUBTFULLY, DOUBTFUL_NAMES), (BOXED, BOX_NAMES), (TITLING, BOX_TITLES))
+    for word in names
+}
 
 #: What separates words in an attribute.
 BLANKS: Final = b"\t\n\f\r "
@@ -148,7 +165,9 @@ def is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
     return any(hiding in style for hiding in HIDING_STYLES)
 
 
-def named(attributes: dict[bytes, bytes]) -> tuple[bool, bool]:
-    """Whether a class or the id of an element says that it is chrome, and whether one may say so."""
-    words = (attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")).lower().split()
-    return any(word in NAMES for word in words), any(word in DOUBTFUL_NAMES for word in words)
+def named(attributes: dict[bytes, bytes]) -> int:
+    """Return what the class and the id of an element say: the bits `SURELY` to `TITLING`."""
+    said = 0
+    for word in (attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")).lower().split():
+        said |= SAID.get(word, 0)
+    return said

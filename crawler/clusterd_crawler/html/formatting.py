@@ -49,6 +49,8 @@ class Open:
     doubtful: bool = False
     headed: tuple[bool, bool] = (False, False)
     files: int = 0
+    #: Whether it is chrome unless it begins with a title.
+    boxed: bool = False
     #: The class of the last list item in it.
     item: int = 0
     formatting: int = 0

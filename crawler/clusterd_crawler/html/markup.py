@@ -256,13 +256,14 @@ class Walk:
         hidden = chrome.is_hidden(bits, attributes)
         role = attributes.get(b"role", b"").strip(chrome.BLANKS).lower()
         main = bool(bits & chrome.MAIN) or role == b"main"
-        named, doubtful = chrome.named(attributes) if bits & chrome.NAMED and not main else (False, False)
+        said = chrome.named(attributes) if bits & chrome.NAMED and not main else 0
+        surely = bool(said & chrome.SURELY or bits & chrome.CHROME or role in chrome.ROLES)
+        doubtful = bool(said & chrome.DOUBTFULLY)
         is_chrome = not main and (
-            named
-            or bool(bits & chrome.CHROME)
-            or (bool(bits & chrome.SECTIONAL) and not self.scopes)
-            or role in chrome.ROLES
+            surely or bool(said & chrome.BOXED) or (bool(bits & chrome.SECTIONAL) and not self.scopes)
         )
+        if said & chrome.TITLING:
+            self._title_box()
         telling = hidden or is_chrome or main or doubtful
         if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):
             return
@@ -274,6 +275,7 @@ class Walk:
         opened = Open(name, bits, start, self.letters, self.chrome_letters, self.link_letters, self.links)
         opened.chrome, opened.hidden, opened.main = is_chrome, hidden, main
         opened.doubtful, opened.files = doubtful, len(self.embedded.files)
+        opened.boxed = bool(said & chrome.BOXED) and not surely
         opened.headed = self.found.headed, self.found.headed_in_main
         opened.odd = not bits & chrome.CONTAINER
         self.formatting.push(opened)
@@ -284,6 +286,13 @@ class Walk:
         self.in_main = self.in_main or main
         self.scopes += bool(bits & chrome.SCOPE)
         self.foreign += bool(bits & chrome.FOREIGN)
+
+    def _title_box(self) -> None:
+        """Doubt whether an element is chrome that begins with a title."""
+        top = self.stack[-1] if self.stack else None
+        if top and top.boxed and top.letters == self.letters:
+            top.boxed, top.chrome, top.doubtful = False, False, True
+            self.chrome -= 1
 
     def _is_shape(self, bits: int) -> bool:
         """Whether an element is part of a drawing: ``<path/>`` has no end tag there, and all of it is hidden."""

@@ -59,6 +59,13 @@ def test_a_listing_keeps_its_links() -> None:
     assert "file number 49" in main(listing)
 
 
+def test_a_table_of_contents_in_a_frame_is_chrome_however_long_it_is() -> None:
+    # As LilyPond's manuals have it: all sections of the book beside the few words of one.
+    contents = "<ul>" + "".join(f"<li><a href='{n}'>section number {n}</a>" for n in range(500)) + "</ul>"
+    frame = f"<div id=tocframe><p><a href=/>Back to the index</a></p>{contents}</div>"
+    assert main(f"<title>T</title><div id=main>{STORY}</div>{frame}") == shown(f"T {STORY}")
+
+
 def test_main_elements_hold_the_main_text() -> None:
     page = f"<title>T</title><div>around</div><main>{STORY}</main><div>after</div>"
     assert main(page) == "T " + shown(STORY)

@@ -108,7 +108,7 @@ NAMES: Final = frozenset(
     mainmenu main-menu topmenu top-menu sidemenu side-menu leftmenu rightmenu submenu dropdown-menu menubar
     nav-wrapper mega-menu off-canvas offcanvas
     side-bar sidebar-left sidebar-right left-sidebar right-sidebar leftsidebar rightsidebar sidebar1 sidebar2
-    sidebar-wrapper sphinxsidebar sphinxsidebarwrapper bd-sidebar wy-nav-side md-sidebar widget-area widgets
+    sidebar-wrapper tocframe sphinxsidebar sphinxsidebarwrapper bd-sidebar wy-nav-side md-sidebar widget-area widgets
     breadcrumb breadcrumbs bread-crumb crumb crumbs crumbtrail youarehere pageid
     footer site-footer page-footer pagefooter footer-wrapper footer-container footer-links globalfooter global-footer
     footerbar copyright colophon

@@ -1,7 +1,8 @@
 """HTML bytes of any charset → marked text: what is shown, with marks around what is not main text.
 
 1. The charset is what the byte order mark, the HTTP header or the page says, in that order (`charsets`); where none
-   does, ISO-2022-JP if the bytes hold its escapes, UTF-8 if they are valid UTF-8, else windows-1252. What a wrong
+   does, ISO-2022-JP if the bytes hold its escapes, UTF-8 if they are valid UTF-8, else what the page says behind its
+   beginning (a long script or style sheet may stand before it), else windows-1252. What a wrong
    charset leaves undecodable is replaced, never refused. A page that says otherwise but is valid UTF-8 beyond ASCII,
    while its own charset cannot decode it, is UTF-8.
 2. lexbor (selectolax) parses it as a browser does, and `markup.walk` reads the well nested markup that lexbor writes.
@@ -24,7 +25,7 @@ from w3lib.encoding import read_bom
 from clusterd_crawler import compiled
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html import markup
-from clusterd_crawler.html.charsets import said_by_header, said_by_markup
+from clusterd_crawler.html.charsets import said_by_header, said_by_markup, said_further_on
 from clusterd_crawler.html.declared import Declared
 from clusterd_crawler.html.recoding import check_utf8, encoded, recoded, repaired
 from clusterd_crawler.html.well_nested import well_nested
@@ -105,7 +106,7 @@ def decode(body: bytes, content_type: str | None) -> str:
 def _decode_wrong(body: bytes, charset: str | None) -> bytes:
     """Return in UTF-8 a body that is not what it says, or that says nothing and is no UTF-8."""
     if charset is None:
-        return repaired(body, "cp1252")
+        return repaired(body, said_further_on(body) or "cp1252")
     try:
         check_utf8(body)
     except UnicodeDecodeError:

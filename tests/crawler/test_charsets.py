@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from clusterd_crawler.html.charsets import said_by_markup
+from clusterd_crawler.html.charsets import said_by_markup, said_further_on
 from clusterd_crawler.text import decode
 
 from tests.crawler.pages import sketched
@@ -34,7 +34,11 @@ CHINESE, THAI, CZECH = "中文测试", "ภาษาไทย", "Žluťoučký k
 def test_every_label_of_a_charset_leads_to_one_text(content: str, label: str, codec: str) -> None:
     html = f"<title>x</title><p>{content}</p>"
     expected = sketched(html).main
-    for content_type in (f"text/html; charset={label}", f'text/html;Charset="{label}"'):
+    for content_type in (
+        f"text/html; charset={label}",
+        f'text/html;Charset="{label}"',
+        f"text/html; charset = {codec}",
+    ):
         assert sketched(html.encode(codec), content_type).main == expected
     for declared in (f"<meta charset={label}>", f'<meta http-equiv=Content-Type content="text/html; charset={label}">'):
         assert sketched(f"{declared}{html}".encode(codec), "text/html").main == expected
@@ -43,6 +47,32 @@ def test_every_label_of_a_charset_leads_to_one_text(content: str, label: str, co
 def test_a_header_counts_before_markup() -> None:
     page = f"<meta charset=windows-1252><p>{KOREAN}".encode("cp949")
     assert KOREAN in decode(page, "text/html; charset=windows-949")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "<style>" + "p{} " * 2000 + "</style>",
+        "<!-- <meta charset=windows-1251> " + "a licence " * 1000 + "-->",
+        "<script>" + "s = 'a script'; " * 400 + "s = '<meta charset=windows-1251><body>'</script>",
+        "<meta name=description content='" + "of charset " * 500 + "'>",
+        "<meta charset=none>",
+    ],
+)
+def test_a_charset_that_is_named_late_counts_as_in_browsers(before: str) -> None:
+    said = f"<head>{before}<meta charset=koi8-r><title>x</title></head><p>{RUSSIAN}"
+    assert decode(said.encode("koi8-r"), "text/html") == said
+    assert decode(said.encode(), "text/html") == said
+    late = f"<head>{before}</head><body><p>{RUSSIAN}<meta charset=koi8-r>"
+    assert RUSSIAN not in decode(late.encode("koi8-r"), "text/html")
+
+
+@pytest.mark.parametrize("beginning", [b"<meta ", b"<meta charset ", b"<!--", b"<script", b"<meta charset=x>"])
+def test_hostile_markup_without_a_charset_costs_little(beginning: bytes) -> None:
+    page = beginning * 20_000
+    started = time.process_time()
+    assert said_further_on(page) is None
+    assert time.process_time() - started < 0.5  # measured: 25 ms at most
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "UTF-16BE", "utf-16le", "utf-32", "unicode"])

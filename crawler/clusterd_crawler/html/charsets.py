@@ -11,7 +11,7 @@ import codecs
 import re
 from typing import Final
 
-from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding
+from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, resolve_encoding
 
 #: Charset as Python names it → the standard's labels for it that Python does not know.
 _LABELS_OF: Final = {
@@ -64,12 +64,20 @@ _IN_MARKUP: Final = re.compile(
     rb"""<meta\b[^<>]*\bcharset\s*=\s*["']?\s*([\w.:-]+)|<\?xml\b[^<>]*\bencoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
 )
 
+#: Bytes of a page in which its charset is looked for where its beginning names none.
+_FAR: Final = 64 * 1024
+#: Its tags that may name one, and what is passed over: comments, and what is no markup.
+_IN_HEAD: Final = re.compile(
+    rb"""<!--.*?(?:-->|\Z)|<(script|style|title)\b.*?(?:</\1|\Z)|<(?P<body>body)\b|(?P<meta><meta\b[^<>]*>)""",
+    re.IGNORECASE | re.DOTALL,
+)
+
 
 def said_by_header(content_type: str | None) -> str | None:
     """Return the charset that a Content-Type names, as Python names it; None where it names none that is known."""
     charset = _charset(http_content_type_encoding(content_type))
     if charset is None and content_type and (match := _IN_HEADER.search(content_type)):
-        charset = _CHARSETS.get(match[1].lower())
+        charset = _CHARSETS.get(match[1].lower()) or _charset(resolve_encoding(match[1]))  # blanks around "=", too
     return charset
 
 
@@ -82,6 +90,19 @@ def said_by_markup(beginning: bytes) -> str | None:
     if charset is None and (match := _IN_MARKUP.search(beginning)):
         charset = _CHARSETS.get((match[1] or match[2]).decode("latin-1").lower())
     return "utf-8" if charset is not None and charset.startswith(("utf-16", "utf-32")) else charset
+
+
+def said_further_on(body: bytes) -> str | None:
+    """Return the charset that a page names behind its beginning, as browsers take it, as Python names it; or None.
+
+    A style sheet, a script or a licence may stand before it. Linear in the bytes that are looked at.
+    """
+    for match in _IN_HEAD.finditer(body, 0, _FAR):
+        if match["body"]:
+            return None
+        if match["meta"] and (charset := said_by_markup(match["meta"])):
+            return charset
+    return None
 
 
 def _charset(codec: str | None) -> str | None:

@@ -2,7 +2,8 @@
 
 1. The charset is what the byte order mark, the HTTP header or the page says, in that order (`charsets`); where none
    does, ISO-2022-JP if the bytes hold its escapes, UTF-8 if they are valid UTF-8, else what the page says behind its
-   beginning (a long script or style sheet may stand before it), else windows-1252. What a wrong
+   beginning (a long script or style sheet may stand before it), UTF-8 if they are cut short within a character or are
+   little else (`repaired_utf8`), else windows-1252. What a wrong
    charset leaves undecodable is replaced, never refused. A page that says otherwise but is valid UTF-8 beyond ASCII,
    while its own charset cannot decode it, is UTF-8.
 2. lexbor (selectolax) parses it as a browser does, and `markup.walk` reads the well nested markup that lexbor writes.
@@ -27,7 +28,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.charsets import said_by_header, said_by_markup, said_further_on
 from clusterd_crawler.html.declared import Declared
-from clusterd_crawler.html.recoding import check_utf8, encoded, recoded, repaired
+from clusterd_crawler.html.recoding import check_utf8, encoded, recoded, repaired, repaired_utf8
 from clusterd_crawler.html.well_nested import well_nested
 from clusterd_crawler.html.xhtml import as_html
 
@@ -106,7 +107,8 @@ def decode(body: bytes, content_type: str | None) -> str:
 def _decode_wrong(body: bytes, charset: str | None) -> bytes:
     """Return in UTF-8 a body that is not what it says, or that says nothing and is no UTF-8."""
     if charset is None:
-        return repaired(body, said_further_on(body) or "cp1252")
+        said = said_further_on(body)
+        return repaired(body, said) if said else repaired_utf8(body) or repaired(body, "cp1252")
     try:
         check_utf8(body)
     except UnicodeDecodeError:

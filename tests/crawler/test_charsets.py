@@ -67,6 +67,26 @@ def test_a_charset_that_is_named_late_counts_as_in_browsers(before: str) -> None
     assert RUSSIAN not in decode(late.encode("koi8-r"), "text/html")
 
 
+@pytest.mark.parametrize("content", [RUSSIAN, CHINESE, "naïve", "an emoji 😀"])
+@pytest.mark.parametrize("content_type", ["text/html", "text/plain"])
+def test_utf_8_that_is_cut_within_a_character_is_utf_8(content: str, content_type: str) -> None:
+    cut = f"<p>{content} {content}é".encode()
+    while cut[-1] >= 0x80:
+        cut = cut[:-1]
+        assert content in decode(cut, content_type)
+        assert sketched(cut, content_type).main == sketched(cut.decode("utf-8", "ignore"), content_type).main
+
+
+def test_a_few_wrong_bytes_in_utf_8_leave_it_what_it_is() -> None:
+    assert (
+        decode(f"<p>{RUSSIAN} \xa9 {RUSSIAN}".encode().replace(b"\xc2", b""), None) == f"<p>{RUSSIAN} \ufffd {RUSSIAN}"
+    )
+    for content in ("caf\xe9", "„Spaß“", "Ã©t\xe9 "):
+        assert decode(content.encode("cp1252"), None) == content
+    for codec in ("koi8-r", "cp1251", "iso8859-5"):
+        assert RUSSIAN not in decode(RUSSIAN.encode(codec), None)
+
+
 @pytest.mark.parametrize("beginning", [b"<meta ", b"<meta charset ", b"<!--", b"<script", b"<meta charset=x>"])
 def test_hostile_markup_without_a_charset_costs_little(beginning: bytes) -> None:
     page = beginning * 20_000

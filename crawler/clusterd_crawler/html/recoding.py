@@ -5,6 +5,7 @@ a MB, which would stop the crawl's loop for that long. Between two pieces other 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,6 +13,16 @@ from w3lib.encoding import to_unicode
 
 #: Bytes decoded at once.
 PIECE: Final = 128 * 1024
+
+#: Characters beyond ASCII for each wrong byte, from which on bytes are UTF-8 all the same: text of other charsets has
+#: hardly a sequence of bytes that is also one of UTF-8 (chosen).
+RIGHT_PER_WRONG: Final = 4
+#: Bytes of a page by which that is judged: counting holds the lock as well.
+JUDGED: Final = 1024 * 1024
+_CUT_CHARACTER: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
+#: All bytes but those that begin a character beyond ASCII.
+_NO_BEGINNINGS: Final = bytes(range(0xC0))
 
 
 def recoded(body: bytes, charset: str) -> bytes:
@@ -36,6 +47,19 @@ def repaired(body: bytes, charset: str) -> bytes:
     if len(body) <= PIECE or "18030" in charset or _starts_with_order(charset):  # w3lib replaces otherwise in GB18030
         return encoded(to_unicode(body, charset))
     return b"".join(_pieces(body, charset, "replace"))
+
+
+def repaired_utf8(body: bytes) -> bytes | None:
+    """Return UTF-8 with its damage replaced; None where it is damaged so much that it is not UTF-8.
+
+    A page may be cut short within a character, or quote a few bytes of another charset.
+    """
+    made = repaired(body, "utf-8")
+    judged = made[:JUDGED]
+    replaced = judged.count(_REPLACEMENT)
+    right = len(judged.translate(None, _NO_BEGINNINGS)) - replaced
+    wrong = replaced - bool(_CUT_CHARACTER.search(body, max(0, len(body) - 3)))
+    return made if right > RIGHT_PER_WRONG * max(0, wrong) else None
 
 
 def _starts_with_order(charset: str) -> bool:

@@ -32,7 +32,7 @@ TITLE: Final = 262144
 DENSE: Final = 524288  #: may be judged by its share of links
 DIALOG: Final = 1048576
 TERM: Final = 2097152
-FOREIGN: Final = 4194304  #: its content is not HTML
+FOREIGN: Final = 4194304  #: its content is not HTML, or ends where what is around it does
 CHOICE: Final = 8388608  #: holds options only
 HEADING: Final = 16777216  #: says what the page is about
 MARKER: Final = 33554432  #: what was opened outside it is not closed inside it
@@ -46,11 +46,12 @@ _WORDS_OF: Final = {
     "span strike strong sub sup time tt u var wbr",
     VOID: "area base basefont bgsound br col embed frame hr img input keygen link meta param source track wbr",
     CONTAINER: "address article aside blockquote center details dialog div dl fieldset figure footer header hgroup "
-    "main menu nav ol pre search section select datalist table ul noscript template svg",
+    "main menu nav ol pre search section select datalist table ul noscript template svg canvas annotation "
+    "annotation-xml",
     IMPLIED: "p li dt dd td th tr thead tbody tfoot caption colgroup option optgroup rp rt rtc rb html head body",
-    RAW: "script style xmp iframe noembed noframes",
-    ESCAPABLE: "title textarea",
-    HIDDEN: "noscript template svg datalist",
+    RAW: "script style iframe noembed noframes",
+    ESCAPABLE: "title textarea xmp",
+    HIDDEN: "noscript template svg datalist canvas annotation annotation-xml",
     CHROME: "nav select search",
     SECTIONAL: "header footer aside",
     SCOPE: "article main section",
@@ -66,7 +67,7 @@ _WORDS_OF: Final = {
     DENSE: "center div dl ol section table ul",
     DIALOG: "dialog",
     TERM: "dt dd",
-    FOREIGN: "svg",
+    FOREIGN: "svg canvas annotation annotation-xml",
     CHOICE: "select",
     HEADING: "h1",
     MARKER: "applet marquee object template",

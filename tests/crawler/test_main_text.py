@@ -107,7 +107,8 @@ def test_a_box_of_prose_in_a_book_is_content(box: str, title: str) -> None:
     rest = "<p>The rest of the page, which is long enough to stand without any title of its own.</p>"
     assert main(f"{rest}<{box}>{title}{STORY}</{name}>{rest}") == shown(f"{rest}<p>Box</p>{STORY}{rest}")
     links = "".join(f"<li><a href=x{n}>one of very many pages</a>" for n in range(40))
-    for chrome in ("", f"<ul>{links}</ul>", f"<p>Before</p>{title}{STORY}"):
+    assert "one remark" in main(f"{rest}<{box}>{title}<p>one remark</{name}>{rest}")
+    for chrome in (f"<ul>{links}</ul>", f"<p>Before</p>{title}{STORY}"):
         page = f"<{box}>{chrome}</{name}>" if "Before" in chrome else f"<{box}>{title}{chrome}</{name}>"
         assert main(f"{rest}{page}{rest}") == shown(rest * 2)
     for surely in (

@@ -17,8 +17,8 @@ static void judge_links(walk_t *w, const open_t *o, size_t letters) {
 }
 
 static int is_prose(const walk_t *w, const open_t *o, size_t letters) {
-    size_t linked = w->link_letters - o->link_letters;
-    return letters - linked >= (linked > PROSE_LETTERS ? linked : PROSE_LETTERS);
+    size_t linked = w->link_letters - o->link_letters, least = o->boxed ? 0 : PROSE_LETTERS;
+    return letters - linked >= (linked > least ? linked : least);
 }
 
 /* Take an element for chrome that has been read as content. */
@@ -199,8 +199,8 @@ static int is_surely_chrome(const tag_t *tag, slice_t role, uint32_t said) {
 /* Doubt whether an element is chrome that begins with a title. */
 static void title_box(walk_t *w) {
     open_t *t = top(w);
-    if (!t || !t->boxed || t->letters != w->letters) return;
-    t->boxed = t->chrome = 0;
+    if (!t || !t->boxed || !t->chrome || t->letters != w->letters) return;
+    t->chrome = 0;
     t->doubtful = 1;
     w->chrome--;
 }

@@ -52,7 +52,7 @@ typedef struct {
     uint32_t item; /* the class of the last list item in it */
     uint8_t chrome, hidden, main, odd, cell;
     uint8_t doubtful, headed, headed_in_main; /* chrome unless it holds prose; what stood before it */
-    uint8_t boxed; /* chrome unless it begins with a title */
+    uint8_t boxed; /* chrome unless it begins with a title and is not mostly links */
     int embedded;
 } open_t;
 

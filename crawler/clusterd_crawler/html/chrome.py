@@ -129,15 +129,15 @@ NAMES: Final = frozenset(
 DOUBTFUL_NAMES: Final = frozenset(b"menu tabs tabs2 tabs3 banner trail ads advert advertisement".split())
 #: A site's column of links, and in books of DocBook and docutils a box of prose within the text, which has a title.
 BOX_NAMES: Final = frozenset((b"sidebar",))
-#: Classes of the titles of such boxes (DocBook, docutils): what begins with one is as doubtful as the names above.
+#: Classes of the titles of such boxes (DocBook, docutils): what begins with one is content unless it is mostly links.
 BOX_TITLES: Final = frozenset((b"titlepage", b"sidebar-title"))
-#: Letters that are not links' from which on a doubtful element may be content.
+#: Letters that are not links' from which on an element of a doubtful name may be content.
 PROSE_LETTERS: Final = 200
 
 # What a class or an id says of its element: a set of bits.
 SURELY: Final = 1  #: it is chrome
 DOUBTFULLY: Final = 2  #: it is chrome unless it holds prose
-BOXED: Final = 4  #: it is chrome unless it has a title, and holds prose
+BOXED: Final = 4  #: it is chrome unless it begins with a title, and is not mostly links
 TITLING: Final = 8  #: it is the title of a box
 
 #: Word of a class or an id → its bit.

@@ -49,7 +49,7 @@ class Open:
     doubtful: bool = False
     headed: tuple[bool, bool] = (False, False)
     files: int = 0
-    #: Whether it is chrome unless it begins with a title.
+    #: Whether it is chrome unless it begins with a title and is not mostly links.
     boxed: bool = False
     #: The class of the last list item in it.
     item: int = 0

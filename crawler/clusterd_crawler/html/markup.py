@@ -290,8 +290,8 @@ class Walk:
     def _title_box(self) -> None:
         """Doubt whether an element is chrome that begins with a title."""
         top = self.stack[-1] if self.stack else None
-        if top and top.boxed and top.letters == self.letters:
-            top.boxed, top.chrome, top.doubtful = False, False, True
+        if top and top.boxed and top.chrome and top.letters == self.letters:
+            top.chrome, top.doubtful = False, True
             self.chrome -= 1
 
     def _is_shape(self, bits: int) -> bool:
@@ -367,7 +367,7 @@ class Walk:
 
     def _is_prose(self, opened: Open, letters: int) -> bool:
         linked = self.link_letters - opened.link_letters
-        return letters - linked >= max(chrome.PROSE_LETTERS, linked)
+        return letters - linked >= max(0 if opened.boxed else chrome.PROSE_LETTERS, linked)
 
     def _cut(self, opened: Open, end: int, letters: int) -> None:
         """Take an element for chrome that has been read as content."""

@@ -1,8 +1,8 @@
 """Which parts of a walked page are its main text: decided at its end, from the page alone.
 
 1. elements that call themselves chrome (landmarks, roles, whole-word ids and classes) are not main text; nor are those
-   of a name that content bears too (``tabs``, ``menu``, a ``sidebar`` with the title that boxes in books have), where
-   they are short or mostly links;
+   of a name that content bears too (``tabs``, ``menu``), where they are short or mostly links; nor is a ``sidebar``,
+   save one with the title that boxes in books have, where it is not mostly links;
 2. where ``<main>`` or ``role=main`` holds a quarter of what is left, the rest of the page is not main text;
 3. blocks of five links and more, in which links hold 85 % of the letters, are not main text, as long as what remains
    is at least twice as much as all of them (a listing is content);

@@ -92,7 +92,7 @@ def test_hostile_markup_without_a_charset_costs_little(beginning: bytes) -> None
     page = beginning * 20_000
     started = time.process_time()
     assert said_further_on(page) is None
-    assert time.process_time() - started < 0.5  # measured: 25 ms at most
+    assert time.process_time() - started < 0.1  # measured: 3 ms at most
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "UTF-16BE", "utf-16le", "utf-32", "unicode"])

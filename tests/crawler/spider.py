@@ -68,8 +68,8 @@ class Job(scrapy.Spider):
         """Whether a file is there, or so much was heard, as the step waits for."""
         return Path(step["file"]).exists() if "file" in step else len(self.heard) >= step["heard"]
 
-    def request(self, url: str, callback: str = "parse", **options: Any) -> scrapy.Request:
-        return scrapy.Request(url, callback=getattr(self, callback), errback=self.fail, **options)
+    def request(self, url: str, callback: str = "parse", errback: str = "fail", **options: Any) -> scrapy.Request:
+        return scrapy.Request(url, callback=getattr(self, callback), errback=getattr(self, errback), **options)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[scrapy.Request | dict[str, Any]]:
         self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
@@ -98,6 +98,13 @@ class Job(scrapy.Spider):
         error = failure.value
         if isinstance(error, SkippedDuplicate):
             self.skipped.append([failure.request.url, error.rule, error.key, error.known_url])
+
+    async def fail_slowly(self, failure: Failure) -> None:
+        """Write a failure down somewhere, which takes a while."""
+        from clusterd_crawler.crawling.older_scrapy import sleep
+
+        await sleep(5.0)
+        self.fail(failure)
 
     async def hear_near(self, response_url: str, cluster: str, match: str, resemblance: float) -> None:
         self.heard.append({"near": response_url, "cluster": cluster, "match": match, "resemblance": resemblance})

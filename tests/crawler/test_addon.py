@@ -252,6 +252,20 @@ def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     ]
 
 
+def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_other(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Scrapy counts the requests that it is busy with by object: one object twice would be an error."""
+    publish_rules(redis_url, prefix, rules(site))
+    asked = {"url": f"{site.url}/page/1?sid=a", "options": {"errback": "fail_slowly"}}
+    running = Crawling(tmp_path, [f"{site.url}/page/1", {"pause": 0.5}, asked, {"pause": 8.0}], settings)
+    wait_until(lambda: any(isinstance(message, SkipReport) for message in published(redis_url, prefix)))
+    publish_rules(redis_url, prefix, RuleSet(site.host, 2, ()))
+    done = running.result()
+    assert done.stat("requeued") == site.hits["/page/1?sid=a"] == len(done.skipped) == 1
+    assert "Traceback" not in done.log, done.log[-3000:]
+
+
 def test_an_unskipped_url_is_fetched_and_no_other(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:

@@ -300,7 +300,8 @@ class Crawl:
             return
         self._skipped.pop(kept.request.url.partition("#")[0], None)
         self._stats.inc_value("clusterd/requeued")
-        engine.crawl(kept.request.replace(dont_filter=True) if kept.filtered else kept.request)
+        # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
+        engine.crawl(kept.request.replace(dont_filter=True) if kept.filtered else kept.request.copy())
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()

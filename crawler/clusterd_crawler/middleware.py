@@ -23,7 +23,7 @@ from scrapy.utils.conf import closest_scrapy_cfg
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
 from clusterd_crawler.crawling.responses import is_good
-from clusterd_crawler.crawling.rewriting import original
+from clusterd_crawler.crawling.rewriting import goes_round, original
 from clusterd_crawler.settings import Settings
 
 if TYPE_CHECKING:
@@ -115,9 +115,13 @@ class ClusterdMiddleware(_Place):
         if (crawl := self._crawl) is not None:
             crawl.consider(request, filtered=False)
 
-    def process_request(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
+    def process_request(self, request: Request) -> Coroutine[Any, Any, Request | None] | Request | None:
         """Skip a request that was queued before its rule was learned, or whose key is on its way."""
-        return None if (crawl := self._crawl) is None else crawl.admit(request)
+        crawl = self._crawl
+        if crawl is None:
+            return None
+        instead = original(request) if goes_round(request) else None
+        return crawl.admit(request) if instead is None else instead
 
     def request_left_downloader(self, request: Request, spider: Spider) -> None:
         """Notice the end of a download, also where other middlewares make a redirect or a retry of it."""

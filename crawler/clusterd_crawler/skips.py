@@ -339,6 +339,20 @@ class KnownPages:
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known.url, explore)
 
+    def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
+        """Return the skip of a URL whose key was asked for in its place and was redirected.
+
+        None where what that led to was known before: it may be the log-in page, or the first of the site.
+        """
+        key, applied = self.resting_key(url)
+        held = self._hosts.get(registrable(host_of(canonical(target))))
+        if not applied or (held is not None and (content == UNKNOWN or content in held.contents)):
+            return None
+        rule = applied[-1]
+        explore = self._exploring.explores(url, rule, key, self.explored[rule])
+        (self.explored if explore else self.skipped)[rule] += 1
+        return Skip(url, rule, key, target, explore)
+
     def _find(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         for by in (self._by_key, self._by_name, self._by_shown):
             found = by(held, url, at, purpose)

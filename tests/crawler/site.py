@@ -105,7 +105,13 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 200, {}, html("leaves", prose("leaves"), [f"/leave?to=image.png?{n}" for n in range(PAGES)])
     if name.startswith("/calendar/"):
         return 200, {}, html("calendar", prose(name if name.endswith("-31") else "calendar"), [])
-    if name.startswith(("/page/", "/slow/")):
+    if name.startswith("/members/") and not parts.query:  # for who has no session
+        return 302, {"Location": "/login"}, b""
+    if name.startswith("/round/") and not parts.query:  # to itself by way of another page, as no session is taken
+        return 302, {"Location": "/members/round?to=" + name.removeprefix("/round/")}, b""
+    if name == "/members/round":
+        return 302, {"Location": "/round/" + parts.query[3:]}, b""
+    if name.startswith(("/page/", "/slow/", "/members/", "/round/")):
         return 200, {}, html(name, prose(name), [])
     if name.startswith("/near/"):
         return 200, {}, html("near", prose("near", 12) + f"<p>{name}</p>", [])

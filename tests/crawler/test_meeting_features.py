@@ -134,6 +134,37 @@ def test_a_key_that_redirects_is_asked_for_once(
     assert site.hits["/redir/5?sid=a"] == 0
 
 
+def test_a_key_that_leads_to_what_is_known_answers_for_nothing(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Without a session the site shows its log-in page, whatever is asked for."""
+    publish_rules(redis_url, prefix, rules(site))
+    asked = [f"/members/{n}?sid=a" for n in range(3)]
+    steps = rewriting(site, ["/login"], asked, [f"/members/{n}" for n in range(3)])
+    done = crawl(tmp_path, steps, settings | QUEUED)
+    assert done.stat("rewritten") == 3
+    assert set(asked) < set(done.paths())
+
+
+def test_a_key_that_leads_to_a_page_of_its_own_is_tried(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    steps = rewriting(site, ["/"], ["/redir/5?sid=a"], ["/redir/5"])
+    done = crawl(tmp_path, steps, settings | QUEUED | {"CLUSTERD_EXPLORE": 1})
+    assert done.stat("rewritten") == done.stat("explored") == site.hits["/redir/5?sid=a"] == 1
+
+
+def test_where_a_key_leads_round_and_round_the_url_that_was_linked_is_fetched(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, rules(site))
+    done = crawl(tmp_path, rewriting(site, ["/"], ["/round/1?sid=a"], ["/round/1"]), settings | QUEUED)
+    assert done.stat("rewritten") == 1
+    assert "/round/1?sid=a" in done.paths()
+    assert site.hits["/round/1"] <= 2
+
+
 @pytest.mark.parametrize("unskipped", [True, False])
 def test_what_was_rewritten_is_fetched_when_the_rule_is_withdrawn_or_it_is_unskipped(
     unskipped: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path

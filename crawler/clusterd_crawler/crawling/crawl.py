@@ -369,14 +369,26 @@ class Crawl:
     def _know(self, page: Page, seen: Seen) -> None:
         """Let skips rest on a page, where it is good."""
         via = referrer(page.request)
+        skip = self._led_elsewhere(page, seen)
         self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, page.purpose, via)
         if seen.good and self._rewriting is not None and (linked := original(page.request)) is not None:
-            rule = (self._decisions.key(linked.url)[1] or ("rewritten",))[-1]
-            self._rewriting.came(page.request, rule, page.purpose)
-            self._purposes.take(linked, page.purpose)
-            kept = KeptOut(rule, linked, True)
-            self._loop.start(self._changes.rewritten(kept, redirected="redirect_urls" in page.request.meta))
+            self._rewritten(page, linked, skip)
         self._under_way.end(page.request)
+
+    def _led_elsewhere(self, page: Page, seen: Seen) -> Skip | None:
+        """Return the skip of a request whose key was redirected to a page that nothing else has shown."""
+        linked = original(page.request) if "redirect_urls" in page.request.meta and seen.good else None
+        return None if linked is None else self._decisions.led_elsewhere(linked.url, page.url, seen.content)
+
+    def _rewritten(self, page: Page, linked: Request, skip: Skip | None) -> None:
+        """Decide about a request that was rewritten."""
+        assert self._rewriting is not None
+        rule = (self._decisions.key(linked.url)[1] or ("rewritten",))[-1]
+        self._rewriting.came(page.request, rule, page.purpose)
+        self._purposes.take(linked, page.purpose)
+        if skip is not None:
+            self._explores(linked.url, skip)
+        self._loop.start(self._changes.rewritten(KeptOut(rule, linked, True), skip))
 
     def failed(self, request: Request, status: int, reason: str) -> None:
         """Note a fetch that brought no page."""

@@ -174,6 +174,16 @@ class Decisions:
         finally:
             self._lock.release()
 
+    def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
+        """Return the skip of a URL whose key led to a page of its own; None where that is not sure."""
+        if not self._has_rules or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            self._note()
+            return self._known.led_elsewhere(url, target, content)
+        finally:
+            self._lock.release()
+
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the URL's key and the rules that made it; no key where no skip may rest on it, or rules are loaded."""
         if not self._has_rules or not self._lock.acquire(blocking=False):

@@ -3,7 +3,9 @@
 A key is asked for only where the crawl has seen it as a link, so that nothing is asked for that nobody linked, and
 once: its own request, where it still waits, is skipped when the page has come. Where the key brings no page, the URL
 that was linked is asked for after all. A rewritten request is never rewritten again. Once the page has come, the crawl
-decides about the URL that was linked as about any other of its key: it is kept out, or tried, or fetched.
+decides about the URL that was linked as about any other of its key: it is kept out, or tried, or fetched. Where the key
+was redirected, what it led to answers for that URL only if nothing else has shown it: bare URLs often lead to the
+log-in page, or to the first, where those with a session show what they name.
 """
 
 from __future__ import annotations
@@ -74,6 +76,15 @@ class Rewriting:
         except WrongInput:
             return None
         return rule if served.serves(purpose) else None
+
+
+def goes_round(request: Request) -> bool:
+    """Whether redirects lead to where they have led before, or the last comes that Scrapy follows.
+
+    A site does so to who has no session yet. When Scrapy gives up, no middleware hears of it.
+    """
+    led = request.meta.get("redirect_urls", ())
+    return bool(led) and (request.url in led or request.meta.get("redirect_ttl", 1) <= 0)
 
 
 def original(request: Request) -> Request | None:

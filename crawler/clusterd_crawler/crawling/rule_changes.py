@@ -183,9 +183,14 @@ class RuleChanges:
         while self._working:
             await sleep(LOOK_SECONDS)
 
-    async def rewritten(self, kept: KeptOut, redirected: bool) -> None:
-        """Decide about a request that was rewritten, now that the page has come; one elsewhere answers for it, too."""
-        await (self.keep(kept) if redirected else self.decide_anew([kept]))
+    async def rewritten(self, kept: KeptOut, skip: Skip | None) -> None:
+        """Decide about a request that was rewritten, now that the page has come; ``skip``: what was decided already."""
+        if skip is None:
+            await self.decide_anew([kept])
+        elif skip.explore:
+            self._fetch(kept)
+        else:
+            await self.keep(kept)
 
     async def keep(self, kept: KeptOut) -> None:
         """Keep a request out."""

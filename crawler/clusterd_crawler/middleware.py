@@ -1,10 +1,11 @@
-"""The middlewares: a thin shell around `crawl.Crawl`, at three places on a page's way.
+"""The middlewares: a thin shell around `crawl.Crawl`, at four places on a page's way.
 
 Requests are considered twice: by the ``request_scheduled`` signal, before any scheduler sees them, once the crawl has
 rules; and when they are about to be sent, for those that were queued before a rule was learned. Responses are taken
 where the engine gets them, so that what is sketched is what all other downloader middlewares (the HTTP cache,
-redirects, decompression, retries, the project's own) made of them. They are noted where the spider gets them, after
-all other spider middlewares: a page that one of those refuses justifies no skip.
+redirects, decompression, retries, the project's own) made of them; only those that send their reader on are seen
+before Scrapy makes a redirect of them. They are noted where the spider gets them, after all other spider middlewares: a
+page that one of those refuses justifies no skip.
 """
 
 from __future__ import annotations
@@ -127,6 +128,16 @@ class ClusterdMiddleware(_Place):
         """Notice the end of a download, also where other middlewares make a redirect or a retry of it."""
         if (crawl := self._crawl) is not None:
             crawl.left_downloader(request)
+
+
+class ClusterdRefreshes(_Place):
+    """The downloader middleware for pages that Scrapy takes for redirects."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Notice where a page sends its reader."""
+        if (crawl := self._crawl) is not None:
+            crawl.redirected.refreshed(request, response)
+        return response
 
 
 class ClusterdPages(_Place):

@@ -121,6 +121,10 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 302, {"Location": f"/login?next={name}"}, b""
     if name.startswith("/vote/"):
         return 303, {"Location": "/login#form"}, b""
+    if name.startswith(("/refresh/", "/late/")):  # sends its reader on, at once or after a while
+        seconds = 0 if name.startswith("/refresh/") else 1000
+        refresh = f'<meta http-equiv="refresh" content="{seconds}; url=/page/{name.rsplit("/", 1)[1]}">'
+        return 200, {}, f"<html><head>{refresh}</head><body>{prose(name)}</body></html>".encode()
     if name == "/login":
         return 200, {}, html("members", prose("login"), [])
     if name == "/to-image":

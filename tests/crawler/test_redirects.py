@@ -57,14 +57,28 @@ def test_where_a_url_leads_is_told(
     assert "/page/3?sid=a" in done.paths()
 
 
-def test_a_trial_that_is_redirected_is_told_as_one(
+def test_where_a_page_sends_its_reader_is_told(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    context, edit = Condition(Key(start=3), "is", ("redir",)), Edit(Key(start=3), "set", value="page")
+    """As far as Scrapy follows."""
+    asked = {"url": site.url + "/refresh/2", "options": {"meta": {"dont_redirect": True}}}
+    done = crawl(tmp_path, [site.url + "/refresh/1", site.url + "/late/3", asked], settings)
+    assert sorted(done.paths()) == ["/late/3", "/page/1", "/refresh/2"]
+    assert {path: one.target for path, one in told(redis_url, prefix).items()} == {"/refresh/1": f"{site.url}/page/1"}
+    other = settings | {"METAREFRESH_ENABLED": False}
+    assert crawl(tmp_path, [site.url + "/refresh/4"], other).paths() == ["/refresh/4"]
+    assert "/refresh/4" not in told(redis_url, prefix)
+
+
+@pytest.mark.parametrize("form", ["redir", "refresh"])
+def test_a_trial_that_is_redirected_is_told_as_one(
+    form: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    context, edit = Condition(Key(start=3), "is", (form,)), Edit(Key(start=3), "set", value="page")
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (Rule("r1", site.host, (context,), (edit,)),)))
-    steps = [f"{site.url}/page/2", {"pause": 1.0}, f"{site.url}/redir/2"]
+    steps = [f"{site.url}/page/2", {"pause": 1.0}, f"{site.url}/{form}/2"]
     crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 1})
-    one = told(redis_url, prefix)["/redir/2"]
+    one = told(redis_url, prefix)[f"/{form}/2"]
     assert (one.explored, one.instead_of) == ("r1", f"{site.url}/page/2")
 
 

@@ -2,7 +2,8 @@
 
 A redirect takes a request, and often fetches a page anew, as the log-in page to which every link to edit something
 leads. So it is noted and told what leads where. It is read as it comes from the network, since no page may follow: the
-duplicate filter drops what was fetched before.
+duplicate filter drops what was fetched before. A page that sends its reader to another one
+(``<meta http-equiv="refresh">``) is to Scrapy a redirect as well: no spider is given it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urljoin
 
 from scrapy import Request
-from scrapy.http import Response
+from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
+from scrapy.http import HtmlResponse, Response
+from scrapy.utils.response import get_meta_refresh
 from w3lib.url import safe_url_string
 
 from clusterd_crawler.clock import now_ms
@@ -32,6 +35,9 @@ class Redirected:
 
     def __init__(self, crawler: Crawler, decisions: Decisions, reporter: Reporter, explored: Explored) -> None:
         self._follows = crawler.settings.getbool("REDIRECT_ENABLED")
+        self._refreshes = crawler.get_downloader_middleware(MetaRefreshMiddleware) is not None
+        self._ignored = crawler.settings.getlist("METAREFRESH_IGNORE_TAGS")
+        self._longest = crawler.settings.getint("METAREFRESH_MAXDELAY")
         self._handled = frozenset(getattr(crawler.spider, "handle_httpstatus_list", ()))
         self._decisions = decisions
         self._reporter = reporter
@@ -40,8 +46,23 @@ class Redirected:
     def note(self, request: Request, response: Response) -> None:
         """Note and tell where a response leads, if it leads somewhere."""
         target = self._target(request, response) if is_page(request) else None
-        if target is not None and max(len(request.url), len(target)) <= URL_BYTES:
-            url, at = request.url.partition("#")[0], now_ms()
+        if target is not None:
+            self._tell(request, target)
+
+    def refreshed(self, request: Request, response: Response) -> None:
+        """Note and tell where a page sends its reader, if it does. What Scrapy finds there, it looks for once."""
+        if not self._refreshes or not isinstance(response, HtmlResponse) or request.meta.get("dont_redirect"):
+            return
+        if not is_page(request) or ("cached" in response.flags and request.url not in self._explored):
+            return
+        delay, found = get_meta_refresh(response, ignore_tags=self._ignored)
+        target = (found or "").partition("#")[0]
+        if delay is not None and delay < self._longest and target.startswith(("http://", "https://")):
+            self._tell(request, target)
+
+    def _tell(self, request: Request, target: str) -> None:
+        url, at = request.url.partition("#")[0], now_ms()
+        if max(len(url), len(target)) <= URL_BYTES:
             self._decisions.redirected(url, at, target)
             self._reporter.redirected(url, at, target, self._explored.pop(url))
 

@@ -37,6 +37,8 @@ NAMES: Final = 40
 LONGEST: Final = 8192
 #: Most query pairs of a URL that rules are applied to.
 PAIRS: Final = 256
+#: Most hosts whose rules are compiled at a time.
+COMPILED: Final = 65_536
 
 #: What the key of a family begins with; no URL of a page does.
 FAMILY: Final = "family:"
@@ -200,6 +202,8 @@ class Keys:
         self._sets: dict[str, RuleSet] = {}
         self._spanning: set[str] = set()
         self._compiled: dict[str, HostRules] = {}
+        #: Domain → the hosts of it that have compiled rules.
+        self._compiled_of: dict[str, set[str]] = {}
 
     def load(self, rules: RuleSet) -> None:
         """Take a host's rule set."""
@@ -210,16 +214,24 @@ class Keys:
             self._sets[host] = rules
             if any(rule.spans for rule in rules.rules):
                 self._spanning.add(host)
-        for known in [known for known in self._compiled if known == host or registrable(known) == host]:
-            del self._compiled[known]
+        for known in self._changed_by(host):
+            self._compiled.pop(known, None)
+            self._compiled_of[registrable(known)].discard(known)
+
+    def _changed_by(self, host: str) -> set[str]:
+        """Return the hosts whose compiled rules a set of this one may change: of a domain's name all hosts of it."""
+        compiled = self._compiled_of.get(registrable(host), set())
+        return set(compiled) if registrable(host) == host else compiled & {host}
 
     def rules_of(self, authority: str) -> HostRules:
         """Return the compiled rules for a host: its own, and those that span its registrable domain."""
         found = self._compiled.get(authority)
         if found is None:
+            if len(self._compiled) >= COMPILED:
+                self._compiled.clear()
+                self._compiled_of.clear()
             found = self._compiled[authority] = HostRules(self._gathered(authority))
-            if len(self._compiled) > 65536:
-                self._compiled = {authority: found}
+            self._compiled_of.setdefault(registrable(authority), set()).add(authority)
         return found
 
     def _gathered(self, authority: str) -> list[Rule]:

@@ -80,7 +80,8 @@ class KnownPages:
         #: Host of a set → ids of its rules that span hosts.
         self._spanning: dict[str, frozenset[str]] = {}
         self._hosts: dict[str, HostPages] = {}
-        self._sets: dict[str, RuleSet] = {}
+        #: Domain → host → its rule set: a domain is looked up often, and there may be very many.
+        self._sets: dict[str, dict[str, RuleSet]] = {}
         #: Host → its URLs that are fetched whatever the rules say; hosts that have none are not in it.
         self._unskip: dict[str, frozenset[str]] = {}
         self._exploring = Exploring(explore)
@@ -110,15 +111,17 @@ class KnownPages:
 
     def rules_of(self, host: str) -> RuleSet | None:
         """Return the rule set in use for a host."""
-        return self._sets.get(host)
+        return self._sets.get(registrable(host), {}).get(host)
 
     def load(self, rules: RuleSet) -> None:
         """Take a host's rule set; an older version than the one in use is ignored."""
-        known = self._sets.get(rules.host)
+        domain = registrable(rules.host)
+        sets = self._sets.setdefault(domain, {})
+        known = sets.get(rules.host)
         if known is not None and known.version > rules.version:
             return
         rules = rules.within(self._crawl)
-        self._sets[rules.host] = rules
+        sets[rules.host] = rules
         self._unskip.pop(rules.host, None)
         if rules.unskip:
             self._unskip[rules.host] = frozenset(rules.unskip)
@@ -133,7 +136,6 @@ class KnownPages:
         self._loose.difference_update(rule.id for rule in gone)
         self._loose.update(rule.id for rule in rules.rules if rule.identity != "identical")
         self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
-        domain = registrable(rules.host)
         held = self._hosts.get(domain)
         if held is not None:
             self._fill(domain, held)
@@ -154,7 +156,7 @@ class KnownPages:
         return held
 
     def _name_rules(self, domain: str) -> list[Rule]:
-        sets = [rules for host, rules in self._sets.items() if registrable(host) == domain]
+        sets = self._sets.get(domain, {}).values()
         return [rule for rules in sets for rule in rules.rules if rule.kind == "name" and rule.state in LIVE]
 
     def _note_keys(self, held: HostPages, page: KnownPage) -> None:

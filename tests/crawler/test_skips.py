@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler import known_pages
+from clusterd_crawler import keys, known_pages, skips, urls
 from clusterd_crawler.bearers import NameTable, parse_names, witnessed
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
@@ -330,3 +330,24 @@ def test_a_family_s_pages_may_differ_and_are_explored_more(known: KnownPages) ->
     exploring.fetched("http://h.com/?view=x", 1)
     skips = [exploring.decide(f"http://h.com/?view={n}", 2) for n in range(1000)]
     assert 200 < sum(skip.explore for skip in skips if skip) < 300
+
+
+def test_a_host_costs_the_same_however_many_others_have_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+
+    def counting(host: str) -> str:
+        looked_up.append(host)
+        return urls.registrable(host)
+
+    for module in (skips, keys):
+        monkeypatch.setattr(module, "registrable", counting)
+    known = KnownPages(explore=0)
+    costs = []
+    for number in range(500):
+        host = f"site{number}.example"
+        before = len(looked_up)
+        known.load(rule_set(replace(DROP_SID, host=host), host=host))
+        known.fetched(f"http://{host}/page?sid=1", 1, content=1)
+        assert known.decide(f"http://{host}/page?sid=2", 2) is not None
+        costs.append(len(looked_up) - before)
+    assert costs[-1] == costs[0]

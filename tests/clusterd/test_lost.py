@@ -194,6 +194,23 @@ class TestLostBesidePagesThatMoved:
         kin.add("https://a.example/new/gone", f"{words('moves', 100)} {self.SHARED}", "2", at=2 * DAY)
         assert kin.lost()["https://a.example/gone"].match == "https://a.example/new/gone"
 
+    @pytest.mark.parametrize(("shared", "place"), [(60, "new/place"), (20, "new/deep/gone")], ids=["text", "name"])
+    def test_nor_is_one_that_was_revised_as_it_moved(self, site: Site, shared: int, place: str) -> None:
+        """Whether the page that is gone shares a passage with it, or its name and a sentence."""
+        common = words("common", shared)
+        site.add("https://a.example/moves", f"{words('moves', 200)} {common}", "1", at=DAY)
+        site.add("https://a.example/gone", f"{words('gone', 200)} {common}", "1", at=DAY)
+        site.add(f"https://a.example/{place}", f"{edited(words('moves', 200), 40)} {common}", "2", at=2 * DAY)
+        found = site.lost()
+        assert found["https://a.example/moves"].match == f"https://a.example/{place}"
+        assert found["https://a.example/gone"].match is None
+
+    def test_what_several_lost_pages_were_is_the_match_of_each(self, site: Site) -> None:
+        for view in ("moves", "moves?print=1"):
+            site.add(f"https://a.example/{view}", words("moves"), "1", at=DAY)
+        site.add("https://a.example/new/place", edited(words("moves"), 40), "2", at=2 * DAY)
+        assert [found.match for found in site.lost().values()] == ["https://a.example/new/place"] * 2
+
     def test_nor_is_its_copy_on_another_host(self, kin: Site) -> None:
         kin.add("https://a.example/home", words("home"), "2", at=2 * DAY)
         kin.add("https://mirror.example/moves", f"{words('moves', 100)} {self.SHARED} edited", at=3 * DAY)

@@ -2,8 +2,9 @@
 
 The best match among the pages that could have taken its place in the later sweep. Such a page
 
-- is new: its URL was not in the sweep that last saw the lost page, and its text stood at no other URL of that sweep (it
-  would be that page, which moved as well), unless it has the lost page's name; or
+- is new: its URL was not in the sweep that last saw the lost page, and it goes back to no other page of that sweep,
+  whatever its URL: to one that it resembles nearly whole, or by half and `GAIN` more than the lost page (it would be
+  that page, which moved as well). Under the lost page's name it may, if it is near the lost page by its text, too; or
 - had the lost page's content already or took it over since: it resembles the lost page nearly whole (r ≥ `TWIN`), or
   `GAIN` more than it did when the lost page was last seen (two pages merged into one).
 
@@ -152,8 +153,8 @@ class Search:
     #: Sweep → its pages, the one used last at the end.
     _sets: dict[str, Nearest] = field(default_factory=dict)
     _texts: dict[int, StreamSketch] = field(default_factory=dict)
-    #: Sweep and URL of a later page → its text as an earlier page of that sweep had it.
-    _origins: dict[tuple[str, str], StreamSketch | None] = field(default_factory=dict)
+    #: Sweep and URL of a later page → the page of that sweep that it is made from, and how much they resemble.
+    _origins: dict[tuple[str, str], tuple[Page, float] | None] = field(default_factory=dict)
     #: Two sweeps → how many pages of the later one are not as in the earlier.
     _news: dict[tuple[str, str], int] = field(default_factory=dict)
     #: The sweep that pages are being followed through → which of its pages are not as in the one before.
@@ -339,7 +340,7 @@ class Search:
         """Whether the match is new since ``start``, or has or took over the lost page's content."""
         before = self.sweeps.pages[start].get(match.page.url)
         if before is None and match.address:
-            return True
+            return match.near_by_text or self._older(page, match.page, start) is None
         return self._gained(page, match.page, start, [] if before is None else [self.sketch(before) or page.sketch])
 
     def _gained(self, page: Page, match: Page, start: str, before: Sequence[StreamSketch]) -> bool:
@@ -347,16 +348,25 @@ class Search:
         now = likeness(page.sketch, match.sketch, self.profile)
         if now.resemblance >= TWIN:
             return True
-        origin = self._origin(match, start)
+        origin = self._older(page, match, start)
         then = [likeness(page.sketch, one, self.profile).a_in_b for one in (*before, origin) if one is not None]
         return not then or now.a_in_b - max(then) >= GAIN
 
-    def _origin(self, match: Page, start: str) -> StreamSketch | None:
-        """Return the text of the earlier page, whatever its URL, that a later page is a copy of, or None."""
+    def _older(self, page: Page, match: Page, start: str) -> StreamSketch | None:
+        """Return the text of the earlier page that a later one goes back to, where that is plainly not the lost one."""
+        origin = self._origin(match, start)
+        if origin is None or origin[0].url == page.url:
+            return None
+        now = likeness(page.sketch, match.sketch, self.profile).resemblance
+        return origin[0].sketch if origin[1] >= min(TWIN, now + GAIN) else None
+
+    def _origin(self, match: Page, start: str) -> tuple[Page, float] | None:
+        """Return the earlier page, whatever its URL, that a later page resembles most, from `SAME` on, or None."""
         if (start, match.url) not in self._origins:
-            texts = [one.page.sketch for one in self._nearest(start).matches(match)]
-            alike = [one for one in texts if likeness(match.sketch, one, self.profile).resemblance >= TWIN]
-            self._origins[start, match.url] = alike[0] if alike else None
+            pages = [one.page for one in self._nearest(start).matches(match)]
+            alike = [(one, likeness(match.sketch, one.sketch, self.profile).resemblance) for one in pages]
+            nearest = max(alike, key=lambda one: one[1], default=None)
+            self._origins[start, match.url] = nearest if nearest and nearest[1] >= SAME else None
         return self._origins[start, match.url]
 
     def read(self, versions: Iterable[Version]) -> None:

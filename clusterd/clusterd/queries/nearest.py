@@ -104,6 +104,11 @@ class Match:
         """Whether the pages share more than a phrase of the site."""
         if self.address:
             return self.address > SAME_NAME or self.shared > max(NAMESAKE, self.doubt)
+        return self.near_by_text
+
+    @property
+    def near_by_text(self) -> bool:
+        """Whether they would be near under any addresses."""
         certain = self.shared - self.doubt
         return self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN)
 

@@ -42,7 +42,8 @@ from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.reporter import CACHED, URL_BYTES, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped, referrer
 from clusterd_crawler.crawling.responses import is_good, is_part
-from clusterd_crawler.crawling.rewriting import Rewriting, original
+from clusterd_crawler.crawling.rewriting import Rewriting
+from clusterd_crawler.crawling.rewritten import Rewritten
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.unread import Unread
@@ -104,6 +105,7 @@ class Crawl:
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self.unread = Unread(self._know, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
+        self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, self._explores)
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2, self._places.holds)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self._meeting: Meeting | None = None
@@ -369,26 +371,11 @@ class Crawl:
     def _know(self, page: Page, seen: Seen) -> None:
         """Let skips rest on a page, where it is good."""
         via = referrer(page.request)
-        skip = self._led_elsewhere(page, seen)
+        linked = self._rewritten.linked(page, seen)
         self._decisions.fetched(page.url, page.at, seen.names, seen.good, seen.content, page.purpose, via)
-        if seen.good and self._rewriting is not None and (linked := original(page.request)) is not None:
-            self._rewritten(page, linked, skip)
+        if linked is not None:
+            self._loop.start(self._rewritten.came(page, linked))
         self._under_way.end(page.request)
-
-    def _led_elsewhere(self, page: Page, seen: Seen) -> Skip | None:
-        """Return the skip of a request whose key was redirected to a page that nothing else has shown."""
-        linked = original(page.request) if "redirect_urls" in page.request.meta and seen.good else None
-        return None if linked is None else self._decisions.led_elsewhere(linked.url, page.url, seen.content)
-
-    def _rewritten(self, page: Page, linked: Request, skip: Skip | None) -> None:
-        """Decide about a request that was rewritten."""
-        assert self._rewriting is not None
-        rule = (self._decisions.key(linked.url)[1] or ("rewritten",))[-1]
-        self._rewriting.came(page.request, rule, page.purpose)
-        self._purposes.take(linked, page.purpose)
-        if skip is not None:
-            self._explores(linked.url, skip)
-        self._loop.start(self._changes.rewritten(KeptOut(rule, linked, True), skip))
 
     def failed(self, request: Request, status: int, reason: str) -> None:
         """Note a fetch that brought no page."""

@@ -1,0 +1,61 @@
+"""Requests that were rewritten to their key (`rewriting`), once the page has come: what becomes of their links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scrapy import Request
+
+from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler.crawling.kept import KeptOut
+from clusterd_crawler.crawling.purposes import Purposes
+from clusterd_crawler.crawling.reporter import Page, Seen
+from clusterd_crawler.crawling.rewriting import Rewriting, original
+from clusterd_crawler.crawling.rule_changes import RuleChanges
+from clusterd_crawler.skips import Skip
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A request as it was linked, and its skip where its key led to a page that nothing else had shown."""
+
+    request: Request
+    skip: Skip | None
+
+
+class Rewritten:
+    """For the loop's thread. ``rewriting``: None where nothing is rewritten."""
+
+    def __init__(
+        self,
+        rewriting: Rewriting | None,
+        decisions: Decisions,
+        purposes: Purposes,
+        changes: RuleChanges,
+        explores: Callable[[str, Skip], bool],
+    ) -> None:
+        self._rewriting = rewriting
+        self._decisions = decisions
+        self._purposes = purposes
+        self._changes = changes
+        self._explores = explores
+
+    def linked(self, page: Page, seen: Seen) -> Linked | None:
+        """Return the link for which a good page was asked, before the page is known; None where none was rewritten."""
+        linked = original(page.request) if seen.good and self._rewriting is not None else None
+        if linked is None:
+            return None
+        was_led = "redirect_urls" in page.request.meta
+        return Linked(linked, self._decisions.led_elsewhere(linked.url, page.url, seen.content) if was_led else None)
+
+    async def came(self, page: Page, linked: Linked) -> None:
+        """Decide about the link of a page that is known by now."""
+        assert self._rewriting is not None
+        request, skip = linked.request, linked.skip
+        rule = (self._decisions.key(request.url)[1] or ("rewritten",))[-1]
+        self._rewriting.came(page.request, rule, page.purpose)
+        self._purposes.take(request, page.purpose)
+        if skip is not None:
+            self._explores(request.url, skip)
+        await self._changes.rewritten(KeptOut(rule, request, True), skip)

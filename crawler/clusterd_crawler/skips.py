@@ -347,7 +347,10 @@ class KnownPages:
         None where what that led to was known before: it may be the log-in page, or the first of the site.
         """
         key, applied = self.resting_key(url)
-        held = self._hosts.get(registrable(host_of(canonical(target))))
+        try:
+            held = self._hosts.get(registrable(host_of(canonical(target))))
+        except WrongInput:
+            return None
         if not applied or (held is not None and (content == UNKNOWN or content in held.contents)):
             return None
         rule = applied[-1]

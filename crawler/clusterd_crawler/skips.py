@@ -21,7 +21,8 @@ from clusterd_crawler.keys import FAMILY, Keys
 from clusterd_crawler.known_pages import UNKNOWN, HostPages, KnownPage
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.renaming import path_of
-from clusterd_crawler.rules import LIVE, Rule, RuleSet
+from clusterd_crawler.rule_sets import RuleSets
+from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.traps import Guard, Trap, TrapGuard
@@ -68,22 +69,12 @@ class KnownPages:
 
         ``crawl``: rules that speak of another one are not used (None: all are).
         """
-        self._crawl = crawl
+        self._sets = RuleSets(crawl)
         self._keys = Keys()
         self._all_keys = Keys(conditional=True)
         #: Ids of rules of which some key led on to something new.
         self._reopened: set[str] = set()
-        #: Id of a rule that asks what the known page shows → the identity of the main text that it asks for.
-        self._shows: dict[str, int] = {}
-        #: Ids of the rules that were judged by something else than equal texts.
-        self._loose: set[str] = set()
-        #: Host of a set → ids of its rules that span hosts.
-        self._spanning: dict[str, frozenset[str]] = {}
         self._hosts: dict[str, HostPages] = {}
-        #: Domain → host → its rule set: a domain is looked up often, and there may be very many.
-        self._sets: dict[str, dict[str, RuleSet]] = {}
-        #: Host → its URLs that are fetched whatever the rules say; hosts that have none are not in it.
-        self._unskip: dict[str, frozenset[str]] = {}
         self._exploring = Exploring(explore)
         self._answering = Answering()
         #: What is applied to many pages, once.
@@ -111,31 +102,19 @@ class KnownPages:
 
     def rules_of(self, host: str) -> RuleSet | None:
         """Return the rule set in use for a host."""
-        return self._sets.get(registrable(host), {}).get(host)
+        return self._sets.of(host)
 
     def load(self, rules: RuleSet) -> None:
         """Take a host's rule set; an older version than the one in use is ignored."""
-        domain = registrable(rules.host)
-        sets = self._sets.setdefault(domain, {})
-        known = sets.get(rules.host)
-        if known is not None and known.version > rules.version:
+        loaded = self._sets.load(rules)
+        if loaded is None:
             return
-        rules = rules.within(self._crawl)
-        sets[rules.host] = rules
-        self._unskip.pop(rules.host, None)
-        if rules.unskip:
-            self._unskip[rules.host] = frozenset(rules.unskip)
-        self._keys.load(rules)
-        self._all_keys.load(rules)
-        gone = () if known is None else known.rules
-        for rule in gone:
-            self._shows.pop(rule.id, None)
-        self._exploring.load(gone, rules.rules)
-        self._answering.load(gone, rules.rules)
-        self._shows.update({rule.id: rule.shows for rule in rules.rules if rule.shows})
-        self._loose.difference_update(rule.id for rule in gone)
-        self._loose.update(rule.id for rule in rules.rules if rule.identity != "identical")
-        self._spanning[rules.host] = frozenset(rule.id for rule in rules.rules if rule.spans)
+        gone, used = loaded
+        self._keys.load(used)
+        self._all_keys.load(used)
+        self._exploring.load(gone, used.rules)
+        self._answering.load(gone, used.rules)
+        domain = registrable(used.host)
         held = self._hosts.get(domain)
         if held is not None:
             self._fill(domain, held)
@@ -143,7 +122,7 @@ class KnownPages:
     def _fill(self, domain: str, held: HostPages) -> None:
         """Compute the keys of all known pages of a domain anew."""
         held.forget_keys()
-        held.names = NameTable(self._name_rules(domain))
+        held.names = NameTable(self._sets.names(domain))
         self._applied.clear()
         for page in held.pages.values():
             self._note_keys(held, page)
@@ -152,12 +131,8 @@ class KnownPages:
     def _held(self, domain: str) -> HostPages:
         held = self._hosts.get(domain)
         if held is None:
-            held = self._hosts[domain] = HostPages(names=NameTable(self._name_rules(domain)))
+            held = self._hosts[domain] = HostPages(names=NameTable(self._sets.names(domain)))
         return held
-
-    def _name_rules(self, domain: str) -> list[Rule]:
-        sets = self._sets.get(domain, {}).values()
-        return [rule for rules in sets for rule in rules.rules if rule.kind == "name" and rule.state in LIVE]
 
     def _note_keys(self, held: HostPages, page: KnownPage) -> None:
         key, applied = self._keys.key_of_canonical(page.url)
@@ -172,10 +147,10 @@ class KnownPages:
         held.leading.fetched(page.url, key, applied)
         if len(held.read_before) > self._limit:
             held.read_before.clear()
-        if self._shows and page.content != UNKNOWN:
+        if self._sets.any_asks and page.content != UNKNOWN:
             key, applied = self._all_keys.key_of_canonical(page.url)
             # Which page of a family answers is not known: what one of them shows says nothing of the others.
-            if not key.startswith(FAMILY) and self._allows(applied, page):
+            if not key.startswith(FAMILY) and self._sets.allow(applied, page.content):
                 held.shown[hash(key)] = page
         if held.names is not None:
             held.names.note(page.url, page.names)
@@ -184,7 +159,7 @@ class KnownPages:
         """Whether two pages of a key speak against it: they show other texts, and its rules go by the text."""
         if UNKNOWN in {before.content, page.content} or before.content == page.content:
             return False
-        return self._loose.isdisjoint((*before.applied, *page.applied))
+        return self._sets.go_by_text((*before.applied, *page.applied))
 
     def fetched(
         self,
@@ -254,9 +229,9 @@ class KnownPages:
         for url in led_to:
             key, applied = self._keys.key_of_canonical(url)
             held.stand(hash(key), url, replace(page, applied=applied))
-            if self._shows and page.content != UNKNOWN:
+            if self._sets.any_asks and page.content != UNKNOWN:
                 key, applied = self._all_keys.key_of_canonical(url)
-                if not key.startswith(FAMILY) and self._allows(applied, page):
+                if not key.startswith(FAMILY) and self._sets.allow(applied, page.content):
                     held.shown[hash(key)] = page
 
     def led(self, url: str) -> None:
@@ -308,7 +283,7 @@ class KnownPages:
         except WrongInput:
             return "", ()
         host = host_of(url)
-        if url in self._unskip.get(host, ()):
+        if self._sets.is_unskipped(url, host):
             return "", ()
         key, applied = self._keys.key_of_canonical(url)
         held = self._hosts.get(registrable(host))
@@ -324,7 +299,7 @@ class KnownPages:
             return None
         host = host_of(url)
         held = self._hosts.get(registrable(host))
-        if url in self._unskip.get(host, ()) or (held is not None and url in held.redirects):
+        if self._sets.is_unskipped(url, host) or (held is not None and url in held.redirects):
             return None
         itself = None if held is None else held.pages.get(url)
         if itself is not None and not itself.earlier:
@@ -382,25 +357,19 @@ class KnownPages:
 
     def _deciding(self, url: str, known: str, applied: Sequence[str]) -> str:
         """Return the rule that answers for a skip: one that spans hosts, which only the pages of both can watch."""
-        spanning = self._spanning.get(registrable(host_of(url)), frozenset())
-        spans = next((rule for rule in applied if rule in spanning), None)
-        return spans or self._answering.choose(url, known, applied)
-
-    def _allows(self, applied: Iterable[str], page: KnownPage) -> bool:
-        """Whether a page shows what the rules applied ask for."""
-        return all(self._shows.get(rule, page.content) == page.content for rule in applied)
+        return self._sets.spanning(url, applied) or self._answering.choose(url, known, applied)
 
     def _by_shown(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         if not held.shown:
             return None
         key, applied = self._all_keys.key_of_canonical(url)
         known = held.shown.get(hash(key))
-        if known is None or not self._serves(known, purpose, at) or not self._allows(applied, known):
+        if known is None or not self._serves(known, purpose, at) or not self._sets.allow(applied, known.content):
             return None
         if held.pages.get(known.url) is not known:  # fetched again, it shows something else
             return None
-        asking = [rule for rule in (*applied, *self._all_keys.key_of_canonical(known.url)[1]) if rule in self._shows]
-        return (asking[0], key, known) if asking else None
+        asking = self._sets.asking((*applied, *self._all_keys.key_of_canonical(known.url)[1]))
+        return None if asking is None else (asking, key, known)
 
     def _by_name(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         found = None if held.names is None else held.names.find(url)

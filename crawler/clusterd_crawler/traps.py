@@ -5,7 +5,10 @@ of which the last `RUN` fetched pages brought no new content; a path in which on
 (``/a/b/a/b/a/b``); a path that is longer than any site needs. By setting a trap is reported only, slowed to a sample
 (1 page in `SAMPLE`), or cut. A family that brings something new again is no trap any more.
 
-Cost: one short pattern a URL; memory for at most `FAMILIES` families.
+A site that grows paths grows a family with each. So these are one trap a host: told of once, and one of what skips are
+counted by, and kept by on the disk.
+
+Cost: one short pattern a URL; memory for at most `FAMILIES` families, and as many hosts.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ RUN: Final = 200
 SAMPLE: Final = 20
 #: Most families that are remembered.
 FAMILIES: Final = 50_000
-#: Most noticed traps that wait to be asked for: a site that grows new paths for ever is told by the first.
+#: Most noticed traps that wait to be asked for.
 WAITING: Final = 1000
 #: How often one component may stand in a path, and how many components a path may have.
 REPEATED: Final = 3
@@ -50,11 +53,13 @@ class Trap:
     reason: str
     #: A page of it that was fetched, or "".
     example: str = ""
+    #: The host, where its path is the sign: all such paths of a host are one trap.
+    grown_on: str = ""
 
     @property
     def id(self) -> str:
         """Return what stands for the trap among rule ids."""
-        return f"trap-{mmh3.hash(self.family, _SEED, signed=False):08x}"
+        return f"trap-{mmh3.hash(self.grown_on or self.family, _SEED, signed=False):08x}"
 
 
 @dataclass(slots=True)
@@ -70,6 +75,8 @@ class TrapGuard:
     def __init__(self, mode: Guard = "report") -> None:
         self.mode = mode
         self._families: OrderedDict[str, _Family] = OrderedDict()
+        #: Hosts of which it was noticed that they grow paths, each with such a page.
+        self._growing: OrderedDict[str, str] = OrderedDict()
         self._noticed: list[Trap] = []
         #: Ids of what was left as traps and are none any more, since the last `over`.
         self._over: set[str] = set()
@@ -90,13 +97,24 @@ class TrapGuard:
             self._over.add(Trap(name, "").id)
         family.run = 0 if new else family.run + 1
         family.example = url
-        reason = f"the last {RUN} pages brought nothing new" if family.run >= RUN else _growing(taken)
-        if reason is None:
+        if (reason := _growing(taken)) is not None:
+            self._note_growing(Trap(name, reason, url, taken.authority))
+        elif family.run < RUN:
             family.reported = False
         elif not family.reported:
             family.reported = True
-            if len(self._noticed) < WAITING:
-                self._noticed.append(Trap(name, reason, url))
+            self._notice(Trap(name, f"the last {RUN} pages brought nothing new", url))
+
+    def _note_growing(self, trap: Trap) -> None:
+        if trap.grown_on not in self._growing:
+            self._notice(trap)
+        self._growing[trap.grown_on] = trap.example
+        if len(self._growing) > FAMILIES:
+            self._growing.popitem(last=False)
+
+    def _notice(self, trap: Trap) -> None:
+        if len(self._noticed) < WAITING:
+            self._noticed.append(trap)
 
     def noticed(self) -> list[Trap]:
         """Return the traps noticed since the last call, at most `WAITING`."""
@@ -118,7 +136,8 @@ class TrapGuard:
         if family is not None and family.run >= RUN:
             return Trap(name, f"the last {family.run} pages brought nothing new", family.example)
         reason = _growing(taken)
-        return None if reason is None else Trap(name, reason, family.example if family else "")
+        host = taken.authority
+        return None if reason is None else Trap(name, reason, self._growing.get(host, ""), host)
 
     def leaves(self, url: str) -> Trap | None:
         """Return the trap on whose account a URL is not to be fetched, by the setting, or None."""

@@ -56,10 +56,26 @@ def test_traps_that_nobody_asks_for_are_bounded() -> None:
     letters = [first + second + third for first in "abcdefghijkl" for second in "mnopqrstuvwx" for third in "abcdefgh"]
     assert len(letters) > WAITING
     for name in letters:
-        guard.fetched(f"http://h.com/{name}" + "/a" * (REPEATED + 1), new=True)
+        guard.fetched(f"http://{name}.com" + "/a" * (REPEATED + 1), new=True)
     assert len(guard.noticed()) == WAITING
     guard.fetched("http://h.com/later" + "/a" * (REPEATED + 1), new=True)
     assert [trap.family for trap in guard.noticed()] == ["h.com/later" + "/a" * (REPEATED + 1)]
+
+
+def test_a_host_that_grows_paths_for_ever_is_one_trap() -> None:
+    known = KnownPages.from_settings(Settings(trap_guard="cut", explore=0))
+    for number in range(100):
+        known.fetched(
+            f"http://h.com/x{chr(97 + number % 26) * (number + 1)}" + "/a/b" * (REPEATED + 1), number, content=1
+        )
+    assert len(known.traps.noticed()) == 1
+    skips = [known.decide(f"http://h.com/{'y' * number}/" + "a/b/" * (REPEATED + 1), 999) for number in range(1, 100)]
+    assert {skip.rule for skip in skips if skip is not None} == set(known.skipped)
+    assert len(known.skipped) == 1
+    assert known.skipped.total() == len(skips) == 99
+    elsewhere = known.decide("http://i.com" + "/a/b" * (REPEATED + 1), 999)
+    assert elsewhere is not None
+    assert elsewhere.rule not in {skip.rule for skip in skips if skip is not None}
 
 
 def test_of_too_many_families_those_stay_that_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import time
 from array import array
 
 import numpy as np
 from clusterd.learning.contract import Page
+from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.learner import Learner
 from clusterd.learning.names import NameEvidence
@@ -163,6 +165,34 @@ def test_crawls_without_end_are_told_apart() -> None:
     _, seen = crawls.present(np.array(contents))
     assert seen is not None  # The first crawl, the only one that saw the second page, is forgotten.
     assert seen[1] == 0
+
+
+def test_many_crawls_of_one_host_at_a_time_teach_what_one_does() -> None:
+    dice = random.Random(1)
+    topics = [dice.randrange(100) for _ in range(1200)]
+    pages = [page(f"/t?t={topic}&sid={n}", topic + 1, f"crawl{n % 12}", n) for n, topic in enumerate(topics)]
+    assert merges(shown(Learner(HOST), pages), "/t?t=5&sid=x", "/t?t=5&sid=y")
+
+
+def test_what_crawls_have_brought_is_counted_and_forgotten_with_them() -> None:
+    known = Novelty()
+    for number in range(3 * CRAWLS):
+        assert [known.add(f"crawl{number}", content) for content in (1, 2, 1)] == [True, True, False]
+        assert len(known) == 2 * min(number + 1, CRAWLS)
+
+
+def test_a_crawl_that_begins_costs_little_on_a_large_host() -> None:
+    contents = array("q", range(50_000))
+    crawls = Crawls()
+    for _ in contents:
+        crawls.first(1)
+    began = time.perf_counter()
+    assert all(number >= 0 for number in contents)
+    one_by_one = time.perf_counter() - began
+    began = time.perf_counter()
+    for number in range(CRAWLS + 200):  # of more than are told apart, one begins anew with nearly each page
+        crawls.begin(str(number), contents)
+    assert time.perf_counter() - began < 50 * one_by_one
 
 
 def test_names_are_not_disbelieved_since_pages_changed_between_crawls() -> None:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.urls import Url, hash_of
 
-from clusterd.learning.evidence.crawls import Crawls
+from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.evidence.moves import Remembered
 from clusterd.learning.evidence.path_tables import PathTables
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, Shapes
@@ -37,8 +37,6 @@ Flags = npt.NDArray[np.bool_]
 PAIRS: Final = 32
 #: Most parameter names of a host that are looked at.
 NAMES: Final = 512
-#: Crawls of which it is known what they have brought.
-CRAWLS: Final = 4
 #: Stands for the value of a key without ``=`` (no canonical URL holds the character).
 VALUELESS: Final = "\x00"
 
@@ -112,19 +110,27 @@ class Interned:
 
 
 class Novelty:
-    """Which contents the latest crawls have brought: in the next crawl each is new once more."""
+    """Which contents the latest crawls have brought: in the next crawl each is new once more.
+
+    Of `CRAWLS` it is known: of fewer than go on at a time, every content would be new each time.
+    """
 
     def __init__(self) -> None:
         self._crawls: OrderedDict[str, set[int]] = OrderedDict()
+        self._held = 0
+
+    def __len__(self) -> int:
+        return self._held
 
     def add(self, crawl: str, content: int) -> bool:
         """Note a content; return whether the crawl had not brought it before."""
         known = self._crawls.setdefault(crawl, set())
         self._crawls.move_to_end(crawl)
         if len(self._crawls) > CRAWLS:
-            self._crawls.popitem(last=False)
+            self._held -= len(self._crawls.popitem(last=False)[1])
         before = len(known)
         known.add(content)
+        self._held += len(known) - before
         return len(known) > before
 
     def knows(self, crawl: str, content: int) -> bool:

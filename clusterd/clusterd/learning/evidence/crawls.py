@@ -10,6 +10,7 @@ Both hold for pages that agree and for pages that differ: to count the ones acro
 rules of what matters. On a host that one crawl alone has fetched there is nothing to do.
 
 Cost: 8 bytes a page; one pass over the pages when a crawl begins, and at each look while pages of several are there.
+(Where more than `CRAWLS` go on at a time, one of them begins anew with nearly each page: so it is a pass by NumPy.)
 """
 
 from __future__ import annotations
@@ -84,12 +85,14 @@ class Crawls:
     def _settle(self, contents: array[int]) -> None:
         if self._became:
             now, seen = self._followed(np.array(contents, np.int64))
-            contents[:], self._seen = array("q", now.tolist()), array("q", seen.tolist())
+            np.frombuffer(contents, np.int64)[:] = now
+            np.frombuffer(self._seen, np.int64)[:] = seen
             self._became.clear()
 
     def _free_bit(self) -> int:
         if len(self._bits) < CRAWLS:
             return 1 << len(self._bits)
         bit = self._bits.pop(next(iter(self._bits)))
-        self._seen = array("q", [known & ~bit for known in self._seen])
+        if self._seen:
+            np.frombuffer(self._seen, np.int64)[:] &= ~bit
         return bit

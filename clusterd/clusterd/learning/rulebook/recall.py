@@ -172,4 +172,4 @@ class Recalls:
 
 
 def _weight(recall: Recall) -> int:
-    return max(LEAST_PAGES, len(recall.arrivals))
+    return max(LEAST_PAGES, len(recall.arrivals), len(recall.contents))

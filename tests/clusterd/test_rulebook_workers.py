@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from weakref import WeakSet
+
 import pytest
+from clusterd.learning.rulebook import service as rule_service
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.memory import MemoryRuleBook
+from clusterd.learning.rulebook.recall import LEAST_PAGES
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.rules import RuleSet
@@ -202,3 +207,27 @@ def test_learners_that_do_not_fit_make_room_and_come_back(serve: Serve, monkeypa
     service.learn_due(now=3)
     assert [rule.support for rule in service.rules("c.org")] == [5]
     assert made == ["a.org", "b.org", "c.org"]
+
+
+def test_a_command_that_learns_all_that_is_due_holds_few_learners(
+    book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: WeakSet[SidLearner] = WeakSet()
+    most = 0
+
+    def make(host: str) -> SidLearner:
+        nonlocal most
+        learner = SidLearner(host)
+        alive.add(learner)
+        most = max(most, len(alive))
+        return learner
+
+    monkeypatch.setattr(rule_service, "SHRINK_SECONDS", 0.0)
+    service = RuleService(book, make_learner=make)
+    monkeypatch.setattr(service._recalls, "_limit", 3 * LEAST_PAGES)
+    service.observe([sketch(f"http://host{number}.example/", number, 1) for number in range(20)])
+    service.learn_due(now=2, seconds=math.inf)
+    assert most <= 4
+    assert book.changed() == {}
+    assert sum(book.lease(f"host{number}.example", "another", 1) for number in range(20)) == 17
+    service.close()

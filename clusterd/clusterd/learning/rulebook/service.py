@@ -52,6 +52,9 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS: Final = 30.0
 #: How far a log may exceed its limit before it is cut to it.
 SLACK: Final = 1.25
+#: Seconds between two looks whether the learners in memory are too many: a command that learns all that is due, for as
+#: long as that takes, holds no more than a daemon does.
+SHRINK_SECONDS: Final = 1.0
 #: Blocks beyond the fewest possible before a log is packed anew (a slow crawl brings blocks of one page).
 LOOSE_BLOCKS: Final = 2_000
 #: Times that a change is tried again when another came first.
@@ -88,6 +91,8 @@ class RuleService:
         self._recalls = Recalls(make_learner or partial(_learner, identity=identity))
         self._groups = Groups(book, identity)
         self._leased: set[str] = set()
+        #: When it was last seen to that the learners are not too many.
+        self._shrunk = 0.0
         #: The host looked at last; the next call goes on behind it, so that busy hosts do not starve the others.
         self._last = ""
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
@@ -159,14 +164,27 @@ class RuleService:
             groups[urls.registrable(host)] = None
             if rules is not None:
                 published.append(rules)
+            self._make_room(SHRINK_SECONDS)
             if time.monotonic() > until or stopping():
                 break
-        across = (self._look_across(group, now) for group in groups if not stopping())
-        published += [rules for rules in across if rules is not None]
+        for group in groups:
+            if stopping():
+                break
+            rules = self._look_across(group, now)
+            if rules is not None:
+                published.append(rules)
+            self._make_room(SHRINK_SECONDS)
+        self._make_room()
+        return published
+
+    def _make_room(self, seconds: float = 0.0) -> None:
+        """Let learners go that are too many, unless that was done so many seconds ago: each is looked at for it."""
+        if time.monotonic() < self._shrunk + seconds:
+            return
         for host in [*self._recalls.shrink(), *map(_lease_of, self._groups.recalls.shrink())]:
             self._leased.discard(host)
             self.book.release(host, self._owner)
-        return published
+        self._shrunk = time.monotonic()
 
     def rules(self, host: str = "", *, every: bool = False) -> Iterable[Rule]:
         """Yield the rules in force (with ``every`` the retired ones too), of a host or of all, host by host."""

@@ -19,6 +19,9 @@ TORN_LIMIT: Final = 100_000
 #: sends who asks too often to some page for a while says nothing of what its URLs show: then many keys lead there, each
 #: with a few URLs, where few keys with many do to a log-in page.
 ALIKE: Final = 10
+#: Most contents to which it is known which URLs of a domain led: a URL that is asked for again and again may lead to
+#: another each time. Of more all are noted anew, which costs fetches and loses nothing.
+LED_LIMIT: Final = 200_000
 #: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
 UNKNOWN: Final = 0
 
@@ -73,6 +76,8 @@ class HostPages:
 
     def stand(self, key: int, url: str, page: KnownPage) -> None:
         """Note a URL of a key, made by ``page.applied``, that was redirected to a page."""
+        if len(self.led) >= LED_LIMIT:
+            self._forget_led()
         shown = _shown(page)
         self.led.setdefault(shown, set()).add(url)
         if page.applied:
@@ -106,6 +111,9 @@ class HostPages:
         """Forget what the rules have made of the pages."""
         for made in (self.keys, self.read_before, self.torn, self.tried, self.shown, self.leading):
             made.clear()
+        self._forget_led()
+
+    def _forget_led(self) -> None:
         for led in (self.standing, self.led_from, self.led_here, self.led):
             led.clear()
 

@@ -29,6 +29,8 @@ class Redirects:
             return
         if before is not None:
             del self._from[before][url]
+            if not self._from[before]:  # a URL that leads somewhere else each time would leave one for each
+                del self._from[before]
         self._to[url] = target
         self._from.setdefault(target, {})[url] = None
 

@@ -145,8 +145,9 @@ class KnownPages:
             held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
         held.note(hashed, page)
         held.leading.fetched(page.url, key, applied)
-        if len(held.read_before) > self._limit:
-            held.read_before.clear()
+        for table in (held.read_before, held.tried):
+            if len(table) > self._limit:
+                table.clear()
         if self._sets.any_asks and page.content != UNKNOWN:
             key, applied = self._all_keys.key_of_canonical(page.url)
             # Which page of a family answers is not known: what one of them shows says nothing of the others.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd_crawler import known_pages
 from clusterd_crawler.known_pages import ALIKE
 from clusterd_crawler.message import Redirect
 from clusterd_crawler.redirects import HOPS, Redirects
@@ -236,3 +237,15 @@ def test_redirects_are_followed_to_their_end_and_back(noted: list[tuple[int, int
         assert made.target(str(n)) == str(n if loops else path(n)[-1])
         assert set(made.led_to(str(n))) == {str(m) for m in range(8) if m != n and n in path(m)}
         assert (str(n) in made) == (n in leads)
+
+
+def test_a_url_that_leads_elsewhere_each_time_leaves_nothing_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_pages, "LED_LIMIT", 20)
+    known = KnownPages(explore=0, limit=10)
+    known.load(RuleSet(HOST, 1, (one_page(FAMILY),)))
+    for number in range(100):
+        known.redirected(f"{H}/edit/random", f"{H}/page/{number}")
+        known.fetched(f"{H}/page/{number}", number, content=number + 1)
+    (held,) = known._hosts.values()
+    assert len(held.redirects._from) == 1
+    assert len(held.led) <= 20

@@ -255,6 +255,17 @@ def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
     assert sum(len(held.contents) + len(held.keys) for held in known._hosts.values()) == 20
 
 
+def test_no_more_paths_are_known_to_be_tried_than_pages() -> None:
+    edits = (Edit(Key(start=3), "set", "en"),)
+    context = (Condition(Key(start=3), "in", ("en", "fr")),)
+    known = KnownPages(explore=0, limit=10)
+    known.load(rule_set(Rule(rule_id(HOST, context, edits), HOST, context, edits)))
+    for number in range(200):
+        known.fetched(f"http://h.com/{('en', 'fr')[number % 2]}/{number // 2}", number, content=number // 2 + 1)
+    (held,) = known._hosts.values()
+    assert 0 < len(held.tried) <= 11
+
+
 @pytest.mark.parametrize("retired", [False, True])
 def test_of_what_pages_showed_and_were_called_nothing_stays_in_memory(retired: bool) -> None:
     edits = (Edit(Key(name="sort"), "delete"),)

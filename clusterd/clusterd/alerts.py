@@ -14,6 +14,7 @@ import json
 import logging
 import queue
 import threading
+import time
 import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,8 @@ WEBHOOK_QUEUE: Final = 10_000
 WEBHOOK_BATCH: Final = 500
 #: Seconds for an address to answer.
 WEBHOOK_TIMEOUT: Final = 10.0
+#: Seconds for which it is not said again that an address takes no alerts.
+WEBHOOK_SILENCE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +210,9 @@ class Webhook:
         self._target, self._headers = _target_of(address)
         self._waiting: queue.Queue[bytes | None] = queue.Queue(WEBHOOK_QUEUE)
         self.lost = 0
+        #: What is wrong, before and behind how many were lost, where that was not logged; and until when it is not.
+        self._unsaid = ("", "")
+        self._silent_until = 0.0
         self._thread = threading.Thread(target=self._run, name="alert-webhook", daemon=True)
         self._thread.start()
 
@@ -219,13 +225,14 @@ class Webhook:
                 queued += 1
         if queued < len(given):
             self.lost += len(given) - queued
-            log.error("%s is too slow: %d alerts lost so far", self._address, self.lost)
+            self._complain("is too slow: ", " alerts lost so far")
 
     def close(self) -> None:
         """Send what waits, for a bounded time; what the address has not taken by then is lost."""
         with suppress(queue.Full):
             self._waiting.put(None, timeout=WEBHOOK_TIMEOUT)
         self._thread.join(WEBHOOK_TIMEOUT)
+        self._tell_lost()
         if self._thread.is_alive():
             log.error("%s is too slow: what waits for it is lost", self._address)
 
@@ -247,7 +254,19 @@ class Webhook:
                 pass
         except (OSError, HTTPException, ValueError) as error:  # no connection; no HTTP; no address
             self.lost += body.count(b"\n")
-            log.error("%s does not take alerts (%d lost so far): %s", self._address, self.lost, error)
+            self._complain("does not take alerts (", f" lost so far): {error}")
+
+    def _complain(self, before: str, behind: str) -> None:
+        """Log that alerts are lost, once in `WEBHOOK_SILENCE`: it may be so for ten batches a second, for days."""
+        self._unsaid = before, behind
+        if time.monotonic() >= self._silent_until:
+            self._silent_until = time.monotonic() + WEBHOOK_SILENCE
+            self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        (before, behind), self._unsaid = self._unsaid, ("", "")
+        if before:
+            log.error("%s %s%d%s", self._address, before, self.lost, behind)
 
 
 def _target_of(address: str) -> tuple[str, dict[str, str]]:

@@ -234,6 +234,18 @@ def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
     assert "what waits for it is lost" in caplog.text
 
 
+def test_an_address_that_is_away_for_long_is_not_logged_for_each_batch(caplog: pytest.LogCaptureFixture) -> None:
+    webhook = Webhook("http://127.0.0.1:9/")
+    for _ in range(50):
+        webhook.post(b"{}\n")
+        while webhook._waiting.qsize():
+            time.sleep(0.001)
+    webhook.close()
+    said = [message for message in caplog.messages if "http://127.0.0.1:9/" in message]
+    assert len(said) == 2
+    assert "does not take alerts (50 lost so far)" in said[-1]
+
+
 def test_what_waits_for_an_address_that_hangs_is_bounded_by_alerts_not_by_batches(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -69,6 +69,16 @@ class TestFindLost:
         assert found.match == url("merged")
         assert found.query_in_match > 0.9
 
+    def test_a_page_that_was_taken_in_whole_is_nearer_than_a_short_one_with_a_passage_of_it(self, site: Site) -> None:
+        site.add(url("gone"), words(1, 200), "1", DAY)
+        site.add(url("book"), f"{words('before', 1500)} {words(1, 200)} {words('behind', 1500)}", "2", 2 * DAY)
+        site.add(url("short"), f"{words(1, 60)} {words('short', 60)}", "2", 2 * DAY)
+        found = site.lost()[url("gone")]
+        assert found.match == url("book")
+        assert (found.resemblance < 0.1, found.query_in_match > 0.9) == (True, True)
+        site.add(url("revised"), edited(words(1, 200), 40), "2", 2 * DAY)  # the page itself, as it is now
+        assert site.lost()[url("gone")].match == url("revised")
+
     def test_another_copy_that_stayed_is_a_match(self, site: Site) -> None:
         site.add(url("gone"), words(1), "1", DAY)
         for sweep in (1, 2):

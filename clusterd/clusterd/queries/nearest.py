@@ -13,6 +13,10 @@ off what two pages share. That makes short pages match well under the default 10
 page's sketch leaves nothing out: of the 581 pages of a collection of 30–90 words that moved, the best match is right
 for 98 % (by 4-word shingles: the same), so that no other profile need be chosen for them.
 
+Of a page that was merged into one many times its length the resemblance is low: a shorter page that shares a passage
+would be nearer. So a page that holds nearly the whole of the query (weighted containment of `WHOLE`) has a score of
+`TAKEN_IN` at least. Of 301 pages that were merged four and four, 9 instead of 26 were told to be in another page.
+
 Between pages whose texts say the same, the address decides: a page tends to keep its name when it moves. An equal last
 part of the path is worth `SAME_NAME`, and `SAME_PLACE` more where one folder of the path was renamed and no more
 (``/docs/2.0/filter.html`` → ``/docs/2.4/filter.html``): together a twentieth of a full match. Such a page is the match
@@ -47,6 +51,10 @@ ROWS: Final = 100_000
 #: What an equal page name adds to a score of at most 1, and what a path that differs in one part at most adds to that.
 SAME_NAME: Final = 0.03
 SAME_PLACE: Final = 0.02
+#: A page that holds this much of the query, beyond what chance may bring, has taken it in, and is as near as one that
+#: resembles it so: less than by half, since one that does is rather the page itself.
+WHOLE: Final = 0.9
+TAKEN_IN: Final = 0.45
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
 #: where `PASSAGES` shingles are shared (long pages of which little is left), both beyond what chance may bring
 #: (`beyond_chance`); any for a namesake that shares something, and more of it than chance may bring.
@@ -93,11 +101,14 @@ class Match:
     address: float
     #: How much of ``shared`` may be chance.
     doubt: float = 0.0
+    #: The share of the query's weight that is shared: its weighted containment.
+    held: float = 0.0
 
     @property
     def score(self) -> float:
         """Return what matches are ranked by."""
-        return self.text + self.address
+        whole = self.held >= WHOLE and self.shared - self.doubt >= PASSAGES
+        return (max(self.text, TAKEN_IN) if whole else self.text) + self.address
 
     @property
     def near(self) -> bool:
@@ -238,10 +249,11 @@ class Nearest:
         weighed = self._weighed[self._begins[owner] : self._begins[owner] + theirs]
         union = float(weights[:mine].sum() + weighed.sum(dtype=np.float64)) - both
         text = both / union if union else 0.0
+        sought = float(weights[:mine].sum())
         is_namesake = self._names[owner] == page_name(query.url)
         address = address_bonus(page.url, query.url) if is_namesake else 0.0
         doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
-        return Match(page, text, both, address, doubt)
+        return Match(page, text, both, address, doubt, both / sought if sought else 0.0)
 
 
 def _rank(text: int, match: Match) -> tuple[float, bool, str]:

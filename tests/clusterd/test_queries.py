@@ -79,6 +79,15 @@ class TestFindLost:
         site.add(url("revised"), edited(words(1, 200), 40), "2", 2 * DAY)  # the page itself, as it is now
         assert site.lost()[url("gone")].match == url("revised")
 
+    def test_a_page_that_was_taken_in_by_one_forty_times_as_long_is_found(self, site: Site) -> None:
+        """Of its shingles some ten are seen of the long page, all of them in both."""
+        for number in range(10):
+            site.add(url(f"gone{number}"), words(number, 200), "1", DAY)
+            book = f"{words(f'before {number}', 4000)} {words(number, 200)} {words(f'behind {number}', 4000)}"
+            site.add(url(f"book/{number}"), book, "2", 2 * DAY)
+        found = [one.match for one in site.lost().values()]
+        assert sum(match == url(f"book/{number}") for number, match in enumerate(found)) >= 8
+
     def test_another_copy_that_stayed_is_a_match(self, site: Site) -> None:
         site.add(url("gone"), words(1), "1", DAY)
         for sweep in (1, 2):

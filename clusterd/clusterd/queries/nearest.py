@@ -15,7 +15,7 @@ for 98 % (by 4-word shingles: the same), so that no other profile need be chosen
 
 Of a page that was merged into one many times its length the resemblance is low: a shorter page that shares a passage
 would be nearer. So a page that holds nearly the whole of the query (weighted containment of `WHOLE`) has a score of
-`TAKEN_IN` at least. Of 301 pages that were merged four and four, 9 instead of 26 were told to be in another page.
+`TAKEN_IN` at least. Of 301 pages that were merged four and four, 4 instead of 26 are told to be in another page.
 
 Between pages whose texts say the same, the address decides: a page tends to keep its name when it moves. An equal last
 part of the path is worth `SAME_NAME`, and `SAME_PLACE` more where one folder of the path was renamed and no more
@@ -56,8 +56,9 @@ SAME_PLACE: Final = 0.02
 WHOLE: Final = 0.9
 TAKEN_IN: Final = 0.45
 #: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
-#: where `PASSAGES` shingles are shared (long pages of which little is left), both beyond what chance may bring
-#: (`beyond_chance`); any for a namesake that shares something, and more of it than chance may bring.
+#: where `PASSAGES` shingles are shared (long pages of which little is left), any where it is all that is seen of the
+#: query (`WHOLE`), from `PHRASES` shingles: each beyond what chance may bring (`beyond_chance`); any for a namesake
+#: that shares something, and more of it than chance may bring.
 NEAR: Final = 0.05
 PLAIN: Final = 0.2
 PHRASES: Final = 3.0
@@ -107,8 +108,12 @@ class Match:
     @property
     def score(self) -> float:
         """Return what matches are ranked by."""
-        whole = self.held >= WHOLE and self.shared - self.doubt >= PASSAGES
-        return (max(self.text, TAKEN_IN) if whole else self.text) + self.address
+        return (max(self.text, TAKEN_IN) if self.whole else self.text) + self.address
+
+    @property
+    def whole(self) -> bool:
+        """Whether the page holds nearly the whole of the query, as far as can be told."""
+        return self.held >= WHOLE and self.shared - self.doubt >= PHRASES
 
     @property
     def near(self) -> bool:
@@ -121,7 +126,9 @@ class Match:
     def near_by_text(self) -> bool:
         """Whether they would be near under any addresses."""
         certain = self.shared - self.doubt
-        return self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN)
+        return self.whole or self.text >= (
+            NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN
+        )
 
 
 class Nearest:

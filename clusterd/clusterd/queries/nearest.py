@@ -246,11 +246,18 @@ class Nearest:
         """Return, for one value of another page in each octave, the weight that it shares with the query by chance."""
         return np.bincount(octave(own), weights, OCTAVES) / self._cells
 
+    def _share_of_octave(self, end: int) -> float:
+        """Return the share of an octave's cells up to a value: what lies up to there meets in so many fewer cells."""
+        begin = 1 << end.bit_length() - 1 if end else 1
+        return min(1.0, max(0, end - begin) / begin + 1 / self._cells)
+
     def _read(self, query: Page, own: Values, weights: Weights, owner: int, fitting: int) -> Match:
         page, other = self.pages[owner], self._sketches[owner]
         end = min(last(query.sketch, self._profile), last(page.sketch, self._profile))
         mine, theirs = int(np.searchsorted(own, end, "right")), int(np.searchsorted(other, end, "right"))
-        octaves = np.bincount(octave(other[:theirs]), minlength=OCTAVES)
+        octaves = np.bincount(octave(other[:theirs]), minlength=OCTAVES).astype(np.float64)
+        if end < 1 << FINGERPRINT_BITS:
+            octaves[end.bit_length()] /= self._share_of_octave(end)
         chance = float(self._by_chance(own[:mine], weights[:mine]) @ octaves)
         both = max(0.0, float(weights[:mine][_holds(other[:theirs], own[:mine])].sum()) - chance)
         weighed = self._weighed[self._begins[owner] : self._begins[owner] + theirs]

@@ -97,6 +97,20 @@ def test_alerts_and_rules_are_bounded(client: redis.Redis, prefix: str, monkeypa
     assert 100 <= client.xlen(topics.stream(prefix, topics.VERDICTS)) < 400
 
 
+def test_topics_with_long_entries_are_bounded_by_their_size(
+    client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(redis_streams.BYTES, topics.KNOWN, 1_000_000)
+    monkeypatch.setattr(redis_streams, "SIZE_INTERVAL", 0.0)
+    transport = member(client, prefix)
+    for number in range(300):
+        transport.publish(topics.KNOWN, b"%d" % number, b"x" * 20_000)
+        transport.flush(1)
+    stream = topics.stream(prefix, topics.KNOWN)
+    assert 500_000 < client.memory_usage(stream, samples=0) < 1_200_000
+    assert client.xrevrange(stream, count=1)[0][1][b"k"] == b"299"
+
+
 def test_pages_of_a_killed_consumer_are_claimed(redis_url: str, client: redis.Redis, prefix: str) -> None:
     code = (
         "import sys, time, redis; from clusterd_consumer.transport.redis_streams import RedisStreamTransport\n"

@@ -5,7 +5,7 @@ after the state is written. Entries of a consumer that died are claimed by the o
 ``claim_after`` seconds. A consumer that closes in order hands back its place in the group.
 
 Room: entries that every group has acknowledged are trimmed from `topics.SKETCHES`; every other topic is bounded by its
-length in `KEPT`.
+length in `KEPT`, and where entries may be long, by its size in `BYTES`.
 
 Position: the log lies in the store that it feeds, so a store that comes back without its last second, or from a
 snapshot, brings its log and the pending list of that very moment with it. `seek` is for a rebuild.
@@ -21,7 +21,7 @@ import socket
 import time
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import redis
@@ -33,8 +33,7 @@ from clusterd_consumer.transport.contract import Position, Record
 
 log = logging.getLogger(__name__)
 
-#: Entries kept of the topics that nobody acknowledges. (An entry of `topics.KNOWN` is a block of one host's pages, of a
-#: second or a thousand: some 100 MB in all.)
+#: Entries kept of the topics that nobody acknowledges.
 KEPT: Final = {
     topics.ALERTS: 100_000,
     topics.RULES: 10_000,
@@ -42,6 +41,13 @@ KEPT: Final = {
     topics.VERDICTS: 10_000,
     topics.DEAD_LETTERS: 10_000,
 }
+#: Bytes kept of those of which an entry may be long: rule sets, of up to 1.5 MB, which crawls read within a second; and
+#: blocks of up to a thousand pages, which have 30 kB where URLs are short, and 1 MB where they are long. What is gone
+#: of these costs a crawl that begins some fetches, and loses nothing.
+BYTES: Final = {topics.RULES: 256 * 2**20, topics.KNOWN: 256 * 2**20}
+#: Seconds between two looks at the size of such a topic, and entries that it is told from.
+SIZE_INTERVAL: Final = 10.0
+SIZE_SAMPLES: Final = 100
 #: Published messages that wait for one pipeline; the next one sends them first.
 PUBLISH_BATCH: Final = 500
 #: Seconds between two looks for entries to trim.
@@ -69,6 +75,7 @@ class RedisStreamTransport:
         self._claim_after = claim_after
         self._claim_due = 0.0
         self._trim_due = 0.0
+        self._size_due: dict[str, float] = {}
         self._joined = False
         #: Ids delivered to us and not acknowledged, in order.
         self._delivered: deque[bytes] = deque()
@@ -105,6 +112,20 @@ class RedisStreamTransport:
                 pipeline.execute()
             for _ in batch:
                 self._waiting.popleft()
+            self._bound(BYTES.keys() & {topic for topic, _, _ in batch})
+
+    def _bound(self, long: Iterable[str]) -> None:
+        """Trim topics to their size, now and then."""
+        for topic in long:
+            if time.monotonic() < self._size_due.get(topic, 0.0):
+                continue
+            self._size_due[topic] = time.monotonic() + SIZE_INTERVAL
+            stream = topics.stream(self._prefix, topic)
+            with translated():
+                size = int(self._client.memory_usage(stream, samples=SIZE_SAMPLES) or 0)
+                if size > BYTES[topic]:
+                    kept = int(self._client.xlen(stream) * BYTES[topic] / size)
+                    self._client.xtrim(stream, maxlen=kept, approximate=True)
 
     def commit(self, position: Position) -> None:
         """Acknowledge what lies before the position; now and then trim what everybody has acknowledged."""

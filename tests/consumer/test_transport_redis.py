@@ -97,6 +97,19 @@ def test_alerts_and_rules_are_bounded(client: redis.Redis, prefix: str, monkeypa
     assert 100 <= client.xlen(topics.stream(prefix, topics.VERDICTS)) < 400
 
 
+def test_all_that_is_done_is_trimmed_however_much_and_also_by_who_has_nothing_more_to_do(
+    client: redis.Redis, prefix: str, stream: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = member(client, prefix)
+    publish(worker, 25_000)
+    monkeypatch.setattr(redis_streams, "TRIM_INTERVAL", 0.2)
+    while records := worker.poll(10_000, 0.05):
+        worker.commit({stream: records[-1].next})
+    time.sleep(0.3)
+    assert worker.poll(10, 0.05) == []
+    assert client.xlen(stream) < 200
+
+
 def test_topics_with_long_entries_are_bounded_by_their_size(
     client: redis.Redis, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,8 @@ class RedisStreamTransport:
         self._claim_after = claim_after
         self._claim_due = 0.0
         self._trim_due = 0.0
+        #: Whether something was acknowledged since the last trim.
+        self._acknowledged = False
         self._size_due: dict[str, float] = {}
         self._joined = False
         #: Ids delivered to us and not acknowledged, in order.
@@ -86,7 +88,10 @@ class RedisStreamTransport:
         with translated():
             self._join()
             try:
-                return self._claim(max_records) or self._read(max_records, timeout)
+                records = self._claim(max_records) or self._read(max_records, timeout)
+                if not records:
+                    self._trim_when_due()  # what was acknowledged last
+                return records
             except redis.ResponseError as error:
                 if "NOGROUP" not in str(error):
                     raise
@@ -136,9 +141,15 @@ class RedisStreamTransport:
         with translated():
             if done:
                 self._client.xack(self._stream, self._group, *done)
-            if time.monotonic() >= self._trim_due:
-                self._trim_due = time.monotonic() + TRIM_INTERVAL
-                self.trim()
+                self._acknowledged = True
+            self._trim_when_due()
+
+    def _trim_when_due(self) -> None:
+        """Trim, now and then, where something was acknowledged since."""
+        if self._acknowledged and time.monotonic() >= self._trim_due:
+            self._trim_due = time.monotonic() + TRIM_INTERVAL
+            self._acknowledged = False
+            self.trim()
 
     def seek(self, position: Position) -> None:
         """Deliver anew everything from the position on, to whoever of the group asks first."""
@@ -181,7 +192,11 @@ class RedisStreamTransport:
             reached.append(_parse(first) if first is not None else _after(_parse(group["last-delivered-id"])))
         if not reached:
             return 0
-        return int(self._client.xtrim(self._stream, minid=_text(min(reached)), approximate=True))
+        removed = 0
+        # Redis removes 10,000 at most in one call, and small messages are worked off at four times that in a second.
+        while some := int(self._client.xtrim(self._stream, minid=_text(min(reached)), approximate=True)):
+            removed += some
+        return removed
 
     def close(self) -> None:
         """Leave the group, unless entries are pending here: those the others claim. Forget consumers long gone."""

@@ -229,12 +229,14 @@ def see_through(
     """Return when what was published has been worked on: by the daemon where one is alive, else here.
 
     A daemon is waited for as long as it makes headway, until at most ``allowed`` messages are left; returned is how
-    many are left beyond that when it makes none any more, else 0. ``insist`` as of `daemon.work_off`.
+    many are left beyond that when it makes none any more, else 0. What others publish from now on is not waited for,
+    where the store knows which that is (`Services.taken`). ``insist`` as of `daemon.work_off`.
     """
+    until = (insist or once)(services.taken) or None  # none is known before a daemon has read there
     least, deadline = None, 0.0
     while True:
         asked = time.monotonic()
-        left = (insist or once)(lambda: _left(services))
+        left = (insist or once)(lambda: _left(services, until))
         if left is None:
             process_pending(services, progress, insist)
             return 0
@@ -250,6 +252,12 @@ def see_through(
         time.sleep(DAEMON_LOOK)
 
 
-def _left(services: Services) -> int | None:
-    """Return what the daemon has left to do, None where none is alive."""
-    return (services.lag() or services.index.counts()["settling"]) if services.daemon_alive() else None
+def _left(services: Services, until: int | None) -> int | None:
+    """Return what the daemon has left to do of so many messages that the log ever took; None where no daemon is alive.
+
+    Messages are worked on in their order.
+    """
+    if not services.daemon_alive():
+        return None
+    later = 0 if until is None else max(0, (services.taken() or until) - until)
+    return max(0, services.lag() - later) or services.index.counts()["settling"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from clusterd.config import Config
-from clusterd.services import open_services, publish_sketches, see_through
+from clusterd.services import open_services, process_pending, publish_sketches, see_through
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.redis_client import connect, embedded_url
@@ -107,6 +107,32 @@ def test_a_daemon_that_makes_no_headway_is_not_waited_for_for_ever(redis_url: st
         services.redis.delete(f"{prefix}daemon:stuck")
         assert see_through(services, patience=0.3) == 0
         assert services.index.counts()["documents"] == 1
+
+
+def test_what_others_publish_meanwhile_is_not_waited_for(redis_url: str, prefix: str) -> None:
+    """Else an ingest beside crawls that keep the daemon busy would end with a word on a daemon that stands still."""
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+
+        def publish(name: str) -> None:
+            publish_sketches(services, [sketch_plain(f"http://h.example/{name}", name, profile=TEXT, fetched_at=1)])
+
+        def come() -> None:
+            services.redis.sadd(f"{prefix}daemons", "busy")
+            services.redis.set(f"{prefix}daemon:busy", "{}", ex=60)
+
+        def work(_: int, left: int) -> None:
+            """Do what the daemon does, while a crawl goes on."""
+            services.redis.delete(f"{prefix}daemon:busy")
+            process_pending(services)
+            come()
+            publish(f"theirs{left}")
+
+        publish("before")
+        process_pending(services)
+        come()
+        publish("ours")
+        assert see_through(services, progress=work, patience=0.3) == 0
+        assert services.lag() == 1
 
 
 def test_what_the_readme_does_from_python(

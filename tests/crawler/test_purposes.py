@@ -234,6 +234,34 @@ def test_of_two_lambdas_in_a_line_each_is_its_own() -> None:
     assert made.of(Request(f"http://{HOST}/", callback=one)) != made.of(Request(f"http://{HOST}/", callback=other))
 
 
+class PageMethod:
+    """As scrapy-playwright has it: what the browser is to do on a page, with a place for what came of it."""
+
+    def __init__(self, method: str, *args: Any, **kwargs: Any) -> None:
+        self.method, self.args, self.kwargs = method, args, kwargs
+        self.result: Any = None
+
+
+def test_what_a_browser_does_on_a_page_makes_the_form_of_it() -> None:
+    """A list that is asked for with one more click shows more. Each request has objects of its own for that."""
+    made, _ = purposes(Reading)
+
+    def of(given: Any) -> Purpose:
+        return made.of(Request(f"http://{HOST}/", meta={"playwright": True, "playwright_page_methods": given}))
+
+    wait, click = ("wait_for_selector", "#list"), ("click", "#more")
+    asked = [[wait], [wait, click], [wait, click, click], [("click", "#less")]]
+    for container in (list, lambda methods: dict(enumerate(methods))):
+        forms = [of(container([PageMethod(*one) for one in methods])) for methods in asked for _ in range(2)]
+        assert forms[::2] == forms[1::2]
+        assert len(set(forms)) == len(asked)
+    done = PageMethod("screenshot", path="a.png")
+    before = of([done])
+    done.result = b"a picture"
+    assert of([done]) == before != of([PageMethod("screenshot", path="b.png")])
+    assert of([]) == of(None)
+
+
 @dataclass
 class Product:
     name: str

@@ -5,9 +5,10 @@ them. What has no text of its own serves the process that saw it (`carried`).
 
 A request's reader is its callback with ``cb_kwargs`` and with what the spider has put into its meta for it: items, and
 what they are made of (texts, numbers, loaders, selectors, responses); of a `CrawlSpider`, which gives all requests the
-same callback, what the spider's rule does with the page. Its session are its cookies, where they are its own, and the
-headers by which servers choose among the forms of a page. Not looked at is what components put into the meta: Scrapy's
-own, by the names of their keys, and those of others, where a key begins with "_" or its value is an object of theirs.
+same callback, what the spider's rule does with the page. Its session are its cookies, where they are its own, the
+headers by which servers choose among the forms of a page, and what a browser does on it. Not looked at is what
+components put into the meta: Scrapy's own, by the names of their keys, and those of others, where a key begins with "_"
+or its value is an object of theirs.
 
 A request that a callback awaits itself (``engine.download_async``) has a reader of its own, and is always sent: there
 nobody expects a skip, and with the exception all that the callback had gathered would be lost.
@@ -40,6 +41,8 @@ from clusterd_crawler.purpose import Purpose
 HEADERS: Final = frozenset({b"Accept", b"Accept-Language", b"Authorization", b"X-Requested-With"})
 #: Keys of a request's meta by which it has cookies of its own, or none, or is shown by a browser.
 META: Final = ("cookiejar", "dont_merge_cookies", "playwright", "playwright_context")
+#: Key of what scrapy-playwright's browser is to do on a page before it is read: objects, a list of them or a table.
+PAGE_METHODS: Final = "playwright_page_methods"
 #: Keys of a request's meta that Scrapy's components look at, or set.
 COMPONENTS: Final = frozenset(
     {
@@ -132,6 +135,8 @@ class Purposes:
 
     def _is_said(self, key: Any, value: Any) -> bool:
         """Whether something in a request's meta is for the callback."""
+        if key == PAGE_METHODS:
+            return False
         if _is_carried(value):
             return True
         return key not in self._not_for_it and not str(key).startswith(OTHERS) and _is_plain(value)
@@ -158,6 +163,8 @@ class Purposes:
         said += [f"{name} {text(request.meta[name])}" for name in META if request.meta.get(name) is not None]
         if request.cookies:
             said.append(text(request.cookies))
+        if methods := request.meta.get(PAGE_METHODS):
+            said.append(f"{PAGE_METHODS} {text(_page_methods(methods))}")
         return _number(tuple(said)) if said else 0
 
 
@@ -166,6 +173,14 @@ def _number(said: tuple[str, ...]) -> int:
     """Return the hash of what is said, but for 0 and `AWAITED`."""
     number = int(mmh3.hash64(repr(said).encode("utf-8", "surrogatepass"), signed=False)[0])
     return min(max(number, 1), AWAITED - 1)
+
+
+def _page_methods(given: Any) -> Any:
+    """Return what a browser is told to do: each request has objects of its own, whose results come beside."""
+    methods = list(given.values()) if isinstance(given, dict) else given
+    if not isinstance(methods, (list, tuple, set, frozenset)):
+        return methods
+    return [tuple(getattr(one, part, one) for part in ("method", "args", "kwargs")) for one in methods]
 
 
 def _is_carried(value: Any) -> bool:

@@ -35,6 +35,8 @@ LAST_PORT: Final = 65535
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 POLICY_TABLE: Final = 'a table such as {"identical": {}, "near": {"resemblance": 0.9}}'
 POLICY_KEYS: Final = ("resemblance", "containment")
+#: By which Scrapy knows the folder of a project.
+PROJECT_FILE: Final = "scrapy.cfg"
 
 
 def _at_least(least: float) -> Any:
@@ -116,6 +118,8 @@ class Config(Settings):
             chosen.update(cls._checked(values, source))
         if not chosen.keys() & {"redis", "data"} and environment.get("REDIS_URL"):
             chosen.update(cls._checked({"redis": environment["REDIS_URL"]}, "environment (REDIS_URL)"))
+        if not chosen.keys() & {"redis", "data"}:
+            chosen["data"] = _crawls_data(cls().data)
         made = cls(**chosen)
         if made.rule_identity == NEAR.name and not any(p.name == NEAR.name and p.resemblance for p in made.policies):
             raise SettingError("rule_identity = near goes by the policy near: policies have to name it, by resemblance")
@@ -154,6 +158,19 @@ class Config(Settings):
     def kafka_servers(self) -> list[str]:
         """Return the bootstrap servers."""
         return list(read_address(self.kafka).servers)
+
+
+def _crawls_data(default: str) -> str:
+    """Return the data folder that the crawls of this project use, wherever in it somebody asks.
+
+    A folder of this name that is here already is meant, and outside of a project the working folder.
+    """
+    try:
+        here = Path.cwd()
+        project = next((folder for folder in (here, *here.parents) if (folder / PROJECT_FILE).is_file()), here)
+    except OSError:  # a folder that is gone, or one above it that we may not look into
+        return default
+    return default if project == here or Path(default).is_dir() else str(project / default)
 
 
 def read_policies(given: Any, source: str) -> tuple[Policy, ...]:

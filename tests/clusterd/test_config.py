@@ -27,6 +27,26 @@ def test_defaults_need_nothing() -> None:
     assert not config.uses_kafka()
 
 
+def test_anywhere_in_a_scrapy_project_the_folder_of_its_crawls_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
+    spiders = tmp_path / "shop" / "spiders"
+    spiders.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert Config.load(environment={}).data == ".clusterd"
+    monkeypatch.chdir(spiders)
+    assert Config.load(environment={}).data_folder() == tmp_path / ".clusterd"
+    assert Config.load(environment={"CLUSTERD_DATA": "mine"}).data == "mine"
+    (spiders / ".clusterd").mkdir()  # somebody has begun a store here
+    assert Config.load(environment={}).data == ".clusterd"
+    gone = spiders / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert Config.load(environment={}).data == ".clusterd"
+
+
 def test_later_sources_win(tmp_path: Path) -> None:
     file = toml(tmp_path, 'redis = "redis://file:1/0"\nbatch = 10\ngroup = "file"')
     config = Config.load(

@@ -96,6 +96,13 @@ class TestEveryCommand:
             assert run([name, "--help"]) == 0
         assert "Usage: clusterd" in capsys.readouterr().out
 
+    def test_a_command_within_another_names_the_options_of_every_command_too(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for words in (["rules", "list"], ["policy", "add"], ["batch", "cluster"]):
+            assert run([*words, "--help"]) == 0
+            assert "Also the options of every command" in capsys.readouterr().out, words
+
     def test_help_imports_none_of_the_heavy_parts(self) -> None:
         code = (
             "import sys; sys.argv[1:] = ['--help']\n"

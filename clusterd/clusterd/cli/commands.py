@@ -111,8 +111,7 @@ class Commands(click.Group):
         module = import_module(f"clusterd.cli.{COMMANDS[cmd_name][0]}")
         found = [v for v in vars(module).values() if isinstance(v, click.Command) and v.name == cmd_name]
         for command in found:
-            if SHARED_HELP not in (command.epilog or ""):
-                command.epilog = f"{SHARED_HELP}\n\n{command.epilog or ''}"
+            _tell_shared(command)
         return found[0] if found else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -121,9 +120,22 @@ class Commands(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
+def _tell_shared(command: click.Command) -> None:
+    """Name the options of every command below the help of one, and of those within it."""
+    if SHARED_HELP not in (command.epilog or ""):
+        command.epilog = f"{SHARED_HELP}\n\n{command.epilog or ''}"
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _tell_shared(inner)
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="clusterd", prog_name="clusterd")
-@click.option("--data", metavar="DIR", help="Folder of the embedded store (default .clusterd).")
+@click.option(
+    "--data",
+    metavar="DIR",
+    help="Folder of the embedded store (default .clusterd, of a Scrapy project in its folder).",
+)
 @click.option(
     "--redis", metavar="URL", help="Use this Redis: redis://HOST:PORT, redis+cluster://…, redis+sentinel://…."
 )

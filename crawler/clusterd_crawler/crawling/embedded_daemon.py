@@ -55,8 +55,8 @@ def check_installed() -> None:
         missing.append("a Redis server")
     if missing:
         raise SettingError(
-            f"without CLUSTERD_REDIS or CLUSTERD_KAFKA the add-on runs its own store, and {', '.join(missing)} is not "
-            "installed: pip install 'clusterd[embedded]', or name a store"
+            f"without CLUSTERD_REDIS or CLUSTERD_KAFKA the add-on runs its own store, and {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} not installed: pip install 'clusterd[embedded]', or name a store"
         )
 
 

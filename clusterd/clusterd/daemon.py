@@ -151,9 +151,7 @@ def serve(config: Config, redis_url: str, number: int = 0) -> bool:
     report, asked = Report(), StopFlag()
     with _on_signal(asked, END_SECONDS), Services(config, redis_url) as services, services.again() as beating:
         if config.metrics_port:
-            from clusterd.metrics import serve_metrics
-
-            serve_metrics(config.metrics_host, config.metrics_port + number, report)
+            _serve_metrics(config, config.metrics_port + number, report)
         if not _insist_on_store(services, report, asked):
             return True
         heart = Heart(beating.redis, config.redis_prefix, report)
@@ -163,6 +161,18 @@ def serve(config: Config, redis_url: str, number: int = 0) -> bool:
         finally:
             report.state = "stopping"
             heart.stop()
+
+
+def _serve_metrics(config: Config, port: int, report: Report) -> None:
+    """Serve the metrics; of the daemons of crawls, which have one setting and share the embedded store, one does."""
+    from clusterd.metrics import serve_metrics
+
+    try:
+        serve_metrics(config.metrics_host, port, report)
+    except ClusterdError as error:
+        if config.redis or config.kafka:
+            raise
+        log.warning("%s; going on without metrics", error)
 
 
 def _main_loop(services: Services, report: Report, asked: StopFlag) -> bool:

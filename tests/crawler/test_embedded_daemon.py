@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -38,6 +39,22 @@ def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
     assert time.monotonic() - started < 30
     near = [heard for heard in again.heard if "near" in heard]
     assert [heard["match"].rsplit("/", 1)[0] for heard in near] == [f"{site.url}/near"]
+
+
+def test_a_port_for_metrics_that_another_crawl_has_leaves_the_daemon_at_work(site: Site, tmp_path: Path) -> None:
+    """Crawls that run at once in one project have one port in their settings, and a daemon each."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = crawl(
+            tmp_path,
+            [*(f"{site.url}/near/{n}" for n in range(3)), {"heard": 1}],
+            {"CLUSTERD_METRICS_PORT": port, "CLUSTERD_METRICS_HOST": "127.0.0.1"},
+        )
+    assert done.stat("near_duplicates") == 2
+    assert "The daemon has ended" not in done.log
+    said = (tmp_path / ".clusterd" / "daemon.log").read_text()
+    assert f"metrics_port {port} of 127.0.0.1 cannot be served" in said
+    assert "going on without metrics" in said
 
 
 def test_a_crawl_that_is_killed_leaves_no_daemon_behind(site: Site, tmp_path: Path) -> None:

@@ -15,15 +15,15 @@ To all of them belongs what a page of few words shows besides (`Sketch.embedded`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.message import File, Redirect
+from clusterd_crawler.message import Failure, File, Redirect
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.sketch import Sketch
-from clusterd_crawler.urls import canonical
+from clusterd_crawler.urls import canonical, host_of
 
 from clusterd.clusters.contract import NEAR, Index, Outcome
 from clusterd.learning.contract import Page
@@ -81,6 +81,23 @@ def page_of(sketch: Sketch, content: int) -> Page | None:
         "soft" if sketch.soft_error else "good",
         sketch.purpose,
     )
+
+
+def by_host(pages: Iterable[Page | None]) -> dict[str, list[Page]]:
+    """Return the pages that there are, host by host."""
+    found: dict[str, list[Page]] = {}
+    for page in filter(None, pages):
+        found.setdefault(host_of(page.url), []).append(page)
+    return found
+
+
+def failed(failure: Failure) -> Page | None:
+    """Return what is noted of a fetch that brought no page; None where its URL is none, or no crawl is named."""
+    try:
+        url = canonical(failure.url)
+    except WrongInput:
+        return None
+    return Page(url, 0, fetched_at=failure.at, crawl=failure.crawl, state="failed") if failure.crawl else None
 
 
 def redirected(redirect: Redirect) -> Page | None:

@@ -24,7 +24,6 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -42,7 +41,7 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evide
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
-from clusterd.learning.rulebook.identity import Shown, filed, page_of, redirected, texts
+from clusterd.learning.rulebook.identity import Shown, by_host, failed, filed, page_of, redirected, texts
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.sharing import Publish, share
 
@@ -107,14 +106,7 @@ class RuleService:
 
     def note_failures(self, failures: Iterable[Failure]) -> None:
         """Note fetches of crawls that brought no page. May be repeated."""
-        pages: dict[str, list[Page]] = {}
-        for failure in failures:
-            with suppress(WrongInput):
-                url = urls.canonical(failure.url)
-                if failure.crawl:
-                    page = Page(url, 0, fetched_at=failure.at, crawl=failure.crawl, state="failed")
-                    pages.setdefault(urls.host_of(url), []).append(page)
-        self.book.add_pages(pages)
+        self.book.add_pages(by_host(map(failed, failures)))
 
     def note_redirects(self, redirects: Iterable[Redirect]) -> None:
         """Note requests of crawls that were redirected to a page. May be repeated."""
@@ -125,9 +117,7 @@ class RuleService:
         self._note(map(filed, files))
 
     def _note(self, shown: Iterable[Page | None]) -> None:
-        pages: dict[str, list[Page]] = {}
-        for page in filter(None, shown):
-            pages.setdefault(urls.host_of(page.url), []).append(page)
+        pages = by_host(shown)
         for added in pages.values():
             self._groups.note(added)
         self.book.add_pages(pages)

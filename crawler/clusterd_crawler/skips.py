@@ -313,9 +313,7 @@ class KnownPages:
             return None if trap is None else self._left(url, trap)
         rule, key, known = found
         tried = held is not None and hash((rule, path_of(key))) in held.tried
-        explore = self._exploring.explores(url, rule, key, self.explored[rule], tried)
-        (self.explored if explore else self.skipped)[rule] += 1
-        return Skip(url, rule, key, known.url, explore)
+        return self._counted(url, rule, key, known.url, tried)
 
     def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
         """Return the skip of a URL whose key was asked for in its place and was redirected.
@@ -329,10 +327,13 @@ class KnownPages:
             return None
         if not applied or (held is not None and (content == UNKNOWN or content in held.contents)):
             return None
-        rule = applied[-1]
-        explore = self._exploring.explores(url, rule, key, self.explored[rule])
+        return self._counted(url, applied[-1], key, target)
+
+    def _counted(self, url: str, rule: str, key: str, known_url: str, tried: bool = False) -> Skip:
+        """Return a skip, or the trial in its place, and count it."""
+        explore = self._exploring.explores(url, rule, key, self.explored[rule], tried)
         (self.explored if explore else self.skipped)[rule] += 1
-        return Skip(url, rule, key, target, explore)
+        return Skip(url, rule, key, known_url, explore)
 
     def _find(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         for by in (self._by_key, self._by_name, self._by_shown):

@@ -32,7 +32,7 @@ from clusterd.ingest.sketching import Sketching
 from clusterd.queries.alike import holders
 from clusterd.queries.documents import of_text
 from clusterd.queries.elsewhere import Elsewhere
-from clusterd.queries.lost import Found, Search
+from clusterd.queries.moves import Found, Search
 from clusterd.queries.nearest import page_name
 from clusterd_consumer.resemblance import estimate, exact, shingle_set
 from clusterd_crawler.page import sketch_plain

@@ -32,8 +32,8 @@ class Site:
         self.index = MemoryIndex()
         self.profile = profile
 
-    def add(self, url: str, text: str, sweep: str = "", at: int = 0, status: int = 200) -> None:
-        page = sketch_plain(url, text, profile=self.profile, fetched_at=at, sweep=sweep, status=status)
+    def add(self, url: str, text: str, sweep: str = "", at: int = 0, status: int = 200, crawl: str = "") -> None:
+        page = sketch_plain(url, text, profile=self.profile, fetched_at=at, sweep=sweep, status=status, crawl=crawl)
         self.index.apply([page])
         while self.index.settle():
             pass

@@ -6,7 +6,7 @@ import weakref
 from typing import ClassVar
 
 import pytest
-from clusterd.queries import lost
+from clusterd.queries import moves
 from clusterd.queries.nearest import Match, Nearest
 from clusterd_crawler.sketch import TEXT
 
@@ -49,7 +49,7 @@ class Counted(Nearest):
 def counted(monkeypatch: pytest.MonkeyPatch) -> type[Counted]:
     Counted.living.clear()
     Counted.most = Counted.made = Counted.reads = 0
-    monkeypatch.setattr(lost, "Nearest", Counted)
+    monkeypatch.setattr(moves, "Nearest", Counted)
     return Counted
 
 
@@ -59,7 +59,7 @@ def test_no_more_sweeps_are_held_than_are_in_use(
     whole, changed = site.lost(), list(queries.changes(site.index, TEXT))
     assert sum(one.match is not None for one in whole.values()) > 3
     assert any(one.via for one in whole.values())
-    monkeypatch.setattr(lost, "HELD", 0)
+    monkeypatch.setattr(moves, "HELD", 0)
     counted.most = counted.made = 0
     counted.living.clear()
     assert site.lost() == whole

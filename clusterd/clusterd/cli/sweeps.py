@@ -13,7 +13,7 @@ from clusterd.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from clusterd.queries.changes import Changes
-    from clusterd.queries.lost import Found
+    from clusterd.queries.moves import Found
 
 LOST_COLUMNS: Final = ("url", "match", "resemblance", "margin", "from", "to")
 CHANGES_COLUMNS: Final = (
@@ -43,6 +43,7 @@ def find_lost(
     it is better than the second best.
     """
     from clusterd import queries
+    from clusterd.queries.stand_ins import keys_under
 
     if bool(urls) == everything:
         raise WrongInput("find-lost: give the URLs of lost pages, or --all")
@@ -54,7 +55,9 @@ def find_lost(
 
         def answers() -> Iterator[dict[str, Any]]:
             try:
-                found = queries.find_lost(services.index, invocation.profile, given, from_sweep, to_sweep, host)
+                keys_of = keys_under(services.rulebook.book)
+                asked = (given, from_sweep, to_sweep, host)
+                found = queries.find_lost(services.index, invocation.profile, *asked, keys_of)
                 yield from map(lost_record, found)
             except NotFound as error:
                 unknown.append(error)  # raised below, when a table of the others has been drawn
@@ -80,6 +83,7 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
     from clusterd import queries
     from clusterd.queries import plot as plots
     from clusterd.queries.documents import stored_host
+    from clusterd.queries.stand_ins import keys_under
     from clusterd.queries.timeline import day
 
     if plot is not None:
@@ -90,7 +94,8 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
             host = stored_host(host, services.index.hosts())
 
         def kept() -> Iterator[dict[str, Any]]:
-            for period in queries.changes(services.index, invocation.profile, host):
+            keys_of = keys_under(services.rulebook.book)
+            for period in queries.changes(services.index, invocation.profile, host, keys_of):
                 periods.append(period)
                 yield changes_record(period)
 

@@ -18,7 +18,8 @@ from clusterd.queries.alike import Comparison, Holder, compare, holders, similar
 from clusterd.queries.changes import Changes, changes
 from clusterd.queries.documents import Document, document
 from clusterd.queries.grouping import Group, alternatives, group
-from clusterd.queries.lost import Found, find_lost
+from clusterd.queries.lost import find_lost
+from clusterd.queries.moves import Found
 
 __all__ = [
     "Changes",

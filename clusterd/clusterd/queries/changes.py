@@ -1,9 +1,10 @@
 """How pages change (paper, section 6.4 and its study of the web over time): from each sweep of a host to the next.
 
 A URL in both sweeps is **unchanged** (equal main text) or **revised**, by as much as the resemblance of both versions
-says. A URL that the later sweep lacks has **moved** where `lost` finds its page there or on another host; else it has
+says. A URL that the later sweep lacks has **moved** where `moves` finds its page there or on another host; else it has
 **vanished**. A URL that is new, and that no page moved to, has **appeared**. A vanished page's lifetime is the time
-from its first known fetch to its last.
+from its first known fetch to its last. What a crawl skipped counts as the page that it fetched in its place
+(`stand_ins`).
 
 A sweep is a label, a crawl or a day (`timeline`). One that began before what retention has forgotten is whole no more:
 of its pages those are left that no later sweep has, and nothing is told of what came after it. Nor is it of the first
@@ -24,7 +25,8 @@ from clusterd_crawler.urls import host_of
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.likeness import likeness, made_by
-from clusterd.queries.lost import Search, portions
+from clusterd.queries.moves import Search, portions
+from clusterd.queries.stand_ins import KeysOf
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 DAY: Final = 86_400_000
@@ -54,11 +56,16 @@ class Changes:
         return self.moved_within + self.moved_across
 
 
-def changes(index: Index, profile: Profile, host: str | None = None) -> Iterator[Changes]:
-    """Yield what happened between the consecutive sweeps of a host, or of every host, as far as all of it is known."""
+def changes(
+    index: Index, profile: Profile, host: str | None = None, keys_of: KeysOf | None = None
+) -> Iterator[Changes]:
+    """Yield what happened between the consecutive sweeps of a host, or of every host, as far as all of it is known.
+
+    ``keys_of`` (`stand_ins.keys_under`) tells what crawls skipped; without it that counts as moved.
+    """
     forgotten, others = index.forgotten(), Elsewhere(index, profile)
     for name in [host] if host is not None else sorted(index.hosts()):
-        search = Search(index, profile, name, others)
+        search = Search(index, profile, name, others, keys_of)
         whole = _whole(search, forgotten)
         for start, end in zip(search.sweeps.sweeps, search.sweeps.sweeps[1:], strict=False):
             if start in whole:
@@ -79,7 +86,7 @@ def _whole(search: Search, forgotten: int) -> set[str]:
 
 
 def _between(search: Search, start: str, end: str) -> Changes:
-    before, after = search.sweeps.pages[start], search.sweeps.pages[end]
+    before, after = search.sweeps.fetched(start), search.sweeps.pages[end]
     both = before.keys() & after.keys()
     revised = sorted(url for url in both if before[url].text != after[url].text)
     resemblances: list[float] = []
@@ -108,7 +115,7 @@ def _between(search: Search, start: str, end: str) -> Changes:
         moved_within=within,
         moved_across=across,
         vanished=len(vanished),
-        appeared=len(after.keys() - before.keys() - targets),
+        appeared=len(search.sweeps.fetched(end).keys() - search.sweeps.pages[start].keys() - targets),
         resemblance_quantiles=quantiles(resemblances),
         lifetime_quantiles=quantiles([_lifetime(search, url, before[url]) for url in vanished]),
     )

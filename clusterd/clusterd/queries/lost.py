@@ -1,76 +1,21 @@
 """Lost & found (paper, section 6.2): where did a page go that a later sweep of its host no longer has?
 
-The best match among the pages that could have taken its place in the later sweep. Such a page
-
-- is new: its URL was not in the sweep that last saw the lost page, and it goes back to no other page of that sweep,
-  whatever its URL: to one that it resembles nearly whole, or by half and `GAIN` more than the lost page (it would be
-  that page, which moved as well). Under the lost page's name it may, if it is near the lost page by its text, too; or
-- had the lost page's content already or took it over since: it resembles the lost page nearly whole (r ≥ `TWIN`), or
-  `GAIN` more than it did when the lost page was last seen (two pages merged into one).
-
-Best match, not a threshold: see `nearest` for the score and why short pages need no profile of their own. "No match"
-is said only where nothing shares more than a phrase and no page stands in its place. The margin is by how much the best
-score exceeds the runner-up's: a low resemblance with a wide margin is a rewritten page, a high one with no margin a
-page that has twins.
-
-Where the later sweep holds no match, the sweeps between are asked one after another, and a page found in one of them is
-followed on (chains of moves: a page that was renamed and then rewritten resembles what it was in between).
-
-What the host itself does not have may be on another (servers get renamed, users change providers): a page there that
-resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later sweep, and as that saw it, where the two
-hosts share sweeps (`elsewhere`). A page that was followed and then left the host is looked for as it was at the end.
-The same page there (r ≥ `TWIN`) is a better match than one of the host with another name that shares only passages.
-
-Cost: one reading of the sketches of both sweeps, `Nearest.matches` for each lost page and its match, `elsewhere` for
-what that misses. Of the sweeps between, those pages are looked through that are not as in the sweep before. Memory: the
-two sweeps in use, and others up to `HELD` pages together.
+How it is found is told in `moves`; here is what may be asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, TypeVar
+from collections.abc import Iterator, Sequence
 
-import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.sketch import Profile, StreamSketch
+from clusterd_crawler.sketch import Profile
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.contract import Index, Version
+from clusterd.clusters.contract import Index
 from clusterd.queries.documents import known_url, stored_host
-from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
-from clusterd.queries.likeness import likeness, made_by
-from clusterd.queries.nearest import Match, Nearest, Owners, Page, address_bonus
-from clusterd.queries.timeline import Timeline, timeline
-
-#: How much more a page that was there before must resemble the lost one now, to have taken its content over.
-GAIN: Final = 0.2
-#: Pages that sets of sweeps hold together, and sketches beside them, where two sweeps do not have more.
-HELD: Final = 50_000
-#: Lost pages whose sketches are read at a time.
-PORTION: Final = 1000
-
-Thing = TypeVar("Thing")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What became of a lost page. ``match`` is None where nothing is near."""
-
-    url: str
-    match: str | None
-    resemblance: float
-    match_in_query: float
-    query_in_match: float
-    #: Score of the match less that of the runner-up.
-    margin: float
-    #: The sweep that last saw the page, and the one that the match is in.
-    from_sweep: str
-    to_sweep: str
-    #: The moves between, where the page moved more than once: (sweep, URL).
-    via: tuple[tuple[str, str], ...] = ()
+from clusterd.queries.elsewhere import Elsewhere
+from clusterd.queries.moves import Found, Search
+from clusterd.queries.stand_ins import KeysOf
 
 
 def find_lost(
@@ -80,22 +25,23 @@ def find_lost(
     from_sweep: str | None = None,
     to_sweep: str | None = None,
     host: str | None = None,
+    keys_of: KeysOf | None = None,
 ) -> Iterator[Found]:
     """Yield what became of the given URLs, or of all lost pages (of a host).
 
     ``to_sweep`` is by default the last sweep of the host, ``from_sweep`` the last one before it that has the page.
     A given URL that is not lost yields nothing; the first one that is unknown raises `NotFound`, behind the answers
-    for all others.
+    for all others. ``keys_of`` (`stand_ins.keys_under`) tells what crawls skipped; without it that counts as lost.
     """
     if urls is None:
-        yield from _all(index, profile, from_sweep, to_sweep, host)
+        yield from _all(index, profile, from_sweep, to_sweep, host, keys_of)
         return
     searches: dict[str, Search] = {}
     others, unknown = Elsewhere(index, profile), None
     for url in (known_url(given, index) or given for given in urls):
         name = host_of(url) if "://" in url else ""
         if name not in searches:
-            searches[name] = Search(index, profile, name, others)
+            searches[name] = Search(index, profile, name, others, keys_of)
         search = searches[name]
         if search.sweeps.sweeps:
             search.covers(from_sweep, to_sweep, strict=True)
@@ -111,7 +57,12 @@ def find_lost(
 
 
 def _all(
-    index: Index, profile: Profile, from_sweep: str | None, to_sweep: str | None, host: str | None
+    index: Index,
+    profile: Profile,
+    from_sweep: str | None,
+    to_sweep: str | None,
+    host: str | None,
+    keys_of: KeysOf | None,
 ) -> Iterator[Found]:
     """Yield what became of all lost pages of a host, or of the hosts that have these sweeps."""
     hosts = index.hosts()
@@ -119,276 +70,10 @@ def _all(
         host = stored_host(host, hosts)
     covered, others = False, Elsewhere(index, profile)
     for name in hosts if host is None else [host]:
-        search = Search(index, profile, name, others)
+        search = Search(index, profile, name, others, keys_of)
         if search.covers(from_sweep, to_sweep, strict=host is not None or len(hosts) == 1):
             covered = True
             yield from search.all(from_sweep, to_sweep)
     if hosts and not covered:
         asked = " and later in ".join(repr(sweep) for sweep in (from_sweep, to_sweep) if sweep is not None)
         raise WrongInput(f"no host has been seen in the sweep {asked}; clusterd changes lists the sweeps of each")
-
-
-@dataclass
-class Trail:
-    """A lost page that is followed through the sweeps between."""
-
-    page: Page
-    start: str
-    #: What it is by now, and the sweep that this was found in.
-    at: Page
-    sweep: str
-    margin: float = 1.0
-    via: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass
-class Search:
-    """The lost pages of one host; remembers the pages that it searched."""
-
-    index: Index
-    profile: Profile
-    host: str
-    others: Elsewhere
-    sweeps: Timeline = field(init=False)
-    #: Sweep → its pages, the one used last at the end.
-    _sets: dict[str, Nearest] = field(default_factory=dict)
-    _texts: dict[int, StreamSketch] = field(default_factory=dict)
-    #: Sweep and URL of a later page → the page of that sweep that it is made from, and how much they resemble.
-    _origins: dict[tuple[str, str], tuple[Page, float] | None] = field(default_factory=dict)
-    #: Two sweeps → how many pages of the later one are not as in the earlier.
-    _news: dict[tuple[str, str], int] = field(default_factory=dict)
-    #: The sweep that pages are being followed through → which of its pages are not as in the one before.
-    _freshly: dict[str, Owners] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.sweeps = timeline(self.host, self.index.pages(self.host))
-
-    def covers(self, from_sweep: str | None, to_sweep: str | None, strict: bool) -> bool:
-        """Whether the host has these sweeps, in this order; `strict`: raise `WrongInput` where it has not."""
-        if strict:
-            self.sweeps.check(from_sweep)
-            self.sweeps.check(to_sweep)
-        known = self.sweeps.sweeps
-        if not all(sweep is None or sweep in known for sweep in (from_sweep, to_sweep)):
-            return False
-        if from_sweep and to_sweep and known.index(from_sweep) >= known.index(to_sweep):
-            if not strict:
-                return False
-            raise WrongInput(f"the sweep {from_sweep!r} of {self.host} is no earlier one than {to_sweep!r}")
-        return True
-
-    def all(self, from_sweep: str | None = None, to_sweep: str | None = None) -> Iterator[Found]:
-        """Yield what became of every page that the later sweep no longer has."""
-        if len(self.sweeps.sweeps) < 2:
-            return
-        target = to_sweep or self.sweeps.sweeps[-1]
-        earlier = [from_sweep] if from_sweep else self.sweeps.sweeps[: self.sweeps.sweeps.index(target)]
-        known = {url for sweep in earlier for url in self.sweeps.pages[sweep]}
-        lost = sorted(known - self.sweeps.pages[target].keys())
-        last_seen = [(url, from_sweep or self.sweeps.last_seen(url, target) or target) for url in lost]
-        if len(self.sweeps.sweeps) == 2:
-            yield from (self._one(page, start, target) for page, start in self._lost(last_seen))
-            return
-        found: dict[str, Found] = {}
-        trails = []
-        for page, start in self._lost(sorted(last_seen, key=lambda one: (self.sweeps.sweeps.index(one[1]), one[0]))):
-            direct = self._direct(page, start, target)
-            if direct is None:
-                trails.append(Trail(page, start, page, start))
-            else:
-                found[page.url] = self._settled(Trail(page, start, page, start), target, direct)
-        self._follow(trails, target)
-        for trail in trails:
-            found[trail.page.url] = self._settled(trail, target, self._ended(trail, target))
-        yield from (found[url] for url in lost)
-
-    def _lost(self, last_seen: Sequence[tuple[str, str]]) -> Iterator[tuple[Page, str]]:
-        """Yield lost pages as the sweep that last saw them had them, and that sweep."""
-        for portion in portions(last_seen):
-            self.read([self.sweeps.pages[sweep][url] for url, sweep in portion])
-            for url, sweep in portion:
-                yield self._page(url, sweep), sweep
-
-    def one(self, url: str, from_sweep: str | None = None, to_sweep: str | None = None) -> Found | None:
-        """Return what became of one page; None where the later sweep still has it."""
-        if not any(url in pages for pages in self.sweeps.pages.values()):
-            raise NotFound(f"no sweep of {self.host or 'any host'} has seen {url}; bring it in with clusterd ingest")
-        if len(self.sweeps.sweeps) < 2:
-            raise NotFound(
-                f"{self.host} has been seen in one sweep only; bring in a later one: clusterd ingest --sweep"
-            )
-        target = to_sweep or self.sweeps.sweeps[-1]
-        if url in self.sweeps.pages[target]:
-            return None
-        start = from_sweep or self.sweeps.last_seen(url, target)
-        if start is None or url not in self.sweeps.pages[start]:
-            raise NotFound(f"{url} is not in the sweep {start or 'before ' + target}")
-        return self._one(self._page(url, start), start, target)
-
-    def _page(self, url: str, sweep: str) -> Page:
-        sketch = self.sketch(self.sweeps.pages[sweep][url])
-        if sketch is None:
-            raise NotFound(f"the sketch of {url} in {sweep} is no longer kept")
-        return Page(url, sketch)
-
-    def _one(self, page: Page, start: str, target: str) -> Found:
-        trail = Trail(page, start, page, start)
-        found = self._direct(page, start, target)
-        if found is None:
-            self._follow([trail], target)
-            found = self._ended(trail, target)
-        return self._settled(trail, target, found)
-
-    def _settled(self, trail: Trail, target: str, found: Found | None) -> Found:
-        """Return what became of a page; ``found``: what the host itself has of it."""
-        page, start = trail.page, trail.start
-        if found is not None and (found.resemblance >= SAME or address_bonus(found.match or "", page.url)):
-            return found
-        there = self._elsewhere(Trail(page, start, page, start), target)
-        if there is not None and (found is None or there.resemblance >= TWIN):
-            return there
-        if found is None and trail.sweep != start:
-            found = self._elsewhere(trail, target)
-        return found or Found(page.url, None, 0.0, 0.0, 0.0, 0.0, start, target)
-
-    def _elsewhere(self, trail: Trail, target: str) -> Found | None:
-        """Return the page of another host that a page became, as it was when this host had it last."""
-        last = self.sweeps.pages[trail.sweep][trail.at.url]
-        fits = partial(self._gained, trail.at, start=trail.sweep, before=())
-        found = self.others.matches(trail.at, last, self.sweeps, trail.sweep, target, fits)
-        if not found:
-            return None
-        (there, how), *others = found
-        margin = min(trail.margin, how.resemblance - (others[0][1].resemblance if others else 0.0))
-        return self._found(trail.page, there, margin, trail.start, target, trail.via)
-
-    def _direct(self, page: Page, start: str, target: str, among: Owners | None = None) -> Found | None:
-        fits = partial(self._fits, page, start=start)
-        matches = self._nearest(target).matches(page, 2, fits, self._fitting(start, target), among)
-        if not matches:
-            return None
-        best, runner_up = matches[0], matches[1].score if len(matches) > 1 else 0.0
-        return self._found(page, best.page, best.score - runner_up, start, target)
-
-    def _fitting(self, start: str, target: str) -> int:
-        """Return how many pages of a sweep are new or other than in an earlier one."""
-        if (start, target) not in self._news:
-            before, after = self.sweeps.pages[start], self.sweeps.pages[target]
-            known = sum(url in before and before[url].text == version.text for url, version in after.items())
-            if len(self._news) == PORTION:
-                self._news.clear()
-            self._news[start, target] = len(after) - known
-        return self._news[start, target]
-
-    def _follow(self, trails: Sequence[Trail], target: str) -> None:
-        """Follow pages through the sweeps between, all of them from one sweep to the next: each is read once."""
-        order = {sweep: place for place, sweep in enumerate(self.sweeps.sweeps)}
-        starts = {order[trail.start] for trail in trails if order[target] - order[trail.start] > 1}
-        for place in range(min(starts, default=order[target]) + 1, order[target] + 1):
-            step = self.sweeps.sweeps[place]
-            for trail in sorted(trails, key=lambda trail: order[trail.sweep]):
-                if order[trail.start] < place and order[trail.start] in starts:
-                    self._advance(trail, step, asked=order[trail.sweep] < place - 1)
-
-    def _advance(self, trail: Trail, step: str, asked: bool) -> None:
-        """Take a page one sweep further; `asked`: the sweep before this one had nothing for it."""
-        here = self.sweeps.pages[step].get(trail.at.url)
-        if here is None:
-            moved = self._direct(trail.at, trail.sweep, step, self._fresh(step) if asked else None)
-            if moved is None or moved.match is None:
-                return
-            here, trail.margin = self.sweeps.pages[step][moved.match], min(trail.margin, moved.margin)
-            trail.via += ((step, here.url),)
-        trail.at, trail.sweep = Page(here.url, self.sketch(here) or trail.at.sketch), step
-
-    def _ended(self, trail: Trail, target: str) -> Found | None:
-        """Return what a page that was followed came to; the figures compare its first text and its last."""
-        if trail.sweep != target:
-            return None
-        return self._found(trail.page, trail.at, trail.margin, trail.start, target, trail.via[:-1])
-
-    def _fresh(self, sweep: str) -> Owners:
-        """Return which pages of a sweep are new or other than in the sweep before."""
-        if sweep not in self._freshly:
-            before = self.sweeps.pages[self.sweeps.sweeps[self.sweeps.sweeps.index(sweep) - 1]]
-            pages = self.sweeps.pages[sweep]
-            new = {url for url, one in pages.items() if url not in before or before[url].text != one.text}
-            self._freshly = {sweep: np.flatnonzero([page.url in new for page in self._nearest(sweep).pages])}
-        return self._freshly[sweep]
-
-    def _found(
-        self, page: Page, match: Page, margin: float, start: str, target: str, via: tuple[tuple[str, str], ...] = ()
-    ) -> Found:
-        how = likeness(page.sketch, match.sketch, self.profile)
-        return Found(page.url, match.url, how.resemblance, how.b_in_a, how.a_in_b, margin, start, target, via)
-
-    def _nearest(self, sweep: str) -> Nearest:
-        """Return the pages of a sweep as a searchable set."""
-        found = self._sets.pop(sweep, None)
-        if found is None:
-            versions = self.sweeps.pages[sweep].values()
-            held = sum(len(known.pages) for known in self._sets.values()) + len(versions)
-            while len(self._sets) > 1 and held > HELD:
-                held -= len(self._sets.pop(next(iter(self._sets))).pages)
-            self.read(versions)
-            pages = [Page(v.url, sketch) for v in versions if (sketch := self.sketch(v)) is not None]
-            found = Nearest(pages, made_by(pages[0].sketch, self.profile) if pages else self.profile)
-        self._sets[sweep] = found
-        return found
-
-    def _fits(self, page: Page, match: Match, start: str) -> bool:
-        """Whether the match is new since ``start``, or has or took over the lost page's content."""
-        before = self.sweeps.pages[start].get(match.page.url)
-        if before is None and match.address:
-            return match.near_by_text or self._older(page, match.page, start) is None
-        return self._gained(page, match.page, start, [] if before is None else [self.sketch(before) or page.sketch])
-
-    def _gained(self, page: Page, match: Page, start: str, before: Sequence[StreamSketch]) -> bool:
-        """Whether a later page holds more of the lost one than what it was before did, or nearly all of it."""
-        now = likeness(page.sketch, match.sketch, self.profile)
-        if now.resemblance >= TWIN:
-            return True
-        origin = self._older(page, match, start)
-        then = [likeness(page.sketch, one, self.profile).a_in_b for one in (*before, origin) if one is not None]
-        return not then or now.a_in_b - max(then) >= GAIN
-
-    def _older(self, page: Page, match: Page, start: str) -> StreamSketch | None:
-        """Return the text of the earlier page that a later one goes back to, where that is plainly not the lost one."""
-        origin = self._origin(match, start)
-        if origin is None or origin[0].url == page.url:
-            return None
-        now = likeness(page.sketch, match.sketch, self.profile).resemblance
-        return origin[0].sketch if origin[1] >= min(TWIN, now + GAIN) else None
-
-    def _origin(self, match: Page, start: str) -> tuple[Page, float] | None:
-        """Return the earlier page, whatever its URL, that a later page resembles most, from `SAME` on, or None."""
-        if (start, match.url) not in self._origins:
-            pages = [one.page for one in self._nearest(start).matches(match)]
-            alike = [(one, likeness(match.sketch, one.sketch, self.profile).resemblance) for one in pages]
-            nearest = max(alike, key=lambda one: one[1], default=None)
-            self._origins[start, match.url] = nearest if nearest and nearest[1] >= SAME else None
-        return self._origins[start, match.url]
-
-    def read(self, versions: Iterable[Version]) -> None:
-        """Read the sketches of versions that `sketch` will be asked for, in few calls."""
-        versions = list(versions)
-        if len(self._texts) > HELD:
-            self._texts = {v.text: self._texts[v.text] for v in versions if v.text in self._texts}
-            self._origins.clear()
-        unknown = list({v.text: v for v in versions if v.text not in self._texts}.values())
-        sketches = self.index.sketches([(v.url, v.fetched_at) for v in unknown])
-        self._texts.update((v.text, one) for v, one in zip(unknown, sketches, strict=True) if one is not None)
-
-    def sketch(self, version: Version) -> StreamSketch | None:
-        """Return the sketch of a version; equal texts, which most pages keep from sweep to sweep, are read once."""
-        known = self._texts.get(version.text)
-        if known is None:
-            known = self.index.sketch(version.url, version.fetched_at)
-            if known is not None:
-                self._texts[version.text] = known
-        return known
-
-
-def portions(things: Sequence[Thing]) -> Iterator[Sequence[Thing]]:
-    """Yield some things at a time, so many that their sketches take few calls and little memory."""
-    return (things[begin : begin + PORTION] for begin in range(0, len(things), PORTION))

@@ -5,6 +5,8 @@ A sweep is what its label says (``ingest --sweep``), else the crawl that fetched
 old sweeps may be brought in after new ones; other labels by their first fetch. Dates whose year stands last are ordered
 by it, then by the month if that is the only other number, else by the first fetch: to some 01.02.2023 is in January.
 
+What a crawl skipped is there in its sweep as the page that was fetched in its place (`stand_ins`).
+
 Cost: one pass over the host's versions; the answers are held in memory (URLs and versions, no sketches).
 """
 
@@ -20,6 +22,7 @@ from typing import Final
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.clusters.contract import Version
+from clusterd.queries.stand_ins import KeyOf, stand_ins
 
 _NUMBER: Final = re.compile(r"\d+")
 _YEAR_LAST: Final = re.compile(r"\D*\d{1,2}\D+(?:\d{1,2}\D+)?(?:19|20)\d\d\D*")
@@ -32,17 +35,29 @@ LAST: Final = 253_402_300_799
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What the sweeps of a host saw: ``pages[sweep][url]`` is the version."""
+    """What the sweeps of a host saw: ``pages[sweep][url]`` is the version.
+
+    Of a URL that a crawl skipped it is the version of the page that stands for it, under its own URL.
+    """
 
     host: str
     #: Labels, oldest first.
     sweeps: tuple[str, ...]
     pages: dict[str, dict[str, Version]] = field(default_factory=dict)
 
+    def fetched(self, sweep: str) -> dict[str, Version]:
+        """Return what was fetched in a sweep, without the URLs that other pages stand for."""
+        return {url: version for url, version in self.pages[sweep].items() if version.url == url}
+
+    def was_fetched(self, url: str, sweep: str) -> bool:
+        """Whether a URL was fetched in a sweep."""
+        version = self.pages[sweep].get(url)
+        return version is not None and version.url == url
+
     def last_seen(self, url: str, before: str) -> str | None:
-        """Return the last sweep before ``before`` that saw a URL."""
+        """Return the last sweep before ``before`` that fetched a URL."""
         earlier = self.sweeps[: self.sweeps.index(before)]
-        return next((sweep for sweep in reversed(earlier) if url in self.pages[sweep]), None)
+        return next((sweep for sweep in reversed(earlier) if self.was_fetched(url, sweep)), None)
 
     def check(self, sweep: str | None) -> None:
         """Refuse a label that no sweep of the host has."""
@@ -51,8 +66,11 @@ class Timeline:
             raise WrongInput(f"{self.host} has no sweep {sweep!r}; its sweeps are: {known}")
 
 
-def timeline(host: str, versions: Iterable[Version]) -> Timeline:
-    """Order a host's versions by sweeps; of two versions of a URL in one sweep the later fetch counts."""
+def timeline(host: str, versions: Iterable[Version], key_of: KeyOf | None = None) -> Timeline:
+    """Order a host's versions by sweeps; of two versions of a URL in one sweep the later fetch counts.
+
+    ``key_of`` tells which pages stand for skipped ones; without it none does.
+    """
     pages: dict[str, dict[str, Version]] = defaultdict(dict)
     first: dict[str, int] = {}
     for version in versions:
@@ -63,6 +81,8 @@ def timeline(host: str, versions: Iterable[Version]) -> Timeline:
         seen = pages[label].get(version.url)
         if seen is None or seen.fetched_at <= version.fetched_at:
             pages[label][version.url] = version
+    for label, standing in stand_ins(pages, key_of).items() if key_of is not None else ():
+        pages[label].update(standing)
     return Timeline(host, tuple(in_order(first)), dict(pages))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from clusterd.clusters.contract import DEFAULT_POLICIES, Policy
 from clusterd.clusters.redis import posting
 from clusterd.clusters.redis.index import BACKLOG, RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
@@ -174,4 +175,54 @@ def test_memory_returns_after_expiry(redis_url: str, prefix: str) -> None:
             sizes.append(sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*", count=1000)))
     assert index.counts()["contents"] == index.counts()["versions"] == 150
     assert sizes[-1] < 1.25 * sizes[1]
+    index.close()
+
+
+def keys_of_nodes(client: Client, prefix: str) -> int:
+    return sum(client.memory_usage(key) or 0 for key in client.scan_iter(f"{prefix}*:n:*", count=1000))
+
+
+def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: str, prefix: str) -> None:
+    """Every tenth page stays as it is: what was packed with it goes all the same, and it is found, linked and let go."""
+    loose = Policy("loose", resemblance=0.3)
+    index = RedisIndex(redis_url, prefix, whole=True)
+
+    def fetched(round_: int, lasting: int) -> list[Sketch]:
+        changing = (200 * n + (20 * lasting if n % 10 == 0 else 20 * round_) for n in range(600))
+        return [page(f"http://h.example/{n}", round_, range(at, at + 150)) for n, at in enumerate(changing)]
+
+    with connect(redis_url) as client:
+        sizes = []
+        for round_ in range(1, 9):
+            index.apply(fetched(round_, 0))
+            settled(index)
+            index.expire(round_)
+            settled(index)
+            sizes.append(keys_of_nodes(client, prefix))
+        assert sizes[-1] < 1.2 * sizes[1]
+        assert [key for key in client.scan_iter(f"{prefix}*:n:*:left", count=1000)]
+        index.add_policy(loose)
+        settled(index)
+        policies = [*DEFAULT_POLICIES, loose]
+        assert partition(index, policies) == expected(fetched(8, 0), policies)
+        # Twins of the pages that stayed: their records are read and written where they lie now.
+        twins = [replace(one, url=f"{one.url}/twin") for one in fetched(9, 0)[::10]]
+        other = [
+            page(f"{one.url}/order", 9, range(20 * n * 100, 20 * n * 100 + 150), order="b")
+            for n, one in enumerate(twins)
+        ]
+        index.apply([*fetched(9, 0), *twins, *other])
+        settled(index)
+        assert partition(index, policies) == expected([*fetched(9, 0), *twins, *other], policies)
+        assert {hit.url for hit in index.similar(twins[1].main, twins[1].profile, limit=2)} <= {
+            f"http://h.example/10{end}" for end in ("", "/twin", "/twin/order")
+        }
+        index.apply(
+            [*fetched(11, 13), *(page(one.url, 11, range(-1 - n, -n)) for n, one in enumerate([*twins, *other]))]
+        )
+        settled(index)
+        index.expire(11)
+        settled(index)
+        assert index.counts()["contents"] == index.counts()["versions"] == 720
+        assert not [key for key in client.scan_iter(f"{prefix}*:n:0*", count=1000)]
     index.close()

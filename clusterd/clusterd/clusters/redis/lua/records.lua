@@ -1,6 +1,7 @@
 -- Records of fixed width, packed PER to a string key, read and written through a cache that lives for one call.
 --
 --   BASE:n:<id / 146>   node: a text, and in the node that represents a content also the content (NODES below)
+--   BASE:n:<id / 146>:left   in its stead, where most of the block was freed (settling.lua): hash, place in it → node
 --   BASE:v:<id / 133>   the current version of a URL (PAGES below)
 --   BASE:o:<id>         superseded versions of a URL, in order of their superseding (OLD below)
 --   BASE:s:<id / 12>    URLs, packed: where each of the twelve ends (3 bytes each, counted from byte 36), then the URLs
@@ -37,21 +38,32 @@ local function key_of(s, id)
   return format(s.format, floor(id / s.per))
 end
 
-local function get(s, id)
-  local record = s.cache[id]
-  if record then return record end
-  local bytes = s.made[id]
-  if not bytes then
-    local at = id % s.per
-    bytes = call('GETRANGE', key_of(s, id), s.from[at], s.to[at])
-    if bytes == '' then bytes = s.zeros end
+local get
+do
+  -- A record of which there is no block: what is left of that, if anything.
+  local function left_of(s, id)
+    local bytes = s.thins and call('HGET', key_of(s, id) .. ':left', whole(id % s.per))
+    if not bytes then return s.zeros end
+    s.thin[floor(id / s.per)] = true
+    return bytes
   end
-  record = {unpack4(s.layout, bytes)}
-  s.cache[id], s.used = record, true
-  return record
+
+  function get(s, id)
+    local record = s.cache[id]
+    if record then return record end
+    local bytes = s.made[id]
+    if not bytes then
+      local at = id % s.per
+      bytes = call('GETRANGE', key_of(s, id), s.from[at], s.to[at])
+      if bytes == '' then bytes = left_of(s, id) end
+    end
+    record = {unpack4(s.layout, bytes)}
+    s.cache[id], s.used = record, true
+    return record
+  end
 end
 
--- One number of a record; where that was not read, nothing else is.
+-- One number of a record of a store that is never thinned; where that was not read, nothing else is.
 local function get_field(s, id, field)
   local record = s.cache[id] or s.made[id] and get(s, id)
   if record then return record[field] end
@@ -70,7 +82,7 @@ local function make(s, id, bytes)
   s.made[id], s.used = bytes, true
 end
 
--- Write one number of a record; where it was not read, nothing else.
+-- Write one number of a record of a store that is never thinned; where it was not read, nothing else.
 local function set_field(s, id, field, value)
   if s.cache[id] or s.made[id] then
     edit(s, id)[field] = value
@@ -103,6 +115,8 @@ do
       local bytes = pack(s.layout, unpack(s.cache[id], 1, s.fields))
       if s.made[id] then
         s.made[id] = bytes
+      elseif s.thin[floor(id / s.per)] then
+        call('HSET', key_of(s, id) .. ':left', whole(id % s.per), bytes)
       else
         call('SETRANGE', key_of(s, id), s.from[id % s.per], bytes)
       end
@@ -116,6 +130,7 @@ end
 -- content's texts. Sketch identity (of the content's own node), text identity, numbers of shingles and tokens, profile;
 -- flags.
 local NODES = store('n', '<I4I4I4I4I4I4I4I4c8c8I3I3BB', 14, 146, N)
+NODES.thins = true
 local REP, HEAD, LIVE, REFS, CLIVE, CREFS, TNEXT, TPREV, SKEY, TEXT, SHINGLES, TOKENS, PROFILE, FLAGS =
   1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
 -- Flags of a content: shown by no URL any more; out of the graph; has been in a cluster with others.
@@ -275,7 +290,7 @@ do
     if based ~= BASE then rebase() end
     for at = 1, #stores do
       local s = stores[at]
-      if s.used ~= false then s.cache, s.dirty, s.made, s.used = {}, {}, {}, false end
+      if s.used ~= false then s.cache, s.dirty, s.made, s.thin, s.used = {}, {}, {}, {}, false end
     end
     new_urls, read_urls, first_url = {}, {}, nil
   end

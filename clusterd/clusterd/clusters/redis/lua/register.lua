@@ -58,7 +58,7 @@ local function new_text(v, content)
   local id, c = count(N, 1), edit(NODES, content)
   make(NODES, id, pack('<I4I4I4I4I4I4I4I4', content, 0, 0, 0, 0, 0, c[TNEXT], content) .. v.node .. '\0')
   put(TEXTS.used and TEXTS or open(TEXTS), sub(v.text, 1, 4), pack('<I4', id))
-  if c[TNEXT] ~= 0 then set_field(NODES, c[TNEXT], TPREV, id) end
+  if c[TNEXT] ~= 0 then edit(NODES, c[TNEXT])[TPREV] = id end
   c[TNEXT] = id
   return id
 end

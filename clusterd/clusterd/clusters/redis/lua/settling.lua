@@ -7,7 +7,8 @@
 --   BASE:mv      a part that moves: policy (1), contents still to move (4 each)
 --   BASE:rl      the same part, to be looked at once more for edges that came while it moved: policy (1), contents
 --   BASE:trash   list of contents whose stored sketches are to be discarded
---   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted
+--   BASE:b       hash: block of nodes → records freed there; a block whose records are all free is deleted, and of one
+--                with few others these are kept one by one (records.lua): pages that stay as they are would hold all of it
 
 -- Which process of the server this is; nil where this user may not ask.
 local function process()
@@ -59,21 +60,43 @@ end
 
 local free_text, free_content
 do
+  -- Records of a block that take less memory one by one, by half.
+  local FEW = 64
+
   -- Records of a block: numbers begin with 1, or behind another home's, so the first block has fewer.
   local function records(block)
     local first = (spans.first() or 0) + 1
     return floor(first / NODES.per) == block and NODES.per - first % NODES.per or NODES.per
   end
 
-  local function free(id)
-    local block = floor(id / NODES.per)
-    NODES.dirty[id], NODES.cache[id] = nil, nil
-    if call('STRLEN', key_of(NODES, id)) > 0 then
-      call('SETRANGE', key_of(NODES, id), id % NODES.per * NODES.size, NODES.zeros)
+  -- Keep what is left of a block one by one; what this call has changed of it is written so as well.
+  local function thin(block, key)
+    local bytes, left = call('GET', key), {}
+    if not bytes then return end
+    for at = 0, NODES.per - 1 do
+      local record = sub(bytes, at * NODES.size + 1, (at + 1) * NODES.size)
+      if record ~= NODES.zeros then left[#left + 1], left[#left + 2] = whole(at), record end
     end
-    if call('HINCRBY', BASE .. ':b', block, 1) < records(block) then return end
-    call('DEL', key_of(NODES, id))
-    call('HDEL', BASE .. ':b', block)
+    call('DEL', key)
+    if #left > 0 then call('HSET', key .. ':left', unpack(left)) end
+    NODES.thin[block] = true
+  end
+
+  local function free(id)
+    local block, key, at = floor(id / NODES.per), key_of(NODES, id), id % NODES.per
+    NODES.dirty[id], NODES.cache[id] = nil, nil
+    if call('STRLEN', key) > 0 then
+      call('SETRANGE', key, at * NODES.size, NODES.zeros)
+    else
+      call('HDEL', key .. ':left', whole(at))
+    end
+    local left = records(block) - call('HINCRBY', BASE .. ':b', block, 1)
+    if left <= 0 then
+      call('DEL', key, key .. ':left')
+      call('HDEL', BASE .. ':b', block)
+    elseif left <= FEW and block < floor(counters[N] / NODES.per) then
+      thin(block, key)
+    end
   end
 
   local function unlist(t, hash, id)
@@ -84,8 +107,8 @@ do
   function free_text(id)
     local n = get(NODES, id)
     if n[REP] == id then return end
-    set_field(NODES, n[TPREV], TNEXT, n[TNEXT])
-    if n[TNEXT] ~= 0 then set_field(NODES, n[TNEXT], TPREV, n[TPREV]) end
+    edit(NODES, n[TPREV])[TNEXT] = n[TNEXT]
+    if n[TNEXT] ~= 0 then edit(NODES, n[TNEXT])[TPREV] = n[TPREV] end
     unlist(TEXTS, sub(n[TEXT], 1, 4), id)
     free(id)
   end

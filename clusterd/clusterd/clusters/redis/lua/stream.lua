@@ -2,6 +2,7 @@
 --
 --   BASE:v:<page / 128>   page: its text, its neighbours in the ring of pages that show it, fetch time (big-endian)
 --   BASE:n:<text / 128>   text: first page of its ring, pages in it, identity, profile, 1 where it was posted
+--   BASE:n:<text / 128>:left   in its stead, where most of them are buried (bury.lua): hash, place in the block → text
 --   BASE:p:<bucket>       identity → text (postings/lua/buckets.lua, which goes before this file)
 --   BASE:c                number of the last text
 --   BASE:g                list of texts that no page shows any more: text * 256 + profile
@@ -22,11 +23,18 @@ local TEXT, NEXT, PREV, AT = 1, 2, 3, 4
 local HEAD, LIVE, IDENTITY, PROFILE, POSTED = 1, 2, 3, 4, 5
 
 resets[#resets + 1] = function()
-  for at = 1, #kinds do kinds[at].records, kinds[at].changed = {}, {} end
+  for at = 1, #kinds do kinds[at].records, kinds[at].changed, kinds[at].left = {}, {}, {} end
 end
 
 local function block_of(k, id)
   return BASE .. ':' .. k.name .. ':' .. floor(id / PER), id % PER * k.size
+end
+
+-- A record of which there is no block: what is left of that, if anything.
+local function left_of(k, id, block)
+  local bytes = k == TEXTS and call('HGET', block .. ':left', id % PER)
+  if bytes then k.left[id] = true end
+  return bytes or rep('\0', k.size)
 end
 
 local function get(k, id)
@@ -34,7 +42,7 @@ local function get(k, id)
   if not record then
     local block, from = block_of(k, id)
     local bytes = call('GETRANGE', block, from, from + k.size - 1)
-    record = {unpack4(k.form, bytes == '' and rep('\0', k.size) or bytes)}
+    record = {unpack4(k.form, bytes == '' and left_of(k, id, block) or bytes)}
     record[#record] = nil
     k.records[id] = record
   end
@@ -52,8 +60,13 @@ local function flush()
     local k = kinds[at]
     for id in pairs(k.changed) do
       local block, from = block_of(k, id)
-      if call('EXISTS', block) == 0 then call('SET', block, rep('\0', PER * k.size)) end
-      call('SETRANGE', block, from, pack(k.form, unpack(k.records[id])))
+      local bytes = pack(k.form, unpack(k.records[id]))
+      if k.left[id] then
+        call('HSET', block .. ':left', id % PER, bytes)
+      else
+        if call('EXISTS', block) == 0 then call('SET', block, rep('\0', PER * k.size)) end
+        call('SETRANGE', block, from, bytes)
+      end
     end
   end
 end

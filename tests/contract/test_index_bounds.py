@@ -183,7 +183,7 @@ def keys_of_nodes(client: Client, prefix: str) -> int:
 
 
 def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: str, prefix: str) -> None:
-    """Every tenth page stays as it is: what was packed with it goes all the same, and it is found, linked and let go."""
+    """Every tenth page stays as it is: what was packed with it goes all the same, and it is found, linked, let go."""
     loose = Policy("loose", resemblance=0.3)
     index = RedisIndex(redis_url, prefix, whole=True)
 
@@ -200,7 +200,7 @@ def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: 
             settled(index)
             sizes.append(keys_of_nodes(client, prefix))
         assert sizes[-1] < 1.2 * sizes[1]
-        assert [key for key in client.scan_iter(f"{prefix}*:n:*:left", count=1000)]
+        assert list(client.scan_iter(f"{prefix}*:n:*:left", count=1000))
         index.add_policy(loose)
         settled(index)
         policies = [*DEFAULT_POLICIES, loose]
@@ -224,5 +224,5 @@ def test_pages_that_stay_do_not_hold_the_memory_of_those_that_change(redis_url: 
         index.expire(11)
         settled(index)
         assert index.counts()["contents"] == index.counts()["versions"] == 720
-        assert not [key for key in client.scan_iter(f"{prefix}*:n:0*", count=1000)]
+        assert not list(client.scan_iter(f"{prefix}*:n:0*", count=1000))
     index.close()

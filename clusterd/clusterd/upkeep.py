@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 #: Seconds between two rounds while there is nothing to settle; after one that failed; between two looks at the lag.
 UPKEEP_INTERVAL: Final = 0.1
 TROUBLE_PAUSE: Final = 1.0
+#: Seconds for which the same failure is not logged again.
+SELDOM: Final = 60.0
 LAG_INTERVAL: Final = 5.0
 #: Fewest seconds between the end of a lesson and the next one.
 LEARN_PAUSE: Final = 0.2
@@ -56,6 +58,8 @@ class Upkeep:
         self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0}
         #: Which time that the store came back from the past has been looked after; it may be so at the start.
         self._restored = -1
+        #: What failed last, and until when it is not logged again.
+        self._failure, self._silent_until = "", 0.0
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -79,12 +83,24 @@ class Upkeep:
                     if self.round(services):
                         pause = SETTLE_PAUSE
                 except Exception as error:
-                    if not isinstance(error, Unreachable) and not unable(error):
-                        log.exception("upkeep failed; it is tried again")
-                        self._report.last_error = f"{type(error).__name__}: {error}"
+                    self._tell(error)
                     pause = TROUBLE_PAUSE
                 self._report.upkeep_since = 0
                 self._stop.wait(pause)
+
+    def _tell(self, error: Exception) -> None:
+        """Say what failed: of an outage the worker speaks too, but not of a right that only upkeep lacks."""
+        away = isinstance(error, Unreachable) or unable(error)
+        failure = str(error) if away else f"{type(error).__name__}: {error}"
+        self._report.last_error = failure
+        now = time.monotonic()
+        if failure == self._failure and now < self._silent_until:
+            return
+        self._failure, self._silent_until = failure, now + SELDOM
+        if away:
+            log.warning("upkeep waits: %s", failure)
+        else:
+            log.error("upkeep failed; it is tried again", exc_info=error)
 
     def round(self, services: Services) -> int:
         """Do what is due; return how many clusters still settle."""

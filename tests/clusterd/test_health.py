@@ -182,6 +182,30 @@ def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: floa
     assert asked("/ready") == (ready, said)
 
 
+def test_what_upkeep_alone_may_not_do_is_told_once(
+    services: Services, redis_url: str, prefix: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusterd.upkeep.TROUBLE_PAUSE", 0.01)
+    monkeypatch.setattr("clusterd.upkeep.LAG_INTERVAL", 0.01)
+    user = prefix.strip(":")
+    services.redis.execute_command("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", "-info")
+    config = replace(services.config, redis=redis_url.replace("//", f"//{user}:secret@"), metrics_port=1)
+    report, rounds = health.Report(), Counter[str]()
+    upkeep = Upkeep(Services(config), report)
+    work = upkeep.round
+    monkeypatch.setattr(upkeep, "round", lambda services: (rounds.update(["begun"]), work(services))[1])
+    upkeep.start()
+    try:
+        until(lambda: rounds["begun"] > 5)
+    finally:
+        assert upkeep.stop(30)
+        services.redis.execute_command("ACL", "DELUSER", user)
+    told = [record.getMessage() for record in caplog.records if record.name == "clusterd.upkeep"]
+    assert len(told) == 1
+    assert "permissions to run the 'info' command" in told[0]
+    assert "'info'" in report.last_error
+
+
 def test_a_lesson_that_does_not_end_is_seen(
     services: Services, redis_url: str, prefix: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import ClusterdError, Unreachable
+from clusterd_crawler.kafka_lines import Seldom
 from clusterd_crawler.redis_address import shown
 
 from clusterd.clusters.contract import Outcome
@@ -46,10 +47,6 @@ LAST_POLL: Final = 0.05
 #: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
 RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
-#: Seconds for which a line of Kafka's client is not logged again.
-SELDOM: Final = 60.0
-#: Lines of it that are remembered.
-SELDOM_LINES: Final = 1000
 #: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
 END_SECONDS: Final = 6
 
@@ -279,26 +276,6 @@ def configure_logging(config: Config) -> None:
     logging.getLogger("kafka").setLevel(max(logging.WARNING, logging.getLogger().level))
     for handler in logging.getLogger().handlers:
         handler.addFilter(Seldom())
-
-
-class Seldom(logging.Filter):
-    """Lets a line of Kafka's client through once in `SELDOM`: in an outage it says ten a second."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._said: dict[tuple[str, str], float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is logged."""
-        if not record.name.startswith("kafka."):
-            return True
-        line = (record.name, str(record.msg))
-        if record.created < self._said.get(line, -math.inf) + SELDOM:
-            return False
-        if len(self._said) >= SELDOM_LINES:
-            self._said.clear()
-        self._said[line] = record.created
-        return True
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import Any, Final
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.kafka_address import KafkaAddress, read_address, shown_address
 from clusterd_crawler.kafka_greeting import greet
+from clusterd_crawler.kafka_lines import quieten
 
 #: Milliseconds until a client gives up on its first contact.
 BOOTSTRAP_MS: Final = 5_000
@@ -32,11 +33,12 @@ def address(setting: str) -> KafkaAddress:
 
 
 def client_library() -> Any:
-    """Return the client library; `SettingError` names the extra where it is missing."""
+    """Return the client library, which says little then; `SettingError` names the extra where it is missing."""
     try:
         import kafka  # type: ignore[import-untyped]
     except ImportError:
         raise SettingError("CLUSTERD_KAFKA needs the Kafka client: pip install 'clusterd[kafka]'") from None
+    quieten()
     return kafka
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import multiprocessing
 import os
 import signal
@@ -65,20 +64,6 @@ def test_sigterm_does_not_wait_for_a_long_lesson(group: Daemons) -> None:
         services.redis.delete(*services.redis.keys(f"{services.config.redis_prefix}rb:*:lease"))
         services.rulebook.learn_due(1)
         assert book.changed() == {}
-
-
-def test_an_outage_is_logged_once_a_minute_by_the_client_of_kafka() -> None:
-    seldom = daemon.Seldom()
-
-    def passes(name: str, line: str, at: float) -> bool:
-        record = logging.LogRecord(name, logging.ERROR, "", 0, line, (), None)
-        record.created = at
-        return seldom.filter(record)
-
-    assert [passes("kafka.net", "refused: %s", at) for at in (0, 0.1, 59, 61)] == [True, False, False, True]
-    assert passes("kafka.net", "another: %s", 0.2)
-    assert passes("kafka.cluster", "refused: %s", 0.2)
-    assert [passes("clusterd.daemon", "refused: %s", at) for at in (0, 0.1)] == [True, True]
 
 
 def test_several_workers_end_in_one_line_where_the_store_refuses_them(group: Daemons, redis_url: str) -> None:

@@ -1,0 +1,67 @@
+"""What Kafka's client logs in a crawl: warnings, each once a minute, unless somebody asks for more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from clusterd_consumer.transport import kafka_topics
+from clusterd_crawler import topics
+from clusterd_crawler.kafka_client import client_library
+from clusterd_crawler.kafka_lines import Seldom
+from clusterd_crawler.publish.kafka_log import KafkaLog
+
+
+@pytest.fixture(autouse=True)
+def level() -> Iterator[logging.Logger]:
+    """Return the client's logger as a crawl finds it."""
+    client = logging.getLogger("kafka")
+    before = client.level
+    client.setLevel(logging.NOTSET)
+    yield client
+    client.setLevel(before)
+
+
+def test_a_line_is_logged_once_a_minute() -> None:
+    seldom = Seldom()
+
+    def passes(name: str, line: str, at: float) -> bool:
+        record = logging.LogRecord(name, logging.ERROR, "", 0, line, (), None)
+        record.created = at
+        return seldom.filter(record)
+
+    assert [passes("kafka.net", "refused: %s", at) for at in (0, 0.1, 59, 61)] == [True, False, False, True]
+    assert passes("kafka.net", "another: %s", 0.2)
+    assert passes("kafka.cluster", "refused: %s", 0.2)
+    assert [passes("clusterd.daemon", "refused: %s", at) for at in (0, 0.1)] == [True, True]
+
+
+def test_an_outage_does_not_fill_the_log_of_a_crawl(caplog: pytest.LogCaptureFixture) -> None:
+    client_library()
+    manager = logging.getLogger("kafka.net.manager")
+    for number in range(20):
+        manager.error("no broker in a test: %d", number)
+        manager.debug("details")
+    assert [record.getMessage() for record in caplog.records] == ["no broker in a test: 0"]
+
+
+def test_a_level_that_was_set_stays(level: logging.Logger) -> None:
+    level.setLevel(logging.DEBUG)
+    client_library()
+    assert level.level == logging.DEBUG
+
+
+@pytest.mark.kafka
+def test_a_crawl_that_logs_everything_logs_no_line_a_page(
+    kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = prefix.strip(":") + "-"
+    kafka_topics.ensure(kafka_bootstrap, own)
+    with caplog.at_level(logging.DEBUG):
+        log = KafkaLog(f"kafka://{kafka_bootstrap}", own + topics.SKETCHES)
+        caplog.clear()
+        for number in range(5):
+            log.send([(b"key", b"%d" % number)])
+        log.close()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("kafka")] == []

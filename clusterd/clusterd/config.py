@@ -32,6 +32,9 @@ from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, POLICY_NAME, POLICY_NAME_IS, Policy
 
 LAST_PORT: Final = 65535
+#: Seconds of the longest poll: a daemon that is asked to stop ends after six, and Redis has thirty for an answer.
+LONGEST_POLL: Final = 5
+DAY: Final = 86_400
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 POLICY_TABLE: Final = 'a table such as {"identical": {}, "near": {"resemblance": 0.9}}'
 POLICY_KEYS: Final = ("resemblance", "containment")
@@ -50,7 +53,9 @@ class Config(Settings):
     group: str = setting("clusterd", "consumer group; the daemons of one group share the work", bool, "a name")
     workers: int = setting(1, "worker processes of this daemon", _at_least(1), "1 or more")
     batch: int = setting(256, "most pages applied in one call", lambda v: 1 <= v <= 10_000, "1 to 10000")
-    poll_timeout: float = setting(0.5, "seconds to wait for pages before other work", _at_least(0.01), "0.01 or more")
+    poll_timeout: float = setting(
+        0.5, "seconds to wait for pages before other work", lambda v: 0.01 <= v <= LONGEST_POLL, "0.01 to 5"
+    )
     claim_after: float = setting(
         10.0,
         "seconds after which the pages of a consumer that died are taken over (Redis Streams)",
@@ -58,7 +63,7 @@ class Config(Settings):
         "1 or more",
     )
     session_timeout: float = setting(
-        10.0, "seconds after which a consumer counts as dead (Kafka)", _at_least(1), "1 or more"
+        10.0, "seconds after which a consumer counts as dead (Kafka)", lambda v: 1 <= v <= DAY, "1 to 86400"
     )
     kafka_partitions: int = setting(8, "partitions of a topic that the daemon creates", _at_least(1), "1 or more")
     kafka_replication: int = setting(1, "replicas of a topic that the daemon creates", _at_least(1), "1 or more")

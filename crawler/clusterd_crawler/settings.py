@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -50,6 +51,9 @@ PURE: Final = PREFIX + "PURE"
 #: Largest number of a setting: in milliseconds it still fits the 64 bits of stores and clocks. Infinity does not.
 MOST: Final[Mapping[type, int]] = {int: 10**15, float: 10**9}
 
+#: Of what Kafka takes for the name of a topic (249 characters) the beginning.
+TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,200}")
+
 Check = Callable[[Any], bool]
 
 
@@ -71,6 +75,10 @@ def _share(value: float) -> bool:
 
 def _positive(value: float) -> bool:
     return value > 0
+
+
+def _begins_topics(prefix: str) -> bool:
+    return TOPIC_PREFIX.fullmatch(prefix) is not None
 
 
 def _is_kafka(servers: str) -> bool:
@@ -104,7 +112,12 @@ class Settings:
         shown_address,
     )
     redis_prefix: str = setting("clusterd:", "what every Redis key begins with")
-    kafka_prefix: str = setting("", "what every Kafka topic begins with")
+    kafka_prefix: str = setting(
+        "",
+        "what every Kafka topic begins with",
+        _begins_topics,
+        "letters, digits, . _ and -, 200 at most",
+    )
     profile: str = setting(
         "text",
         "how a text becomes a sketch",

@@ -104,6 +104,9 @@ def test_policies_are_a_table(tmp_path: Path) -> None:
         ('kafka = "127.0.0.1"', "it takes kafka://HOST:PORT"),
         ('kafka = "redis://127.0.0.1:6379"', "it takes kafka://HOST:PORT"),
         ('kafka = "kafka://a:1,b:99999"', "it takes kafka://HOST:PORT"),
+        ('kafka_prefix = "a b/"', "CLUSTERD_KAFKA_PREFIX = 'a b/' is not accepted; it takes letters"),
+        ("poll_timeout = 60", "it takes 0.01 to 5"),
+        ("session_timeout = 10_000_000", "it takes 1 to 86400"),
         ("batch = 1\nCLUSTERD_BATCH = 2", "CLUSTERD_BATCH is given twice, in two spellings"),
     ],
 )

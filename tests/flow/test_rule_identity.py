@@ -75,7 +75,9 @@ def test_a_wrong_setting_of_the_daemon_is_said_by_the_crawl(tmp_path: Path) -> N
     with varying() as site:
         done = crawl(tmp_path, [f"{site}/item/1"], {"CLUSTERD_RULE_IDENTITY": "similar"})
     said = "Scrapy settings: CLUSTERD_RULE_IDENTITY = 'similar' is not accepted; it takes identical, words or near"
-    assert said in done.log
+    assert f"The daemon does not start: {said}. The crawl goes on" in done.log
+    assert done.log.count("The daemon does not start") == 1
+    assert "The daemon has not worked off" not in done.log
     assert done.stat("spooled") == 1
 
 

@@ -106,7 +106,10 @@ def reason(error: Exception) -> str:
     if isinstance(error, UnsupportedCodecError):
         return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
     if isinstance(error, InvalidSessionTimeoutError):
-        return "refuses a member of this CLUSTERD_SESSION_TIMEOUT: less than its group.min.session.timeout.ms (6 s)"
+        return (
+            "refuses a member of this CLUSTERD_SESSION_TIMEOUT: it takes group.min.session.timeout.ms (usually 6 s) to "
+            "group.max.session.timeout.ms (30 minutes)"
+        )
     return f"does not answer: {error}"
 
 

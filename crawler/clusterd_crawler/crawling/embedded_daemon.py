@@ -91,6 +91,8 @@ class EmbeddedDaemon:
         self._starting = threading.Lock()
         self._stopping = False
         self._replacements = REPLACEMENTS
+        #: Whether a daemon has refused its settings: none is to be had then, which has been said.
+        self._refused = False
 
     def start(self) -> bool:
         """Start the daemon; return when it works. False where its store cannot be had, which is logged."""
@@ -106,7 +108,8 @@ class EmbeddedDaemon:
             return False
         threading.Thread(target=self._watch, name="clusterd-daemon-watch", daemon=True).start()
         if not _wait(self._answers, START_SECONDS, unless=self._is_lost) and not self._answers():
-            logger.error("The daemon does not start; see %s. Messages go to the spool", self._log)
+            if not self._refused:
+                logger.error("The daemon does not start; see %s. Messages go to the spool", self._log)
             return False
         _wait(self._works, WORK_SECONDS, unless=self._is_lost)
         return True
@@ -116,7 +119,7 @@ class EmbeddedDaemon:
 
         It gets nowhere where its store takes nothing: on a full disk Redis refuses all that is to be written.
         """
-        if self._process is None:
+        if self._process is None or self._refused:
             return True
         began = advanced = time.monotonic()
         before: int | None = None
@@ -153,7 +156,7 @@ class EmbeddedDaemon:
     def _last_words(self) -> str:
         """Return the last line that the daemon wrote; its environment is what our settings were made into."""
         lines = self._log.read_text("utf-8", "replace").splitlines()
-        last = lines[-1] if lines else f"see {self._log}"
+        last = lines[-1].removeprefix("clusterd: ") if lines else f"see {self._log}"
         return last.replace("environment:", "Scrapy settings:") if any(name in last for name in self._own) else last
 
     def _spawn(self) -> None:
@@ -178,8 +181,11 @@ class EmbeddedDaemon:
             if self._stopping or self._is_lost():
                 return
             if status == WRONG_SETTING:
-                self._replacements = 0
-                logger.error("The daemon does not start: %s", self._last_words())
+                logger.error(
+                    "The daemon does not start: %s. The crawl goes on; what nobody else takes waits on the spool",
+                    self._last_words(),
+                )
+                self._refused, self._replacements = True, 0
                 return
             logger.error("The daemon has ended with %d; see %s. Another is started", status, self._log)
             time.sleep(REPLACE_PAUSE)

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -27,6 +28,7 @@ from kafka.errors import (  # type: ignore[import-untyped]
     InvalidReplicationFactorError,
     KafkaError,
     TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
 )
 
 HOUR: Final = 3_600_000
@@ -65,9 +67,16 @@ def ensure(
         _wait_for_leaders(admin, [prefix + topic for topic in TOPICS])
         return [prefix + topic for topic in missing]
     except KafkaError as error:
-        raise Unreachable(f"Kafka at {address(where)} does not make the topics: {error}") from error
+        raise Unreachable(f"Kafka at {address(where)} does not make the topics: {_told(error)}") from error
     finally:
         admin.close()
+
+
+def _told(error: KafkaError) -> str:
+    """Return what the client says and why Kafka refused it, without the whole request and the whole answer."""
+    said, _, whole = str(error).partition(": Request ")
+    why = re.search(r"""error_message=(['"])(.+?)\1, topic_config""", whole)
+    return f"{said} ({why[2]})" if why else said
 
 
 def _missing(admin: Any, prefix: str) -> list[str]:
@@ -85,6 +94,11 @@ def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partit
     except InvalidReplicationFactorError as error:
         raise Unreachable(
             f"Kafka makes no topic {name} of {replication} replicas (CLUSTERD_KAFKA_REPLICATION): it has fewer brokers"
+        ) from error
+    except TopicAuthorizationFailedError as error:
+        raise Unreachable(
+            f"Kafka lets us make no topic {name}: let somebody make it who may (deploy/kafka/create_topics.py), or where "
+            "it is there, let us read and write it"
         ) from error
 
 

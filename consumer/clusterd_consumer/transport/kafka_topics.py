@@ -97,8 +97,8 @@ def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partit
         ) from error
     except TopicAuthorizationFailedError as error:
         raise Unreachable(
-            f"Kafka lets us make no topic {name}: let somebody make it who may (deploy/kafka/create_topics.py), or where "
-            "it is there, let us read and write it"
+            f"Kafka lets us make no topic {name}: let somebody make it who may (deploy/kafka/create_topics.py), or "
+            "where it is there, let us read and write it"
         ) from error
 
 

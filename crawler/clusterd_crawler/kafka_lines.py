@@ -17,7 +17,10 @@ SELDOM_LINES: Final = 1000
 
 
 class Seldom(logging.Filter):
-    """Lets a line of Kafka's client through once in `SELDOM`: in an outage it says ten a second."""
+    """Lets a warning of Kafka's client through once in `SELDOM`: in an outage it says ten a second.
+
+    Less than a warning is logged only where somebody asks for it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +28,7 @@ class Seldom(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the line is logged."""
-        if not record.name.startswith("kafka."):
+        if record.levelno < logging.WARNING or not record.name.startswith("kafka."):
             return True
         line = (record.name, str(record.msg))
         if record.created < self._said.get(line, -math.inf) + SELDOM:

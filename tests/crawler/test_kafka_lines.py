@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from clusterd_consumer.transport import kafka_topics
@@ -14,20 +13,18 @@ from clusterd_crawler.publish.kafka_log import KafkaLog
 
 
 @pytest.fixture(autouse=True)
-def level() -> Iterator[logging.Logger]:
+def level() -> logging.Logger:
     """Return the client's logger as a crawl finds it."""
     client = logging.getLogger("kafka")
-    before = client.level
     client.setLevel(logging.NOTSET)
-    yield client
-    client.setLevel(before)
+    return client
 
 
 def test_a_line_is_logged_once_a_minute() -> None:
     seldom = Seldom()
 
-    def passes(name: str, line: str, at: float) -> bool:
-        record = logging.LogRecord(name, logging.ERROR, "", 0, line, (), None)
+    def passes(name: str, line: str, at: float, level: int = logging.ERROR) -> bool:
+        record = logging.LogRecord(name, level, "", 0, line, (), None)
         record.created = at
         return seldom.filter(record)
 
@@ -35,6 +32,7 @@ def test_a_line_is_logged_once_a_minute() -> None:
     assert passes("kafka.net", "another: %s", 0.2)
     assert passes("kafka.cluster", "refused: %s", 0.2)
     assert [passes("clusterd.daemon", "refused: %s", at) for at in (0, 0.1)] == [True, True]
+    assert [passes("kafka.net", "sent: %s", at, logging.DEBUG) for at in (0, 0.1)] == [True, True]
 
 
 def test_an_outage_does_not_fill_the_log_of_a_crawl(caplog: pytest.LogCaptureFixture) -> None:

@@ -149,15 +149,18 @@ def tell_splits(services: Services) -> int:
 
 
 def restore_rules(services: Services) -> int:
-    """Read from the log, where that outlives the store, the rule sets that the store has lost; return how many."""
+    """Read from the log, where that outlives the store, the rule sets that the store has lost; return how many.
+
+    Those that the log has lost are announced again.
+    """
     if not services.config.uses_kafka():
         return 0
     from clusterd_consumer.transport.kafka_records import records
 
-    from clusterd.learning.rulebook.restoring import restore
+    from clusterd.learning.rulebook.restoring import reconcile
 
     published = records(services.config.kafka, services.config.kafka_prefix + topics.RULES)
-    return restore(services.rulebook.book, published, now_ms())
+    return reconcile(services.rulebook, published, now_ms())
 
 
 def learn(services: Services, seconds: float = LEARN_SECONDS, stopping: Callable[[], bool] = lambda: False) -> int:

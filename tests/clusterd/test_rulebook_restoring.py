@@ -13,7 +13,7 @@ from clusterd.config import Config
 from clusterd.learning.rulebook.contract import HostRules, RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.memory import MemoryRuleBook
-from clusterd.learning.rulebook.restoring import restore
+from clusterd.learning.rulebook.restoring import reconcile, restore
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, publish_sketches
 from clusterd.upkeep import restore_rules
@@ -65,6 +65,22 @@ def test_what_operators_did_is_restored(serve: Serve, book: RuleBook, log: Log) 
     assert {rule.id for rule in service.rules()} == {REF.id, LANG.id}
     service.retire(REF.id, at=4)
     assert log.sets[-1].version == 6
+
+
+def test_what_the_log_has_lost_is_announced_again(serve: Serve, log: Log) -> None:
+    service = serve()
+    service.import_rules([REF, sid_rule("other.org")], at=1)
+    service.retire(REF.id, at=2)
+    service.retire(sid_rule("other.org").id, at=3)
+    announced = list(log.sets)
+    assert reconcile(service, logged(*announced), at=4) == 0
+    assert log.sets == announced  # the log has them all
+    latest = {rules.host: rules for rules in announced}
+    assert len(latest) >= 2
+    assert reconcile(service, logged(*(rules for rules in announced if rules not in latest.values())), at=5) == 0
+    assert {rules.host: rules for rules in log.sets[len(announced) :]} == latest
+    assert reconcile(service, [], at=6) == 0
+    assert len(log.sets) == len(announced) + 2 * len(latest)
 
 
 def test_of_a_rule_that_went_in_between_the_log_has_no_reason(serve: Serve, book: RuleBook) -> None:

@@ -1,4 +1,7 @@
-"""Rule sets that the store has lost, read from the log: it came back from a backup, or without its last second.
+"""Rule sets that the store or the log has lost, each made good from the other.
+
+The store loses some where it came back from a backup, or without its last second; the log where its topic was deleted,
+or made by somebody who lets Kafka delete what is old: crawls that begin then would know of no rule.
 
 A set is saved before it is published, so one in the log that is later than the store's is one that the store had. With
 it come what operators did meanwhile (rules retired, pinned and imported, URLs exempted), which no replay of pages
@@ -11,7 +14,7 @@ Cost: some 50 µs a rule set of the log, most of which the store has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
@@ -21,11 +24,39 @@ from clusterd_crawler.rules import RuleSet
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.entries import rules_from_bytes, version_of
+from clusterd.learning.rulebook.service import RuleService
 
 log = logging.getLogger(__name__)
 
 #: Rule sets whose versions the store is asked for at a time.
 PORTION: Final = 1_000
+
+
+def reconcile(rules: RuleService, published: Iterable[tuple[bytes, bytes]], at: int) -> int:
+    """Restore what the store has lost, announce what the log (`topics.RULES`) has lost; return how many are restored."""
+    logged: dict[str, int] = {}
+
+    def noting() -> Iterator[tuple[bytes, bytes]]:
+        for host, raw in published:
+            name = host.decode("utf-8", "replace")
+            logged[name] = max(logged.get(name, 0), version_of(raw))
+            yield host, raw
+
+    restored = restore(rules.book, noting(), at)
+    _announce_lost(rules, logged)
+    return restored
+
+
+def _announce_lost(rules: RuleService, logged: Mapping[str, int]) -> None:
+    """Announce the rule sets of which the log has no version as late as the store's."""
+    lost, hosts = [], iter(rules.book.hosts())
+    while portion := list(islice(hosts, PORTION)):
+        versions = zip(portion, rules.book.versions(portion), strict=True)
+        lost += [host for host, version in versions if version > logged.get(host, 0)]
+    if lost:
+        log.warning("the log came without %d rule sets of the store, which are announced again", len(lost))
+    for host in lost:
+        rules.announce(rules.book.load(host).rules)
 
 
 def restore(book: RuleBook, published: Iterable[tuple[bytes, bytes]], at: int) -> int:

@@ -350,11 +350,11 @@ class RuleService:
             after = change(before)
             if after is before or self.book.save(after, before):
                 if after.rules.version != before.rules.version or after.rules.version > self.book.announced(host):
-                    self._announce(after.rules)
+                    self.announce(after.rules)
                 return after
         raise ClusterdError(f"the rules of {host} changed {ATTEMPTS} times meanwhile; try again")
 
-    def _announce(self, rules: RuleSet) -> None:
+    def announce(self, rules: RuleSet) -> None:
         """Tell the crawlers that start later, and those that run.
 
         Another may have saved a later version meanwhile and have published it before ours arrived. Of a compacted
@@ -376,7 +376,7 @@ class RuleService:
     def _announce_again(self, host: str) -> None:
         """Announce a set that was saved by a worker that died before it could say so."""
         if self.book.version(host) > self.book.announced(host):
-            self._announce(self.book.load(host).rules)
+            self.announce(self.book.load(host).rules)
 
 
 def _lease_of(group: str) -> str:

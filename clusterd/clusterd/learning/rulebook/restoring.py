@@ -33,7 +33,7 @@ PORTION: Final = 1_000
 
 
 def reconcile(rules: RuleService, published: Iterable[tuple[bytes, bytes]], at: int) -> int:
-    """Restore what the store has lost, announce what the log (`topics.RULES`) has lost; return how many are restored."""
+    """Restore what the store has lost, announce what the log (`topics.RULES`) has lost; return how many came back."""
     logged: dict[str, int] = {}
 
     def noting() -> Iterator[tuple[bytes, bytes]]:

@@ -72,11 +72,15 @@ def ingest(
     with ended_soon(config.uses_kafka()), invocation.services() as services:
         insisting = Insisting(Outages(invocation, PATIENCE), None, PATIENCE, logging.INFO)
         left = _work(services, run, paths, lambda tell: _items(paths, base, revisits, tell), insisting)
+        refused = services.publisher.refused
+        run.sketched, run.rejected = run.sketched - refused, run.rejected + refused
     seconds = time.monotonic() - started
     record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
     if not (run.pages or revisits.unresolved):
         invocation.hint(f"no page is in {' '.join(paths)}")
+    if refused:
+        invocation.hint(f"Kafka takes {pages(refused)} not: its topic of sketches needs a larger max.message.bytes")
     tell_shortened(invocation, run)
     tell_unresolved(invocation, revisits)
     if run.ahead:

@@ -42,6 +42,11 @@ class Transport(Protocol):
         """How many records the log deleted before they were read here."""
         ...
 
+    @property
+    def refused(self) -> int:
+        """How many pages the log will never take, since they are too large: they are lost, which is logged."""
+        ...
+
     def poll(self, max_records: int, timeout: float) -> Sequence[Record]:
         """Return the next records of `topics.SKETCHES`, in order within a partition; none after ``timeout`` seconds."""
         ...

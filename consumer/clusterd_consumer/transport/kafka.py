@@ -94,6 +94,8 @@ class KafkaTransport:
         #: Records that Kafka deleted before they were read; partition → up to where they were counted.
         self.missed = 0
         self._missing: dict[Any, int] = {}
+        #: Pages that Kafka will never take.
+        self.refused = 0
         #: Partition → the offset up to which everything has been worked on, as far as this member knows.
         self._committed: dict[Any, int] = {}
         self._unacknowledged: deque[tuple[str, bytes, bytes, Any]] = deque()
@@ -140,7 +142,8 @@ class KafkaTransport:
         """Commit for lag tools, without waiting: the state has its own position."""
         if self._consumer is None:
             return
-        reached = {partition: int(offset) for partition, offset in self._mine(position)}
+        named = {partition: self._name(partition) for partition in self._consumer.assignment()}
+        reached = {partition: int(position[name]) for partition, name in named.items() if name in position}
         offsets = {
             p: OffsetAndMetadata(offset, "", -1) for p, offset in reached.items() if self._committed.get(p) != offset
         }
@@ -347,27 +350,23 @@ class KafkaTransport:
     def _name(self, partition: Any) -> str:
         return _name(partition, self._topic_id)
 
-    def _mine(self, position: Position) -> Iterator[tuple[Any, str]]:
-        for partition in self._consumer.assignment():
-            if self._name(partition) in position:
-                yield partition, position[self._name(partition)]
-
     def _send(self, topic: str, key: bytes, value: bytes) -> None:
         try:
             future = self._producing().send(topic, key=key or None, value=value)
-        except MessageSizeTooLargeError as error:
-            log.error("a message of %d bytes for %s is dropped: %s", len(value), topic, error)
-            return
+        except MessageSizeTooLargeError:
+            self._drop(topic, value)
         except KafkaTimeoutError:
             self._make_missing()
             raise
-        self._unacknowledged.append((topic, key, value, future))
+        else:
+            self._unacknowledged.append((topic, key, value, future))
+
+    def _drop(self, topic: str, value: bytes) -> None:
+        log.error("a message of %d bytes is dropped: %s takes none so long (max.message.bytes)", len(value), topic)
+        self.refused += topic == self._topic
 
     def _settle_acknowledged(self) -> Any:
-        """Forget what Kafka has taken; send again what failed, unless Kafka will never take it.
-
-        Returns why something was sent again, None where nothing was.
-        """
+        """Forget what Kafka has taken or never takes, send the rest again; return why, None where nothing was sent."""
         again: Any = None
         for _ in range(len(self._unacknowledged)):
             topic, key, value, future = self._unacknowledged[0]
@@ -375,7 +374,7 @@ class KafkaTransport:
                 self._unacknowledged.rotate(-1)
                 continue
             if isinstance(future.exception, MessageSizeTooLargeError):
-                log.error("a message of %d bytes for %s is dropped: %s", len(value), topic, future.exception)
+                self._drop(topic, value)
             elif not future.succeeded():
                 again = future.exception
                 self._send(topic, key, value)  # where this fails, the message stays first and is sent by the next flush

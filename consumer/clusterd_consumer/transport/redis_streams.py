@@ -63,6 +63,7 @@ class RedisStreamTransport:
     outlives_store: Final = False
     #: Nothing is trimmed that is unread.
     missed: Final = 0
+    refused: Final = 0
 
     def __init__(
         self, client: Client, *, prefix: str = "clusterd:", group: str = "clusterd", claim_after: float = 10.0

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
 
 from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.insisting import Insist, StopFlag, once
+from clusterd_consumer.insisting import Insist, Insisting, StopFlag, Stopped, once
 from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
 from clusterd_crawler.clock import now_ms
@@ -196,17 +196,16 @@ def _count(report: Report, worker: Worker[Outcome]) -> None:
 
 def _insist_on_store(services: Services, report: Report, asked: StopFlag) -> bool:
     """Wait for the store: a daemon that starts before its Redis goes on when that is there. False: stopped before."""
-    while not asked.is_set():
-        try:
-            _ = services.index
-        except Unreachable as error:
-            log.warning("%s; trying again", error)
-            report.state, report.last_error, report.stepped = "waiting", str(error), now_ms()
-            asked.wait(RESTART_PAUSE)
-        else:
-            report.state = "starting"
-            return True
-    return False
+
+    def trouble(what: str) -> None:
+        report.state = "waiting" if what else "starting"
+        report.last_error, report.stepped = what or report.last_error, now_ms()
+
+    try:
+        Insisting(trouble, asked)(lambda: services.index)
+    except Stopped:
+        return False
+    return True
 
 
 def supervise(config: Config, services: Services) -> None:

@@ -14,10 +14,13 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import redis
-from clusterd.services import open_services, process_pending, publish_sketches
+from clusterd.config import Config
+from clusterd.services import Services, open_services, process_pending, publish_sketches
+from clusterd_consumer.insisting import StopFlag
 from clusterd_crawler import topics
 
 from clusterd import daemon, health
@@ -64,6 +67,23 @@ def test_sigterm_does_not_wait_for_a_long_lesson(group: Daemons) -> None:
         services.redis.delete(*services.redis.keys(f"{services.config.redis_prefix}rb:*:lease"))
         services.rulebook.learn_due(1)
         assert book.changed() == {}
+
+
+def test_a_store_that_is_not_there_yet_is_asked_ever_more_seldom() -> None:
+    """A line a second, of each worker, fills the log of a night."""
+
+    class Waiting(StopFlag):
+        pauses: ClassVar[list[float]] = []
+
+        def wait(self, seconds: float) -> bool:
+            self.pauses.append(seconds)
+            return len(self.pauses) > 9
+
+    report = health.Report()
+    with Services(Config(redis=f"redis://127.0.0.1:{free_port()}/0")) as services:
+        assert not daemon._insist_on_store(services, report, Waiting())
+    assert (report.state, Waiting.pauses[0], Waiting.pauses[-1]) == ("waiting", 0.05, 5.0)
+    assert "does not answer" in report.last_error
 
 
 def test_several_workers_end_in_one_line_where_the_store_refuses_them(group: Daemons, redis_url: str) -> None:

@@ -22,10 +22,9 @@ from clusterd_consumer.insisting import Insist, once
 from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
-from clusterd_crawler.message import encode
+from clusterd_crawler.message import Message, encode
 from clusterd_crawler.redis_address import shown
 from clusterd_crawler.rules import Identity
-from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index
 from clusterd.config import Config
@@ -199,11 +198,11 @@ def open_services(config: Config) -> Services:
     return Services(config)
 
 
-def publish_sketches(services: Services, sketches: Iterable[Sketch], insist: Insist = once) -> int:
-    """Publish sketches as a crawl does, keyed by URL; return how many, once all have arrived."""
+def publish_sketches(services: Services, sketches: Iterable[Message], insist: Insist = once) -> int:
+    """Publish sketches, and other messages, as a crawl does, keyed by URL; return how many, once all have arrived."""
     count = 0
-    for sketch in sketches:
-        insist(partial(services.publisher.publish, topics.SKETCHES, sketch.url.encode(), encode(sketch)))
+    for message in sketches:
+        insist(partial(services.publisher.publish, topics.SKETCHES, message.url.encode(), encode(message)))
         count += 1
     timeout = PUBLISH_TIMEOUT if insist is once else PUBLISH_ATTEMPT
     insist(lambda: services.publisher.flush(timeout))

@@ -61,6 +61,8 @@ from clusterd_crawler.wire import Reader, put_texts, put_varint
 MAGIC: Final = 0xC1
 VERSION: Final = 1
 
+#: Bytes of a URL beyond which nothing is reported of it; servers need not take more (RFC 9110: 8,000).
+URL_BYTES: Final = 8192
 #: Bytes of one fingerprint on the wire.
 VALUE_BYTES: Final = FINGERPRINT_BITS // 8
 #: The first byte, version, kind, and the checksum at the end.

@@ -1,14 +1,32 @@
-"""Which URLs led to a page by redirects: what it shows, they do."""
+"""Where redirects lead, and which URLs led to a page by them: what it shows, they do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
+from urllib.parse import urljoin
 
+from w3lib.url import safe_url_string
+
+#: Statuses of the redirects that Scrapy and browsers follow.
+STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 #: Most redirects that are remembered of a domain; of what is not, the rest is fetched, and nothing is lost.
 LIMIT: Final = 100_000
 #: Redirects of a chain that are followed, as many as Scrapy and browsers do; none leads anywhere beyond.
 HOPS: Final = 20
+
+
+def leads_to(url: str, location: str | bytes) -> str | None:
+    """Return the page to which a redirect leads, be it of another site, without fragment; None where that is none.
+
+    >>> leads_to("http://h.com/a/b", "../c d#top"), leads_to("http://h.com/", "mailto:me@h.com")
+    ('http://h.com/c%20d', None)
+    """
+    try:
+        found = urljoin(url, safe_url_string(location)).partition("#")[0]
+    except ValueError:  # ``http://[``
+        return None
+    return found if found.startswith(("http://", "https://")) and url.startswith(("http://", "https://")) else None
 
 
 class Redirects:

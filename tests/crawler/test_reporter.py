@@ -7,11 +7,13 @@ from collections.abc import Iterable
 
 import pytest
 from clusterd_crawler.crawling.reporter import Page, Reporter, Seen
-from clusterd_crawler.message import decode
+from clusterd_crawler.message import File, decode
+from clusterd_crawler.page import content_identity
 from clusterd_crawler.publish.kafka_log import LONGEST_MESSAGE
 from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, Sketch
+from clusterd_crawler.text import NotText
 from scrapy import Request
 from scrapy.http import HtmlResponse
 
@@ -52,6 +54,16 @@ def test_soft_errors_say_so() -> None:
         body = f"<html><head><title>{title}</title></head><body>{'word ' * 50}</body></html>".encode()
         reporter.sketch([Page("http://h.com/", 1, Request("http://h.com/"), HtmlResponse("http://h.com/", body=body))])
     assert [page.soft_error for page in map(decode, offered.values) if isinstance(page, Sketch)] == [True, False]
+
+
+def test_a_file_with_the_header_of_a_page_is_refused_and_told_as_a_file() -> None:
+    """As scripts send it that say nothing of a type: rules that take its URL for a page's are to hear of it."""
+    reporter, offered = Reporter(Settings(), "c"), Offered()
+    reporter.publisher = offered  # type: ignore[assignment]
+    url, body = "http://h.com/topic/1?view=1", b"%PDF-1.7 " + bytes(range(256))
+    (outcome,) = reporter.sketch([Page(url, 1, Request(url), HtmlResponse(url, body=body))])
+    assert isinstance(outcome, NotText)
+    assert list(map(decode, offered.values)) == [File(url, 1, content_identity(body), "c")]
 
 
 def test_what_two_pages_show_at_their_beginnings_says_nothing_of_the_rest() -> None:

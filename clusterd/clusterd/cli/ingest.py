@@ -24,6 +24,7 @@ from clusterd.cli.sketching import sketching
 if TYPE_CHECKING:
     from clusterd_consumer.insisting import Insist
 
+    from clusterd.ingest.beside import Beside
     from clusterd.ingest.raw import Broken
     from clusterd.ingest.reading import Item
     from clusterd.ingest.revisits import Revisits
@@ -71,7 +72,7 @@ def ingest(
     started = time.monotonic()
     with ended_soon(config.uses_kafka()), invocation.services() as services:
         insisting = Insisting(Outages(invocation, PATIENCE), None, PATIENCE, logging.INFO)
-        left = _work(services, run, paths, lambda tell: _items(paths, base, revisits, tell), insisting)
+        left = _work(services, run, paths, lambda tell: _items(paths, base, revisits, run.beside, tell), insisting)
         refused = services.publisher.refused
         run.sketched, run.rejected = run.sketched - refused, run.rejected + refused
     seconds = time.monotonic() - started
@@ -108,17 +109,17 @@ def _work(
         def processing(_: int, left: int) -> None:
             tell(f"processing {left}" if left else "processing", None)
 
-        sketches = run.sketches(items(tell))
+        messages = run.messages(items(tell))
         _ = services.index
         before = services.taken()
-        publish_sketches(services, islice(sketches, 1))
-        while publish_sketches(services, islice(sketches, CHUNK), insist):
+        publish_sketches(services, islice(messages, 1))
+        while publish_sketches(services, islice(messages, CHUNK), insist):
             processing(0, 0)
             see_through(services, AHEAD, processing, insist=insist)
             tell(READING, None)
         left = see_through(services, 0, processing, insist=insist)
         after = insist(services.taken)
-        if before is not None and after is not None and (lost := before + run.sketched - after) > 0:
+        if before is not None and after is not None and (lost := before + run.sketched + run.told - after) > 0:
             raise ClusterdError(
                 f"the store came back without {lost} pages that it had taken; bring them in again, and let Redis keep "
                 "what it takes (appendonly yes)"
@@ -126,7 +127,7 @@ def _work(
         return left
 
 
-def _items(paths: Sequence[str], base: str, revisits: Revisits, tell: Tell) -> Iterator[Item]:
+def _items(paths: Sequence[str], base: str, revisits: Revisits, beside: Beside, tell: Tell) -> Iterator[Item]:
     """Yield what the files hold, then the pages that their revisit records refer to."""
     from clusterd.ingest.reading import read
     from clusterd.ingest.warc import originals
@@ -137,7 +138,7 @@ def _items(paths: Sequence[str], base: str, revisits: Revisits, tell: Tell) -> I
         def advance(read_so_far: int, before: int = done) -> None:
             tell(READING, before + read_so_far)
 
-        yield from read(path, base, advance, revisits)
+        yield from read(path, base, advance, revisits, beside)
         done += size_of(path)
         advance(0, done)
     yield from originals(revisits)

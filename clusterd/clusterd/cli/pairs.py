@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clusterd_crawler.sketch import Sketch, StreamSketch
 
     from clusterd.batch.pairing import Pair
-    from clusterd.ingest.raw import Broken, RawPage
+    from clusterd.ingest.reading import Item
     from clusterd.ingest.revisits import Revisits
 
 PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
@@ -159,7 +159,7 @@ class Rows:
         wanted = {self._records[place]: place for place in places}
         numbers: list[int] = []
 
-        def items() -> Iterator[RawPage | Broken]:
+        def items() -> Iterator[Item]:
             for number, item in enumerate(self._items(file, "counting", Revisits([file])), 1):
                 if number in wanted:
                     numbers.append(number)
@@ -169,7 +169,7 @@ class Rows:
         for place, _, sketch in run.named(items()):
             yield wanted[numbers[place - 1]], sketch.main
 
-    def _items(self, file: str, doing: str, revisits: Revisits) -> Iterator[RawPage | Broken]:
+    def _items(self, file: str, doing: str, revisits: Revisits) -> Iterator[Item]:
         """Yield what a file holds, then the pages that its revisit records refer to, each time in the same order."""
         from clusterd.ingest.reading import read
         from clusterd.ingest.warc import originals

@@ -17,7 +17,9 @@ from typing import IO, Any, Final, Literal, cast
 
 import zstandard
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.message import File, Redirect
 
+from clusterd.ingest.beside import Beside
 from clusterd.ingest.folder import read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
@@ -37,7 +39,7 @@ LINES: Final = frozenset((".jsonl", ".ndjson"))
 _ARRAY: Final = re.compile(rb"\[\s*\{")
 KINDS: Final = "WARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
 
-Item = RawPage | Broken
+Item = RawPage | Broken | File | Redirect
 #: Called with the number of bytes of a file that have been read.
 Progress = Callable[[int], None]
 
@@ -73,11 +75,16 @@ def is_pipe(path: str) -> bool:
 
 
 def read(
-    path: str, base: str = "", progress: Progress | None = None, revisits: Revisits | None = None
+    path: str,
+    base: str = "",
+    progress: Progress | None = None,
+    revisits: Revisits | None = None,
+    beside: Beside | None = None,
 ) -> Iterator[Item]:
     """Yield the pages of a path, and what is broken in it.
 
-    ``revisits``: takes the revisit records of a WARC file (`warc.originals`); without it they are passed over.
+    ``revisits`` takes the revisit records of a WARC file (`warc.originals`), ``beside`` makes messages of its redirects
+    and files; without, they are passed over.
     """
     kind = kind_of(path)
     if kind == "folder":
@@ -86,7 +93,7 @@ def read(
         yield from read_file(Path(path), base or Path(path).resolve().as_uri())
     elif kind == "warc":
         with Path(path).open("rb") as stream:
-            yield from read_warc(io.BufferedReader(_Watched(stream, progress)), path, revisits)
+            yield from read_warc(io.BufferedReader(_Watched(stream, progress)), path, revisits, beside)
     else:
         with opened(path, progress) as stream:
             yield from read_jsonl(stream, path)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from clusterd_consumer.interrupts import held_back
 from clusterd_crawler.errors import ClusterdError
+from clusterd_crawler.message import File, Redirect
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import Profile, Sketch
 
@@ -67,13 +68,14 @@ class Task:
             return str(error)
 
 
-#: Something, and its page as a task or why it is none; the same with what came of it.
-Asked = tuple[Item, Task | str]
-Made = tuple[Item, Sketch | str]
+#: What becomes of a page: its sketch, or why there is none. What is no page is a message already.
+Made = Sketch | str | File | Redirect
+#: Something, and its page as a task, or what has become of it before.
+Asked = tuple[Item, Task | Made]
 
 
-def sketch_all(asked: Iterable[Asked[Item]], jobs: int) -> Generator[Made[Item]]:
-    """Yield what becomes of each task, in order, made by up to so many processes."""
+def sketch_all(asked: Iterable[Asked[Item]], jobs: int) -> Generator[tuple[Item, Made]]:
+    """Yield what becomes of each task, in order, made by up to so many processes; what is no task stays as it is."""
     rest = iter(asked)
     size = pages = 0
     for item, task in rest:
@@ -83,9 +85,9 @@ def sketch_all(asked: Iterable[Asked[Item]], jobs: int) -> Generator[Made[Item]]
             yield from _together(_chunks(rest), jobs)
 
 
-def _together(chunks: Iterator[Sequence[Asked[Item]]], jobs: int) -> Iterator[Made[Item]]:
+def _together(chunks: Iterator[Sequence[Asked[Item]]], jobs: int) -> Iterator[tuple[Item, Made]]:
     processes = _Processes(ProcessPoolExecutor(jobs, get_context("spawn"), _ending_with_parent))
-    under_way: deque[tuple[Sequence[Asked[Item]], Future[list[Sketch | str]] | None]] = deque()
+    under_way: deque[tuple[Sequence[Asked[Item]], Future[list[Made]] | None]] = deque()
     try:
         for chunk in chunks:
             under_way.append((chunk, processes.hand([task for _, task in chunk])))
@@ -104,7 +106,7 @@ class _Processes:
     pool: ProcessPoolExecutor
     lost: bool = False
 
-    def hand(self, tasks: list[Task | str]) -> Future[list[Sketch | str]] | None:
+    def hand(self, tasks: list[Task | Made]) -> Future[list[Made]] | None:
         """Hand tasks to them; None where they are no more."""
         try:
             with held_back():  # this may start a process
@@ -113,9 +115,9 @@ class _Processes:
             self._lose()
             return None
 
-    def take(self, chunk: Sequence[Asked[Item]], future: Future[list[Sketch | str]] | None) -> Iterator[Made[Item]]:
+    def take(self, chunk: Sequence[Asked[Item]], future: Future[list[Made]] | None) -> Iterator[tuple[Item, Made]]:
         """Yield what has become of a chunk; what they had is sketched here."""
-        made: list[Sketch | str] | None = None
+        made: list[Made] | None = None
         if future is not None:
             try:
                 made = future.result()
@@ -155,14 +157,14 @@ def _chunks(rest: Iterator[Asked[Item]]) -> Iterator[list[Asked[Item]]]:
         yield chunk
 
 
-def _size(task: Task | str) -> int:
+def _size(task: Task | Made) -> int:
     """Return the length of what is to be read."""
-    return 0 if isinstance(task, str) else len(task.body or task.text or "")
+    return len(task.body or task.text or "") if isinstance(task, Task) else 0
 
 
-def _done(task: Task | str) -> Sketch | str:
-    return task if isinstance(task, str) else task.done()
+def _done(task: Task | Made) -> Made:
+    return task.done() if isinstance(task, Task) else task
 
 
-def _all_done(tasks: Sequence[Task | str]) -> list[Sketch | str]:
+def _all_done(tasks: Sequence[Task | Made]) -> list[Made]:
     return [_done(task) for task in tasks]

@@ -1,4 +1,4 @@
-"""Pages as they lie in a file → sketches as a crawl would have sent them.
+"""Pages as they lie in a file → sketches as a crawl would have sent them; redirects and files → what it tells of them.
 
 A page that does not say when it was fetched was fetched on the day that its sweep's label names, if it names one, else
 now. Of two rows of one URL the later one is the page's later version: no time is given twice to a URL in one run.
@@ -19,11 +19,15 @@ from zlib import crc32
 
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import ClusterdError, WrongInput
+from clusterd_crawler.message import File, Redirect
 from clusterd_crawler.sketch import Profile, Sketch
+from clusterd_crawler.text import NotText, is_markup
 from clusterd_crawler.urls import canonical, is_text
 
+from clusterd.ingest.beside import Beside
 from clusterd.ingest.raw import Broken, RawPage, brings_page
-from clusterd.ingest.sketchers import Task, sketch_all
+from clusterd.ingest.reading import Item
+from clusterd.ingest.sketchers import Made, Task, sketch_all
 
 #: Slots in which the last time given to a URL is remembered, by hash: two URLs in one slot only move a millisecond on.
 SLOTS: Final = 1 << 20
@@ -95,27 +99,64 @@ class Sketching:
     shortened: int = 0
     #: Pages of which the file has only the beginning.
     truncated: int = 0
+    #: Messages about what is no page.
+    told: int = 0
+    #: Makes these.
+    beside: Beside = field(default_factory=Beside)
     _clock: Clock = field(default_factory=Clock)
 
-    def sketches(self, items: Iterable[RawPage | Broken]) -> Iterator[Sketch]:
+    def sketches(self, items: Iterable[Item]) -> Iterator[Sketch]:
         """Yield the sketch of each page; what is broken is reported and passed over."""
         return (sketch for _, _, sketch in self.named(items))
 
-    def named(self, items: Iterable[RawPage | Broken]) -> Iterator[tuple[int, RawPage, Sketch]]:
-        """Yield which of the items each page is (the first is 1), the page, and its sketch; some may be read ahead."""
-        for (number, item), made in sketch_all(self._tasks(items), self.jobs):
-            if isinstance(made, Sketch) and isinstance(item, RawPage):
-                self.sketched += 1
-                yield number, item, made
-            else:
-                self.rejected += 1
-                self.rejecting(item if isinstance(item, Broken) else Broken(item.where, str(made)))
+    def messages(self, items: Iterable[Item]) -> Iterator[Sketch | File | Redirect]:
+        """Yield the sketch of each page, and what rules are to hear of the rest; what is broken is reported as well."""
+        for _, item, made in self._made(items):
+            message = self._file(item) if isinstance(made, str) and isinstance(item, RawPage) else made
+            if isinstance(message, (File, Redirect)):
+                self.told += 1
+                message = replace(
+                    message, at=message.at or self._clock.stamp(message.url, self.sweep), crawl=self.crawl
+                )
+            if message is not None and not isinstance(message, str):
+                yield message
 
-    def _tasks(self, items: Iterable[RawPage | Broken]) -> Iterator[tuple[tuple[int, RawPage | Broken], Task | str]]:
+    def named(self, items: Iterable[Item]) -> Iterator[tuple[int, RawPage, Sketch]]:
+        """Yield which of the items each page is (the first is 1), the page, and its sketch; some may be read ahead."""
+        for number, item, made in self._made(items):
+            if isinstance(made, Sketch) and isinstance(item, RawPage):
+                yield number, item, made
+
+    def _made(self, items: Iterable[Item]) -> Iterator[tuple[int, Item, Made]]:
+        """Yield which of the items each is, the item, and what has become of it; count, and report what is broken."""
+        for (number, item), made in sketch_all(self._tasks(items), self.jobs):
+            if isinstance(made, str) and isinstance(item, (RawPage, Broken)):
+                self.rejected += 1
+                self.rejecting(item if isinstance(item, Broken) else Broken(item.where, made))
+            self.sketched += isinstance(made, Sketch)
+            yield number, item, made
+
+    def _file(self, page: RawPage) -> File | None:
+        """Return what is told of a page that was rejected as its bytes are no text; None where that was not the reason.
+
+        As what scripts send with the header of a page is, or what has none.
+        """
+        if page.body is None or page.truncated or not (brings_page(page.status) and self.beside.may_tell_of(page.url)):
+            return None
+        try:
+            is_markup(page.content_type, page.body)
+        except NotText:
+            return self.beside.file(page.url, page.body, page.fetched_at or 0)
+        return None
+
+    def _tasks(self, items: Iterable[Item]) -> Iterator[tuple[tuple[int, Item], Task | Made]]:
         for item in items:
+            if isinstance(item, (File, Redirect)):
+                yield (self.pages, item), item
+                continue
             self.pages += 1
             try:
-                task: Task | str = item.reason if isinstance(item, Broken) else self._task(item)
+                task: Task | Made = item.reason if isinstance(item, Broken) else self._task(item)
             except ClusterdError as error:
                 task = str(error)
             yield (self.pages, item), task

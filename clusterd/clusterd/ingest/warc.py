@@ -2,9 +2,10 @@
 dictionary in the file or without).
 
 Pages are the ``response`` records that an HTTP server answered with a page, the ``resource`` records that hold one, and
-the ``revisit`` records that say of one that it was answered again (`revisits`). Redirects, errors, images and the like
-are passed over, and what archivers keep for themselves (their logs, texts that they took out of pages). Payloads are
-taken without transfer and content encoding.
+the ``revisit`` records that say of one that it was answered again (`revisits`). Where it is asked for, rules hear of
+the files that came in the place of pages, and of redirects (`beside`). The rest is passed over: errors, pictures, what
+archivers keep for themselves (their logs, texts that they took out of pages). Payloads are taken without transfer and
+content encoding.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 import zstandard
+from clusterd_crawler.message import File, Redirect
+from clusterd_crawler.redirects import STATUSES
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
+from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import MOST, decoded, transferred
 from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
@@ -45,8 +49,10 @@ _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(-\d\d)?")
 _FIRST_DAY: Final = "0000-01-01"
 NOT_MODIFIED: Final = 304
 
-#: What becomes of a record: record, warcio's loader, where it was read → pages, asked for once the record was whole.
-Taking = Callable[[Any, Any, str], Iterable[RawPage]]
+#: What a record holds.
+Held = RawPage | File | Redirect
+#: What becomes of a record: record, warcio's loader, where it was read → what it holds, asked for once it was whole.
+Taking = Callable[[Any, Any, str], Iterable[Held]]
 
 
 class EndsEarly(BrokenRecord):
@@ -59,12 +65,15 @@ class Archive(ArchiveIterator):  # type: ignore[misc]
     INC_RECORD = ""
 
 
-def read_warc(stream: IO[bytes], name: str, revisits: Revisits | None = None) -> Iterator[RawPage | Broken]:
+def read_warc(
+    stream: IO[bytes], name: str, revisits: Revisits | None = None, beside: Beside | None = None
+) -> Iterator[Held | Broken]:
     """Yield the pages of a WARC file; a record that cannot be read is named and skipped.
 
-    ``revisits``: takes the ``revisit`` records, which are passed over without.
+    ``revisits`` takes the ``revisit`` records, ``beside`` makes messages of what is no page; without, both are passed
+    over.
     """
-    return _read(stream, name, partial(_pages, revisits))
+    return _read(stream, name, partial(_held, revisits, beside))
 
 
 def originals(revisits: Revisits) -> Iterator[RawPage]:
@@ -84,7 +93,7 @@ def originals(revisits: Revisits) -> Iterator[RawPage]:
     revisits.give_up()
 
 
-def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[RawPage | Broken]:
+def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broken]:
     plain = _plain(stream)
     archive = Archive(plain, no_record_parse=True)  # a record that is broken inside is ours to refuse
     number = strays = 0
@@ -114,23 +123,41 @@ def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[RawPage | Br
             yield from pages
 
 
-def _pages(revisits: Revisits | None, record: Any, loader: Any, where: str) -> Iterable[RawPage]:
-    """Return the page in a record, if any; put a revisit aside."""
+def _held(revisits: Revisits | None, beside: Beside | None, record: Any, loader: Any, where: str) -> Iterable[Held]:
+    """Return the page in a record, if any, or what rules are to hear of; put a revisit aside."""
     if record.rec_type == "revisit" and revisits is not None:
         if (revisit := _revisit(record, loader, where)) is not None:
             revisits.add(revisit)
+        elif beside is not None and record.http_headers is not None:
+            return _no_page(beside, record, _status(record.http_headers))
         return originals(revisits) if revisits.full else ()
-    if (said := _answer(record, loader)) is None or not _is_page(*said):
+    if (said := _answer(record, loader)) is None:
         return ()
+    if not _is_page(*said):
+        return () if beside is None else _no_page(beside, record, said[0])
     status, media = said
     at, cut = _fetched_at(record.rec_headers), _is_truncated(record)
     return (RawPage(_url(record), _content(record), None, media, at, status=status, where=where, truncated=cut),)
 
 
+def _no_page(beside: Beside, record: Any, status: int) -> Iterable[File | Redirect]:
+    """Return what rules are to hear of a record that holds no page."""
+    try:
+        url, at = _url(record), _fetched_at(record.rec_headers) or 0
+        if status in STATUSES:
+            told = beside.redirect(url, record.http_headers.get_header("Location") or "", at)
+            return () if told is None else (told,)
+        if record.rec_type == "response" and brings_page(status) and beside.may_tell_of(url):
+            return () if _is_truncated(record) else (beside.file(url, _content(record), at),)
+    except BrokenRecord:
+        pass
+    return ()
+
+
 def _revisit(record: Any, loader: Any, where: str) -> Revisit | None:
     """Return what a revisit record says; None where it is none of a page."""
     url, headers = _url(record), record.rec_headers
-    http = _http_headers(record, loader, url)
+    record.http_headers = http = _http_headers(record, loader, url)
     status, media = (0, "") if http is None else (_status(http), http.get_header("Content-Type") or "")
     if status == NOT_MODIFIED:
         status, media = 0, ""

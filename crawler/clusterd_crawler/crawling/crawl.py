@@ -39,7 +39,7 @@ from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.purposes import Purposes
 from clusterd_crawler.crawling.redirected import Redirected
 from clusterd_crawler.crawling.remembered import Remembered
-from clusterd_crawler.crawling.reporter import CACHED, URL_BYTES, Page, Reporter, Seen
+from clusterd_crawler.crawling.reporter import CACHED, Page, Reporter, Seen
 from clusterd_crawler.crawling.requests import is_page, may_be_skipped, referrer
 from clusterd_crawler.crawling.responses import is_good, is_part
 from clusterd_crawler.crawling.rewriting import Rewriting
@@ -49,7 +49,7 @@ from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.unread import Unread
 from clusterd_crawler.crawling.verdicts import Verdicts
 from clusterd_crawler.errors import ClusterdError
-from clusterd_crawler.message import SkipReport
+from clusterd_crawler.message import URL_BYTES, SkipReport
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.purpose import Purpose

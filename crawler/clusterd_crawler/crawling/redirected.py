@@ -8,26 +8,23 @@ duplicate filter drops what was fetched before. A page that sends its reader to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urljoin
+from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import get_meta_refresh
-from w3lib.url import safe_url_string
 
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.explored import Explored
-from clusterd_crawler.crawling.reporter import URL_BYTES, Reporter
+from clusterd_crawler.crawling.reporter import Reporter
 from clusterd_crawler.crawling.requests import is_page
+from clusterd_crawler.message import URL_BYTES
+from clusterd_crawler.redirects import STATUSES, leads_to
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-
-#: What Scrapy follows.
-STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class Redirected:
@@ -71,12 +68,7 @@ class Redirected:
         location = response.headers.get("Location") if response.status in STATUSES else None
         if location is None or not self._is_followed(request, response.status):
             return None
-        try:
-            found = urljoin(request.url, safe_url_string(location)).partition("#")[0]
-        except ValueError:  # ``http://[``
-            return None
-        is_one = found.startswith(("http://", "https://")) and request.url.startswith(("http://", "https://"))
-        return found if is_one else None
+        return leads_to(request.url, location)
 
     def _is_followed(self, request: Request, status: int) -> bool:
         meta = request.meta

@@ -27,12 +27,10 @@ from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, SHORT, Name
 from clusterd_crawler.skips import Skip
-from clusterd_crawler.text import NeedsParser
+from clusterd_crawler.text import NeedsParser, NotText
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of a URL beyond which neither pages nor skips are reported; servers need not take more (RFC 9110: 8,000).
-URL_BYTES: Final = 8192
 #: Bytes of a page up to which it is sketched at once: .7 ms. To work on it in another thread native code would keep the
 #: interpreter's lock all the same (``core/lock.h``).
 AT_ONCE: Final = 128 * 1024
@@ -138,7 +136,7 @@ class Reporter:
     def _sketched(self, page: Page, entries: list[Entry], *, parse: bool = True) -> Outcome:
         """Sketch one page; its message is added to the entries. `NeedsParser` where it needs one."""
         try:
-            message, seen = self._filed(page) if page.is_file else self._sketch(page, parse)
+            message, outcome = self._filed(page) if page.is_file else self._shown(page, parse)
             entries.append((page.url.encode(), encode(message)))
         except NeedsParser:
             raise
@@ -147,8 +145,15 @@ class Reporter:
         except Exception as error:
             logger.exception("A page could not be sketched; the crawl goes on: %s", page.url)
             return WrongInput(f"{page.url}: {type(error).__name__}: {error}")
-        self.shortened += not page.is_file and len(page.response.body) > self._most
-        return seen
+        self.shortened += not isinstance(message, File) and len(page.response.body) > self._most
+        return outcome
+
+    def _shown(self, page: Page, parse: bool) -> tuple[Message, Outcome]:
+        """Return what is said of a page: that it is a file, where it cannot be sketched as its bytes are no text."""
+        try:
+            return self._sketch(page, parse)
+        except NotText as error:  # sent with the header of a page, as scripts do
+            return self._filed(page)[0], error
 
     def _filed(self, page: Page) -> tuple[Message, Seen]:
         """Return what is said of a file: only that it is something else matters, where a rule says what it shows."""

@@ -7,7 +7,7 @@ import sys
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from clusterd_crawler.crawling.reporter import URL_BYTES
+from clusterd_crawler.message import URL_BYTES
 
 
 def is_page(request: Request) -> bool:

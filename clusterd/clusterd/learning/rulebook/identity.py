@@ -107,7 +107,7 @@ def redirected(redirect: Redirect) -> Page | None:
         instead_of = canonical(redirect.instead_of) if redirect.instead_of else ""
     except WrongInput:
         return None
-    if url == target or not redirect.crawl:
+    if url == target:
         return None
     return Page(
         url,

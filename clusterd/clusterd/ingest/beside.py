@@ -1,0 +1,56 @@
+"""What archives hold beside pages, as far as rules are to hear of it: as a crawl would have told it.
+
+A file that came where a page might have been speaks against what would take its URL for a page's; of a URL that ends as
+files do nothing is told, unless a redirect has led there. A redirect says that its URL shows what another does. Both
+become messages; neither is a document of the store. What is wrong with such a record is nobody's loss: it is passed
+over, as it was before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clusterd_crawler.endings import ending
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.message import URL_BYTES, File, Redirect
+from clusterd_crawler.page import content_identity
+from clusterd_crawler.redirects import leads_to
+from clusterd_crawler.urls import canonical, is_text
+
+#: Most targets of redirects that end as files do, and are remembered for that.
+LIMIT: Final = 100_000
+
+
+class Beside:
+    """Of one run: what was answered that is no page. Times are Unix milliseconds, 0 where none is known."""
+
+    def __init__(self) -> None:
+        self._led_to: set[int] = set()
+
+    def redirect(self, url: str, location: str, at: int) -> Redirect | None:
+        """Return what is told of a redirect; None where it leads to no page of the web."""
+        url, target = url.partition("#")[0], leads_to(url, location) if location else None
+        if target is None or not (_is_told(url) and _is_told(target)):
+            return None
+        if ending(target) and len(self._led_to) < LIMIT:
+            self._led_to.add(hash(target))
+        return Redirect(url, at, target)
+
+    def may_tell_of(self, url: str) -> bool:
+        """Whether rules are to hear of a file at a URL."""
+        url = url.partition("#")[0]
+        return _is_told(url) and (not ending(url) or hash(url) in self._led_to)
+
+    def file(self, url: str, body: bytes, at: int) -> File:
+        """Return what is told of a file."""
+        return File(url.partition("#")[0], at, content_identity(body))
+
+
+def _is_told(url: str) -> bool:
+    if not url.startswith(("http://", "https://")) or len(url) > URL_BYTES or not is_text(url):
+        return False
+    try:
+        canonical(url)
+    except WrongInput:
+        return False
+    return True

@@ -199,10 +199,21 @@ def _read(offset: str, entry: dict[bytes, bytes]) -> Iterator[Alert]:
     yield alert
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows none: a GET without the alerts would be answered as if they had arrived, with our password elsewhere."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Leave the answer for the error that it is."""
+
+
+_OPENER: Final = urllib.request.build_opener(_NoRedirect)
+
+
 class Webhook:
     """Posts alerts as JSON lines (``application/x-ndjson``) from a thread of its own.
 
-    What stands before an ``@`` in the address is sent as user and password (Basic), and not logged.
+    What stands before an ``@`` in the address is sent as user and password (Basic), and not logged. An address that
+    redirects takes no alerts.
     """
 
     def __init__(self, address: str) -> None:
@@ -250,7 +261,7 @@ class Webhook:
     def _send(self, body: bytes) -> None:
         try:
             request = urllib.request.Request(self._target, data=body, headers=self._headers, method="POST")
-            with urllib.request.urlopen(request, timeout=WEBHOOK_TIMEOUT):
+            with _OPENER.open(request, timeout=WEBHOOK_TIMEOUT):
                 pass
         except (OSError, HTTPException, ValueError) as error:  # no connection; no HTTP; no address
             self.lost += body.count(b"\n")

@@ -209,6 +209,38 @@ def test_an_address_that_speaks_no_http_is_counted_and_asked_again(caplog: pytes
     assert "does not take alerts (2 lost so far)" in caplog.text
 
 
+def test_an_address_that_redirects_takes_no_alerts_and_nobody_else_gets_the_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        webhook = Webhook(f"http://who:s3cret@127.0.0.1:{server.server_port}/alerts")
+        webhook.post(b"{}\n{}\n")
+        webhook.close()
+        server.shutdown()
+    assert webhook.lost == 2
+    assert set(asked) == {"/alerts"}
+    assert "HTTP Error 302" in caplog.text
+
+
 @contextmanager
 def hanging() -> Iterator[Webhook]:
     """Return a webhook whose address has taken one alert and answers nothing."""

@@ -275,6 +275,16 @@ def test_parameters_by_the_ten_thousand_are_not_remembered() -> None:
     assert held < 20 * len(query) / 10
 
 
+def test_a_path_that_grows_for_ever_is_compared_with_none() -> None:
+    learner = Learner(HOST)
+    learner.observe(Page(f"http://{HOST}/{'1/' * (1000 + number)}", 1) for number in range(50))
+    tracemalloc.start()
+    learner.learn(1)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 50_000_000
+
+
 def test_a_query_without_a_name_is_no_parameter() -> None:
     rules = learn([(f"/x{n}{mark}", n) for n in range(60) for mark in ("", "?")])
     assert not rules or not rules.rules

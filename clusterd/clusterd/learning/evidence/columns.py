@@ -37,6 +37,8 @@ Flags = npt.NDArray[np.bool_]
 PAIRS: Final = 32
 #: Most parameter names of a host that are looked at.
 NAMES: Final = 512
+#: Most components of a path that is compared with others: that takes the square of their number, in time and memory.
+DEEPEST: Final = 64
 #: Stands for the value of a key without ``=`` (no canonical URL holds the character).
 VALUELESS: Final = "\x00"
 
@@ -276,14 +278,18 @@ class Snapshot:
         return cast(Rows, known)
 
     def paths_by_query(self, rows: Rows) -> Iterator[list[list[str]]]:
-        """Yield the paths of pages, in components, those of one query together; nothing where all have one path."""
+        """Yield the paths of pages, in components, those of one query together; nothing where all have one path.
+
+        Without those of more than `DEEPEST` components.
+        """
         path = self.path[rows]
         if (path == path[0]).all():
             return
         items, table = self.evidence.paths.items, self.evidence.paths.table()
         rest = self.key[rows] - table[path]
         for query in np.unique(rest):
-            yield [str(items[number]).split("/") for number in dict.fromkeys(path[rest == query].tolist())]
+            paths = (str(items[number]).split("/") for number in dict.fromkeys(path[rest == query].tolist()))
+            yield [parts for parts in paths if len(parts) <= DEEPEST]
 
     def values(self, key: ColumnKey) -> Rows:
         """Return a query key's value number for every row, 0 where it is absent (or dropped by an accepted rule)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,6 +38,17 @@ class TestDocuments:
         assert len({one.sketch.values for one in found}) == 1
         assert found[0].tokens == tuple(words(1).split())
         assert found[0].sketch == sketch_page("http://a/", html, "text/html", fetched_at=0).main
+
+    @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+    def test_what_unpacks_to_more_than_a_page_may_have_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
+    ) -> None:
+        monkeypatch.setattr("clusterd.queries.documents.MOST", 1000)
+        (tmp_path / "page.html").write_bytes(pack(b"<p>" + b"a" * 998))
+        with pytest.raises(WrongInput, match=r"page\.html is packed and holds more than 1000 bytes"):
+            queries.document(str(tmp_path / "page.html"), None, TEXT)
+        (tmp_path / "page.html").write_bytes(pack(b"<p>" + b"a" * 997))
+        assert queries.document(str(tmp_path / "page.html"), None, TEXT).text == "a" * 997
 
     @pytest.mark.parametrize(
         ("data", "html"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import random
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import zstandard
+from clusterd.ingest.coding import decoded
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
@@ -108,6 +110,17 @@ def test_a_page_is_unpacked_whatever_it_was_packed_with(tmp_path: Path, coding: 
         assert isinstance(taken_page, RawPage)
         assert taken_page.body == page
         assert isinstance(other, RawPage)
+
+
+def test_brotli_unpacks_no_more_at_a_time_than_a_page_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 3 kB that a site had packed 8 GB of memory were taken."""
+    packed = pytest.importorskip("brotli").compress(bytes(1 << 28), quality=1)
+    monkeypatch.setattr("clusterd.ingest.coding.MOST", 1 << 20)
+    tracemalloc.start()
+    assert decoded(packed, "br") == bytes(1 << 20)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 23
 
 
 def in_chunks(data: bytes, size: int = 30) -> bytes:

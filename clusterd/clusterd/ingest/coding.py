@@ -18,15 +18,12 @@ from typing import Any, Final
 
 import zstandard
 
-from clusterd.ingest.frames import Frame, Frames, gzip_member, zstandard_frame
+from clusterd.ingest.frames import MOST, Frame, Frames, gzip_member, zstandard_frame
 from clusterd.ingest.raw import BrokenRecord
-
-#: Bytes of a page at most: what is packed may unpack to a thousand times as much.
-MOST: Final = 1 << 28
 
 
 class _Brotli:
-    """A body in Brotli (RFC 7932) as a `Frame`."""
+    """A body in Brotli (RFC 7932) as a `Frame`, which gives no more once it had more than `MOST` to give at a time."""
 
     unused_data = b""
 
@@ -34,7 +31,9 @@ class _Brotli:
         try:
             import brotli  # type: ignore[import-untyped, import-not-found, unused-ignore]
         except ImportError:
-            raise BrokenRecord("its content is packed with brotli; pip install brotli to read it") from None
+            brotli = None
+        if not hasattr(getattr(brotli, "Decompressor", None), "can_accept_more_data"):
+            raise BrokenRecord("its content is packed with brotli; pip install 'brotli>=1.2' to read it")
         self._decompressor: Any = brotli.Decompressor()
         self._error: type[Exception] = brotli.error
 
@@ -43,8 +42,10 @@ class _Brotli:
         return bool(self._decompressor.is_finished())
 
     def decompress(self, data: bytes, /) -> bytes:
+        if not self._decompressor.can_accept_more_data():
+            return b""
         try:
-            return bytes(self._decompressor.process(data))
+            return bytes(self._decompressor.process(data, output_buffer_limit=MOST))
         except self._error as error:
             raise zlib.error(str(error)) from None
 

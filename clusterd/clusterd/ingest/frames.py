@@ -14,6 +14,8 @@ from typing import IO, Any, Final, Protocol
 
 import zstandard
 
+#: Bytes of a page at most: what is packed may unpack to a thousand times as much, in Brotli to a million times.
+MOST: Final = 1 << 28
 #: Compressed bytes that are taken at a time: bounds what a hostile file unpacks to at once (some 100 MB).
 PORTION: Final = 4096
 CUT_SHORT: Final = "the file is cut short: it ends inside a compressed frame"

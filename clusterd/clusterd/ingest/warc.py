@@ -29,8 +29,8 @@ from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
 from clusterd.ingest.beside import Beside
-from clusterd.ingest.coding import MOST, decoded, transferred
-from clusterd.ingest.frames import Frames, gzip_member, trouble, zstandard_frame
+from clusterd.ingest.coding import decoded, transferred
+from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 from clusterd.queries.documents import GZIP, ZSTD

@@ -7,7 +7,7 @@ exactly.
 
 from __future__ import annotations
 
-import gzip
+import io
 import os
 import re
 import sys
@@ -27,6 +27,7 @@ from clusterd_crawler.tokens import tokens
 from clusterd_crawler.urls import canonical, host_of
 
 from clusterd.clusters.contract import Index
+from clusterd.ingest.frames import MOST, Frames, gzip_member, zstandard_frame
 from clusterd.queries.spellings import spellings
 
 GZIP: Final = b"\x1f\x8b"
@@ -160,25 +161,23 @@ def read(given: str) -> bytes:
 
 
 def unpacked(data: bytes, name: str) -> bytes:
-    """Return the content of gzipped data or of Zstandard frames, other data as it is."""
+    """Return the content of gzipped data or of Zstandard frames, other data as it is.
+
+    `WrongInput` where it is broken, or more than `MOST` bytes.
+    """
+    if not data.startswith((GZIP, ZSTD)):
+        return data
+    kind, begin = ("gzip", gzip_member) if data.startswith(GZIP) else ("Zstandard", zstandard_frame)
+    frames = Frames(io.BytesIO(data), begin)
     try:
-        if data.startswith(GZIP):
-            return gzip.decompress(data)
-        return _frames(data) if data.startswith(ZSTD) else data
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        kind = "gzip" if data.startswith(GZIP) else "Zstandard"
+        content = io.BufferedReader(frames).read(MOST + 1)
+    except (zlib.error, zstandard.ZstdError) as error:
         raise WrongInput(f"{name} begins like {kind}, but is broken: {error}") from None
-
-
-def _frames(data: bytes) -> bytes:
-    content = []
-    while data:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        content.append(frame.decompress(data))
-        if not frame.eof:
-            raise EOFError("it ends inside a compressed frame")
-        data = frame.unused_data
-    return b"".join(content)
+    if len(content) > MOST:
+        raise WrongInput(f"{name} is packed and holds more than {MOST} bytes; unpack it if all of it is one page")
+    if frames.trouble:
+        raise WrongInput(f"{name} begins like {kind}, but is broken: {frames.trouble}")
+    return content
 
 
 def is_html(data: bytes) -> bool:

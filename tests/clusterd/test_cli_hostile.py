@@ -68,6 +68,12 @@ def test_nor_is_what_was_asked_for() -> None:
     assert b"\x1b" not in done.stderr
 
 
+def test_nor_is_what_was_not_found(data: Path) -> None:
+    command = [CLUSTERD, "clusters", "--host", "\x1b[31m", "--data", data]
+    assert b"no clusters" in (said := subprocess.run(command, stderr=subprocess.PIPE, check=True).stderr)
+    assert b"\x1b" not in said
+
+
 @pytest.mark.parametrize(
     ("closed", "shown"), [("2>&-", '{"pages": 0,'), (">&-", ""), ("<&-", '{"pages": 0,'), ("<&- >&- 2>&-", "")]
 )

@@ -31,7 +31,7 @@ def show(records: Iterable[Record], columns: Sequence[str], *, json: bool, empty
     rows = [[cell(record.get(column)) for column in columns] for record in records]
     if not rows:
         if empty:
-            print(empty, file=sys.stderr)
+            print(printable(empty), file=sys.stderr)
     elif sys.stdout.isatty():
         _draw(rows, columns)
     else:

@@ -8,7 +8,7 @@ The first process starts it, later ones join, the last one out shuts it down wit
     redis.users.lock    held shared by every process that uses the server: who gets it alone is the last one
     redis.server.lock   held by the server itself, through a descriptor that it inherits, for as long as it lives
     redis.log           what the server says
-    appendonlydir/      the data
+    appendonlydir/      the data, which only the folder's owner may read
 
 All three are ``flock`` locks: the kernel frees them when a process dies in whatever way, so nothing stale is ever left.
 A server whose process crashes is started again by the first user that notices (`Embedded.revive`, called by a watcher
@@ -159,7 +159,13 @@ class Embedded:
         log.debug("starting the store: %s", " ".join(command))
         with (self.folder / "redis.log").open("ab") as output:
             return subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=[lock], start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[lock],
+                start_new_session=True,
+                umask=0o077,
             )
 
     def _wait_until_it_answers(self, server: subprocess.Popen[bytes] | None) -> None:

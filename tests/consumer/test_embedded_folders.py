@@ -34,6 +34,15 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, monkeypatch: pyte
         shutil.rmtree(Path(note.read_text().strip()).parent)
 
 
+def test_nobody_else_may_read_the_data(tmp_path: Path) -> None:
+    """URLs, which may hold passwords, were readable for every user of the machine; the socket was not."""
+    with embedded(tmp_path / "store") as url:
+        redis.Redis.from_url(url).set("a", "b")
+    kept = tmp_path / "store" / "appendonlydir"
+    assert any(kept.iterdir())
+    assert not any(path.stat().st_mode & 0o077 for path in (kept, *kept.iterdir()))
+
+
 def test_a_store_whose_disk_is_full_is_watched_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers PING with an error, which ended the watcher's thread with a traceback."""
     store = Embedded(tmp_path / "store")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from clusterd.cli.printing import cell, pages, to_json
 
 
@@ -19,3 +21,11 @@ def test_numbers_are_rounded_and_letters_kept() -> None:
 
 def test_one_page_is_no_pages() -> None:
     assert [pages(number) for number in (0, 1, 2)] == ["0 pages", "1 page", "2 pages"]
+
+
+def test_json_commands_no_terminal_and_says_the_same() -> None:
+    hostile = "http://h/\x9b2J\x7f\u202e\u2028\U000e0001größe"
+    line = to_json({"url": hostile})
+    assert line.isprintable()
+    assert "größe" in line
+    assert json.loads(line) == {"url": hostile}

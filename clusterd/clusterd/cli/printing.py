@@ -52,8 +52,9 @@ def emit(record: Record, text: str | None, *, json: bool) -> None:
 
 
 def to_json(record: Record) -> str:
-    """Return a record on one line; numbers rounded to the sixth place."""
-    return codec.dumps(_rounded(dict(record)), ensure_ascii=False)
+    """Return a record on one line; numbers rounded to the sixth place, what would command a terminal escaped."""
+    line = codec.dumps(_rounded(dict(record)), ensure_ascii=False)
+    return line if line.isprintable() else "".join(c if c.isprintable() else codec.dumps(c)[1:-1] for c in line)
 
 
 def write_line(line: str) -> None:

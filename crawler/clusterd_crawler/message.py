@@ -17,7 +17,7 @@ UTF-8.
                               4: the page is a soft error, 8: it shows something besides few words,
                               16: it says what it was fetched for
              u16  status
-             i64  fetched_at      Unix milliseconds
+             i64  fetched_at      Unix milliseconds, as all times, of the years 1 to 9999
              u64  content         identity of the bytes
              u64  bag             identity of the main text's words whatever their order
              u64  embedded        identity of what it shows besides; with flag 8 only
@@ -68,6 +68,10 @@ VALUE_BYTES: Final = FINGERPRINT_BITS // 8
 #: The first byte, version, kind, and the checksum at the end.
 HEAD_BYTES: Final = 3
 CRC_BYTES: Final = 4
+
+#: Times (Unix ms) that ISO 8601 and Python can write: whoever lists what happened would stumble over others.
+YEAR_1: Final = -62_135_596_800_000
+YEAR_10000: Final = 253_402_300_800_000
 
 #: Flags of a sketch.
 WHOLE_IS_MAIN: Final = 1
@@ -223,6 +227,9 @@ def decode(raw: bytes) -> Message:
         raise MessageError(f"a message of the unknown kind {kind}", raw)
     if reader.left:
         raise MessageError(f"{reader.left} bytes too many", raw)
+    at = message.fetched_at if isinstance(message, Sketch) else message.at
+    if not YEAR_1 <= at < YEAR_10000:
+        raise MessageError(f"{at} is no time (Unix milliseconds) of a year that has four digits", raw)
     return message
 
 

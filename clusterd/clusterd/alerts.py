@@ -28,7 +28,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
-from clusterd_crawler.redis_address import shown
+from clusterd_crawler.redis_address import shown_host
 
 from clusterd.alert_file import AlertFile
 from clusterd.clusters.contract import Outcome, Split
@@ -217,7 +217,7 @@ class Webhook:
     """
 
     def __init__(self, address: str) -> None:
-        self._address = shown(address)
+        self._address = shown_host(address)
         self._target, self._headers = _target_of(address)
         self._waiting: queue.Queue[bytes | None] = queue.Queue(WEBHOOK_QUEUE)
         self.lost = 0

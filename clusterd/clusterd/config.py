@@ -26,6 +26,7 @@ from typing import Any, Final, Self, cast, get_args
 from clusterd_consumer.postings.scheme import Candidates, Scheme
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.kafka_address import read_address
+from clusterd_crawler.redis_address import shown_host
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
@@ -95,6 +96,7 @@ class Config(Settings):
         "address to which alerts are posted as JSON lines",
         lambda v: v == "" or v.startswith(("http://", "https://")),
         "http://… or https://…",
+        shown_host,
     )
     metrics_port: int = setting(
         0,

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
-#: What of a URL is followed by a password, and the password.
-_PASSWORD: Final = re.compile(r"(://[^:/@]*:|[?&](?:sentinel_)?password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)")
+#: What of a URL is followed by a password, and the password; also where its beginning was forgotten.
+_PASSWORD: Final = re.compile(r"(:(?!//)|[?&](?:sentinel_)?password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)", re.DOTALL)
+#: Scheme and host of a URL, and what follows them.
+_AFTER_HOST: Final = re.compile(r"^((?:[a-z]+://)?+[^/?#]+)[/?#].+", re.DOTALL | re.IGNORECASE)
 #: Ports of servers and of sentinels, where none is named.
 SERVER_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
@@ -82,6 +84,11 @@ def is_cluster(url: str) -> bool:
 def shown(url: str) -> str:
     """Return a URL as it may be logged: without its passwords."""
     return _PASSWORD.sub(r"\1***", url)
+
+
+def shown_host(url: str) -> str:
+    """Return a web address as it may be logged: without its password, nor what follows the host, often a token."""
+    return _AFTER_HOST.sub(r"\1/…", shown(url))
 
 
 def _number(database: str) -> str:

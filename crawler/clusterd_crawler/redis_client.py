@@ -87,7 +87,8 @@ def accepted(url: str) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         _, unknown, option = str(error).partition("unexpected keyword argument ")
         reason = f"there is no option {option}" if unknown else str(error)
-        raise SettingError(f"redis = {shown(url)!r} is not accepted: {reason}") from None
+        address = shown(url).partition("?")[0]  # an option that does not exist may be a password
+        raise SettingError(f"redis = {address!r} is not accepted: {reason}") from None
 
 
 @contextmanager

@@ -165,10 +165,10 @@ class Alerts:
                     last = offset.decode()
                     yield from _read(last, entry)
 
-    def close(self) -> None:
-        """Send what waits for the address; close the file."""
+    def close(self, seconds: float = WEBHOOK_TIMEOUT) -> None:
+        """Send what waits for the address, in so many seconds; close the file."""
         if self._webhook is not None:
-            self._webhook.close()
+            self._webhook.close(seconds)
         if self._file is not None:
             self._file.close()
 
@@ -238,14 +238,24 @@ class Webhook:
             self.lost += len(given) - queued
             self._complain("is too slow: ", " alerts lost so far")
 
-    def close(self) -> None:
-        """Send what waits, for a bounded time; what the address has not taken by then is lost."""
+    def close(self, seconds: float = WEBHOOK_TIMEOUT) -> None:
+        """Send what waits, in so many seconds; what the address has not been sent by then is lost, and counted."""
+        until = time.monotonic() + seconds
         with suppress(queue.Full):
-            self._waiting.put(None, timeout=WEBHOOK_TIMEOUT)
-        self._thread.join(WEBHOOK_TIMEOUT)
-        self._tell_lost()
+            self._waiting.put(None, timeout=seconds)
+        self._thread.join(max(0.0, until - time.monotonic()))
         if self._thread.is_alive():
-            log.error("%s is too slow: what waits for it is lost", self._address)
+            self.lost += self._given_up()
+            self._unsaid = "is too slow: what waits for it is lost (", " alerts in all)"
+        self._tell_lost()
+
+    def _given_up(self) -> int:
+        """Return how many alerts wait, which wait no longer."""
+        count = 0
+        with suppress(queue.Empty):
+            while True:
+                count += self._waiting.get_nowait() is not None
+        return count
 
     def _run(self) -> None:
         while (first := self._waiting.get()) is not None:

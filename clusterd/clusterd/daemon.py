@@ -49,6 +49,8 @@ RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
 #: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
 END_SECONDS: Final = 6
+#: Seconds of these for alerts that wait for a web address.
+ALERTS_SECONDS: Final = 2.0
 
 
 def make_worker(
@@ -182,7 +184,7 @@ def _main_loop(services: Services, report: Report, asked: StopFlag) -> bool:
         worker.run(lambda: _count(report, worker))
     finally:
         finished = upkeep.stop()
-        handing.close()
+        handing.close(ALERTS_SECONDS)
         log.info("daemon %s stops after %d messages", report.id, worker.messages)
     return finished
 

@@ -18,7 +18,7 @@ from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Verdict, encode_verdict
 
-from clusterd.alerts import Alert, Alerts, alerts_of
+from clusterd.alerts import WEBHOOK_TIMEOUT, Alert, Alerts, alerts_of
 from clusterd.clusters.contract import Outcome
 from clusterd.health import Report
 from clusterd.services import Services
@@ -55,9 +55,9 @@ class Handing:
             self._contained(self._services.rulebook.record_skips, batch.skips)
             self._tallies.skips += len(batch.skips)
 
-    def close(self) -> None:
-        """Close the sinks of alerts."""
-        self._alerts.close()
+    def close(self, seconds: float = WEBHOOK_TIMEOUT) -> None:
+        """Close the sinks of alerts; what waits for a web address gets so many seconds."""
+        self._alerts.close(seconds)
 
     def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Send the verdicts that crawls wait for."""

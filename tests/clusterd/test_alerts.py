@@ -259,11 +259,10 @@ def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
     monkeypatch.setattr("clusterd.alerts.WEBHOOK_QUEUE", 1)
     with hanging() as webhook:
         webhook.post(b"{}\n")
-        monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
         started = time.monotonic()
-        webhook.close()
+        webhook.close(0.2)
         assert time.monotonic() - started < 5
-    assert "what waits for it is lost" in caplog.text
+    assert "is too slow: what waits for it is lost (1 alerts in all)" in caplog.text
 
 
 def test_an_address_that_is_away_for_long_is_not_logged_for_each_batch(caplog: pytest.LogCaptureFixture) -> None:
@@ -285,6 +284,6 @@ def test_what_waits_for_an_address_that_hangs_is_bounded_by_alerts_not_by_batche
     with hanging() as webhook:
         webhook.post(b"{}\n" * 10)
         assert webhook.lost == 7
-        monkeypatch.setattr("clusterd.alerts.WEBHOOK_TIMEOUT", 0.2)
-        webhook.close()
+        webhook.close(0.2)
     assert "is too slow: 7 alerts lost so far" in caplog.text
+    assert "is too slow: what waits for it is lost (10 alerts in all)" in caplog.text

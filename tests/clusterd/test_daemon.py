@@ -25,6 +25,7 @@ from clusterd_crawler import topics
 
 from clusterd import daemon, health
 from tests.flow.daemons import Daemons, daemons, made_up_crawl, until
+from tests.services.locks import is_free
 from tests.services.redis_server import free_port, redis_server
 
 CLUSTERD = [sys.executable, "-m", "clusterd"]
@@ -44,6 +45,25 @@ def test_sigterm_ends_it_in_order(group: Daemons) -> None:
             topics.stream(services.config.redis_prefix, topics.SKETCHES), services.config.group
         )
         assert consumers == []
+
+
+def test_sigterm_does_not_wait_for_an_address_that_hangs(tmp_path: Path) -> None:
+    """It was ended by force, and the server of its store stayed."""
+    folder = tmp_path / "store"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        environment = os.environ | {"CLUSTERD_ALERT_WEBHOOK": address}
+        command = [*CLUSTERD, "run", "--data", str(folder)]
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            with open_services(Config(data=str(folder))) as services:
+                publish_sketches(services, made_up_crawl(50, seed=20))
+            silent.settimeout(20)
+            with silent.accept()[0]:
+                process.send_signal(signal.SIGTERM)
+                said = process.communicate(timeout=20)[1]
+    assert process.returncode == 0
+    assert "longer than" not in said
+    assert is_free(folder / "redis.server.lock")
 
 
 def test_sigterm_does_not_wait_for_a_long_lesson(group: Daemons) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from clusterd.queries import plot, timeline
@@ -260,6 +261,13 @@ class TestChanges:
             plot.plot([period], tmp_path / "plot.png")
             heights.append(int.from_bytes((tmp_path / "plot.png").read_bytes()[20:24]))  # of the picture's header
         assert heights == [700, 420]
+
+    def test_the_plot_shows_hosts_and_labels_for_what_they_are(self, tmp_path: Path) -> None:
+        """A host with dollars was taken for a formula, and there was no plot; of a control character no SVG."""
+        periods = [Changes(host, "\x01$\\frac$", "<b>&", 1, 0, 0, 0, 0, 0, {}, {}) for host in ("h", "a$_$b.com")]
+        plot.plot(periods, tmp_path / "plot.svg")
+        drawn = ElementTree.parse(tmp_path / "plot.svg")
+        assert drawn.getroot().tag.endswith("svg")
 
     def test_the_plot_has_two_formats(self) -> None:
         with pytest.raises(WrongInput, match=r"\.png or \.svg"):

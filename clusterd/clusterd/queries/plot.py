@@ -58,6 +58,7 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
         labels,
         rotation=45 if len(periods) > 4 else 0,
         ha="right" if len(periods) > 4 else "center",
+        parse_math=False,  # hosts and labels may have a $
     )
     try:
         figure.savefig(file)
@@ -68,8 +69,11 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
 
 
 def _label(period: Changes, periods: Sequence[Changes]) -> str:
-    span = f"{period.from_sweep} →\n{period.to_sweep}"
-    return span if len({p.host for p in periods}) == 1 else f"{period.host}\n{span}"
+    lines = [f"{period.from_sweep} →", period.to_sweep]
+    if len({p.host for p in periods}) > 1:
+        lines.insert(0, period.host)
+    # Of a character that is none to be shown an SVG would be no XML.
+    return "\n".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)
 
 
 def _bars(axes: Any, periods: Sequence[Changes]) -> None:

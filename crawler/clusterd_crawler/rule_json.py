@@ -19,14 +19,14 @@ from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.urls import registrable
+from clusterd_crawler.urls import is_text, registrable
 
 T = TypeVar("T")
 
 _TESTS: Final = get_args(get_type_hints(Condition)["test"])
 _OPS: Final = get_args(get_type_hints(Edit)["op"])
 _CHOICES: Final = {name: get_args(get_type_hints(Rule)[name]) for name in ("kind", "identity", "state")}
-_WORD: Final = re.compile(r"[^\s/?#@*\\\x00-\x1f\ud800-\udfff]+")
+_WORD: Final = re.compile(r"[^\s/?#@*\\\x00-\x1f]+")
 #: Values that a test takes, where it is not any number of them.
 _VALUES: Final = {"is": 1, "like": 1, "depth": 1, "numbered": 2}
 _NUMBERS: Final = {1: "one value", 2: "two values"}
@@ -238,7 +238,7 @@ def _list(value: Any, where: str, read: Callable[[Any, str], T]) -> list[T]:
 
 
 def _string(value: Any, where: str) -> str:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not is_text(value):
         raise RuleError(f"{where}: {value!r} is not text")
     return value
 

@@ -61,7 +61,7 @@ def test_json_there_and_back() -> None:
         ({"rules": {}}, "a list is expected"),
         ({"rules": [{"id": "x", "host": "other.com", "transformation": [{"key": "?a", "op": "delete"}]}]}, "own host"),
         ({"rules": [{"id": "x", "host": "*", "transformation": []}]}, r"rules\[0\]: host: '\*' has a character"),
-        ({"rules": [{"id": "x\ud800", "host": HOST, "transformation": []}]}, r"rules\[0\]: id: .* has a character"),
+        ({"rules": [{"id": "x\ud800", "host": HOST, "transformation": []}]}, r"rules\[0\]: id: .* is not text"),
         ({"rules": [{"id": "x", "host": HOST, "transformation": []}]}, r"rules\[0\]: transformation is empty"),
         ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "burn"}]}]}, "op: 'burn'"),
         ({"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "a", "op": "delete"}]}]}, "not a key"),
@@ -130,6 +130,10 @@ def test_json_there_and_back() -> None:
                 ]
             },
             "a delimiter before the number",
+        ),
+        (  # no key could be made by it: requests of the host failed, and pages were lost
+            {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "set", "value": "\ud800"}]}]},
+            "is not text",
         ),
         ({"rules": [["x", HOST]]}, "list where an object is expected"),
         ({"rules": [7]}, "int where an object is expected"),

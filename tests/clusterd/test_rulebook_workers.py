@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import count
 from weakref import WeakSet
 
 import pytest
@@ -13,6 +15,7 @@ from clusterd.learning.rulebook.recall import LEAST_PAGES
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.sketch import Sketch
 
 from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
 
@@ -121,6 +124,35 @@ def test_versions_rise_over_a_store_that_was_lost(serve: Serve, log: Log) -> Non
     fresh = RuleService(MemoryRuleBook(), log.publish, make_learner=SidLearner)
     fresh.import_rules([sid_rule()], at=9)
     assert log.sets[-1].version == 9
+
+
+@pytest.mark.parametrize("differing", [0, 40])
+def test_what_watched_pages_agreed_with_outlives_the_cut_of_the_log(book: RuleBook, differing: int) -> None:
+    """Of a large host whose rule holds, pages that were told to agree spoke against it once what they repeat was cut."""
+    service, at = RuleService(book, evidence_limit=1_000), count(1)
+
+    def both(numbers: range) -> list[Sketch]:
+        shown = ((n, f"http://{HOST}/item?id={n}&ref={ref}") for n in numbers for ref in "ab")
+        return [sketch(url, 100 + n, next(at), crawl="c") for n, url in shown]
+
+    service.observe(both(range(100)))
+    service.learn_due(now=1)
+    (rule,) = service.rules()
+    for start in range(100, 2_000, 100):
+        pages = both(range(start, start + 100))
+        known, others = pages[::2], pages[1:20:2]
+        watched = zip(known, others, strict=False)
+        service.observe(known)
+        service.observe([replace(one, explored=rule.id, instead_of=page.url) for page, one in watched])
+        service.learn_due(now=start)
+    assert [one.id for one in service.rules()] == [rule.id]
+    for n in range(differing):  # What differs retires it all the same.
+        url = f"http://{HOST}/item?id={n}&ref=b"
+        service.observe(
+            [sketch(url, 9_000 + n, next(at), crawl="c", explored=rule.id, instead_of=url.replace("=b", "=a"))]
+        )
+    service.learn_due(now=3_000)
+    assert [one.id for one in service.rules()] == ([] if differing else [rule.id])
 
 
 def test_a_host_that_floods_its_log_keeps_its_counter_evidence_and_harms_no_other(serve: Serve, book: RuleBook) -> None:

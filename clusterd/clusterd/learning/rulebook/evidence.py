@@ -24,6 +24,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
@@ -116,7 +117,9 @@ def sightings(pages: Iterable[Page], beside: int = BESIDE) -> list[Page]:
 def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
     """Choose at most ``limit`` pages, so that what contradicts a rule outlives what merely agrees with it once more.
 
-    1. Pages fetched to watch a rule stay, the latest first, up to their share of the limit.
+    1. Pages fetched to watch a rule stay, the latest first, up to their share of the limit, and with them what they are
+       judged by: without that each would have brought something new, and speak against its rule. What is beyond that
+       share watches nothing any more.
     2. Of one content at most `SAME_CONTENT` pages stay: a host cannot fill its log with one page under many URLs and
        so push out the pages that differ.
     3. Of the rest those stay whose folder and query names hash lowest: families of URLs stay or go whole, with
@@ -129,6 +132,8 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
     every = sightings(every, 1)
     kept = latest(every)
     watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
+    watching = set(watched)
+    watched += _witnesses(watched, every)
     chosen: set[str] = set()
     explored = {page.url for page in watched}
     counts: Counter[int | str] = Counter(map(_shown, watched))
@@ -143,7 +148,29 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
         if size > limit:
             break
         chosen.add(page.url)
-    return [page for page in every if page.url in chosen]
+    return [
+        replace(page, explored="", instead_of="") if page.explored and page not in watching else page
+        for page in every
+        if page.url in chosen
+    ]
+
+
+def _witnesses(watched: Sequence[Page], every: Sequence[Page]) -> list[Page]:
+    """Return what watched pages are judged by: the pages that they were fetched instead of, what they lead to, and where
+    the former shows something else, the first page of their crawl that shows the same.
+    """
+    known: dict[str, Page] = {}
+    first: dict[tuple[str, int | str], Page] = {}
+    for page in every:
+        known[page.url] = page
+        if page.is_witness:
+            first.setdefault((page.crawl, _shown(page)), page)
+    found: dict[str, Page] = {}
+    for page in watched:
+        instead = known.get(page.instead_of)
+        same = first.get((page.crawl, _shown(page))) if instead is None or _shown(instead) != _shown(page) else None
+        found.update((one.url, one) for one in (instead, same, known.get(page.target)) if one is not None)
+    return [found[url] for url in sorted(found.keys() - {page.url for page in watched})]
 
 
 def _shown(page: Page) -> int | str:

@@ -128,7 +128,7 @@ def test_versions_rise_over_a_store_that_was_lost(serve: Serve, log: Log) -> Non
 
 @pytest.mark.parametrize("differing", [0, 40])
 def test_what_watched_pages_agreed_with_outlives_the_cut_of_the_log(book: RuleBook, differing: int) -> None:
-    """Of a large host with a true rule, pages that were told to agree spoke against it once what they repeat was cut."""
+    """Pages that had agreed with a rule spoke against it as soon as what they repeat was cut."""
     service, at = RuleService(book, evidence_limit=1_000), count(1)
 
     def both(numbers: range) -> list[Sketch]:

@@ -156,8 +156,9 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
 
 
 def _witnesses(watched: Sequence[Page], every: Sequence[Page]) -> list[Page]:
-    """Return what watched pages are judged by: the pages that they were fetched instead of, what they lead to, and, where
-    the former show something else, the first page of their crawl that shows the same.
+    """Return what watched pages are judged by: what they were fetched instead of, and what they lead to.
+
+    Where the former shows something else also the first page of their crawl that shows the same.
     """
     known: dict[str, Page] = {}
     first: dict[tuple[str, int | str], Page] = {}

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clusterd_crawler.rules import Key, Rule
-from clusterd_crawler.trial_budget import TrialBudget
+from clusterd_crawler.trial_budget import TrialBudget, differed
 
 #: Skips for each trial.
 SKIPS: Final = 4
@@ -36,7 +36,7 @@ class Renaming:
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
         gone, renaming = list(gone), [rule for rule in rules if _renames(rule)]
-        self._budget.load(gone, {rule.id: (rule.support, _differed(rule)) for rule in renaming})
+        self._budget.load(gone, {rule.id: (rule.support, differed(rule)) for rule in renaming})
         self._any_value -= {rule.id for rule in gone}
         self._any_value |= {rule.id for rule in renaming if _takes_any_value(rule)}
 
@@ -53,11 +53,6 @@ class Renaming:
 def path_of(url: str) -> str:
     """Return a URL, or a key, without its query."""
     return url.partition("?")[0]
-
-
-def _differed(rule: Rule) -> int:
-    """Return how many trials of a rule did not agree."""
-    return round(rule.support / rule.precision) - rule.support if rule.precision else 0
 
 
 def _renames(rule: Rule) -> bool:

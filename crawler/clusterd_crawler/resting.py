@@ -1,11 +1,12 @@
-"""Skips by rules that hold on pages of any path: how many may rest on how few trials.
+"""Skips by rules that hold on pages of any path, or on all that one script shows: how many may rest on how few trials.
 
 A print view shows what the page does until somebody writes more into it, and so does a site for phones. That is what
 folders of regions do (`renaming`, which has the argument: of s skips on n trials at most s/(en) are wrong, whatever
-share of the pages differs), only seldomer; so half as many skips again may rest on each trial. A rule for the pages of
-one script is not tried further: one program answers for all of them. Nor is another scheme or port of a host, or
-``www.``, which is a matter of how a server is set up, nor what somebody wrote, which rests on no trials. Families are
-explored by their own share (`exploring`).
+share of the pages differs), only seldomer; so half as many skips again may rest on each trial. One program may answer
+for all pages of a script, but what it shows hangs on what is in its tables: that ``limit=500`` changes nothing of 29
+histories of a wiki says little of the longest. A rule for stated paths is not tried further. Nor is another scheme or
+port of a host, or ``www.``, which is a matter of how a server is set up, nor what somebody wrote, which rests on no
+trials. Families are explored by their own share (`exploring`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clusterd_crawler.rules import Key, Rule
-from clusterd_crawler.trial_budget import TrialBudget
+from clusterd_crawler.trial_budget import TrialBudget, differed
 from clusterd_crawler.urls import without_port
 
 #: Skips for each trial.
@@ -28,15 +29,15 @@ HOST: Final = Key(start=2)
 
 
 class Resting:
-    """The rules in use that hold on pages of any path, and how many skips rest on each."""
+    """The rules in use that hold on pages of any path or of a script, and how many skips rest on each."""
 
     def __init__(self) -> None:
         self._budget = TrialBudget(SKIPS)
 
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
-        resting = (rule for rule in rules if rule.lower_bound and _holds_on_any_path(rule))
-        self._budget.load(gone, {rule.id: (_trials(rule), 0) for rule in resting})
+        resting = (rule for rule in rules if rule.lower_bound and _says_much(rule))
+        self._budget.load(gone, {rule.id: (_trials(rule), differed(rule)) for rule in resting})
 
     def asks(self, rule: str, explored: int, tried: bool) -> bool:
         """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
@@ -52,11 +53,11 @@ def _trials(rule: Rule) -> float:
     return Z**2 * bound / (1 - bound)
 
 
-def _holds_on_any_path(rule: Rule) -> bool:
-    """Whether a rule holds on pages of whatever path, and says more than how a server is set up."""
+def _says_much(rule: Rule) -> bool:
+    """Whether a rule holds on other pages than stated ones, and says more than how a server is set up."""
     if rule.kind == "name" or rule.crawl or _is_one_server(rule):
         return False
-    return not any(known.key == Key() and known.test in {"is", "in"} for known in rule.context)
+    return not any(known.key == Key() and known.test == "in" for known in rule.context)
 
 
 def _is_one_server(rule: Rule) -> bool:

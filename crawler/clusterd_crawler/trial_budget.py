@@ -1,9 +1,9 @@
 """How many skips may rest on the trials of each rule, before one of its would-be skips is tried further.
 
-`renaming` has the argument, and takes rules that rename folders; `resting` takes rules that hold on pages of any path.
-So many skips may rest on each trial; from `MANY` trials on they may grow with their square, for one wrong skip in
-several hundred. What is explored counts as a trial from then on; after a trial that differed each counts for half, and
-so on.
+`renaming` has the argument, and takes rules that rename folders; `resting` takes rules that hold on pages of any path
+or of one script. So many skips may rest on each trial; from `MANY` trials on they may grow with their square, for one
+wrong skip in several hundred. What is explored counts as a trial from then on; after a trial that differed each counts
+for half, and so on.
 
 Cost: a look-up a would-be skip; a number for each rule.
 """
@@ -54,3 +54,8 @@ class TrialBudget:
             return True
         self._skips[rule] += 1
         return False
+
+
+def differed(rule: Rule) -> int:
+    """Return how many trials of a rule did not agree."""
+    return round(rule.support / rule.precision) - rule.support if rule.precision else 0

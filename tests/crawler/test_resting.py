@@ -1,6 +1,8 @@
-"""Rules that hold on pages of any path: how many skips rest on how few trials, and of which rules no more are tried."""
+"""Rules of any path and of scripts: how many skips rest on how few trials, and of which rules no more are tried."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from clusterd_crawler.resting import HOST, SCHEME, SKIPS
@@ -63,8 +65,27 @@ def test_what_rests_on_many_trials_is_skipped_the_longer() -> None:
     ],
     ids=("stated paths", "written by somebody", "www", "port", "scheme"),
 )
-def test_one_script_and_one_server_are_not_tried_further(unwatched: Rule, form: str) -> None:
+def test_stated_paths_and_one_server_are_not_tried_further(unwatched: Rule, form: str) -> None:
     assert explored(known_under(unwatched), range(1000), form) <= 3
+
+
+def test_what_one_script_shows_is_tried_further() -> None:
+    """That a parameter changes nothing of some pages of a script says little of its thousand others."""
+    script = rule((VIEW, Condition(Key(), "is", ("view.php",)), Condition(Key(), "only", ("id", "view"))))
+    known, found = known_under(script), 0
+    for number in range(500):
+        known.fetched(f"http://h.com/view.php?id={number}", 1, content=number + 1)
+        skip = known.decide(f"http://h.com/view.php?id={number}&view=mobile", 2)
+        assert isinstance(skip, Skip)
+        if skip.explore:
+            known.fetched(skip.url, 3, content=number + 1)
+        found += skip.explore
+    assert 40 < found < 80
+
+
+def test_of_a_rule_of_which_a_trial_differed_more_is_tried() -> None:
+    exceptional = replace(rule(bound=OLD), support=99, precision=0.99)
+    assert explored(known_under(exceptional), range(SKIPS * 99)) > 20
 
 
 def test_a_site_for_phones_is_tried_further() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.message import Failure, SkipReport
+from clusterd_crawler.message import Failure, File, SkipReport
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
 
@@ -217,7 +217,11 @@ def test_odd_pages_and_urls_are_sketched_or_counted(
     assert len(done.seen) == len(steps)
     assert done.stat("rejected") >= 5
     assert done.stat("sketched") + done.stat("rejected") == len(steps)
-    assert done.stat("published") == done.stat("sketched") == len(published(redis_url, prefix))
+    told = published(redis_url, prefix)
+    files = {message.url for message in told if isinstance(message, File)}
+    assert files == {f"{site.url}/odd/{name}" for name in ("binary", "png")}
+    assert done.stat("sketched") == sum(isinstance(message, Sketch) for message in told)
+    assert done.stat("published") == done.stat("sketched") + len(files) == len(told)
 
 
 def test_a_small_share_is_explored_and_says_so(

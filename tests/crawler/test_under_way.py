@@ -70,6 +70,21 @@ def test_however_few_may_wait_all_do_for_a_page_that_is_here() -> None:
     assert not asyncio.run(wait(arrived=False))
 
 
+def test_half_of_the_requests_may_wait_for_one_page_and_three_quarters_in_all() -> None:
+    async def wait(*keys: str) -> list[bool]:
+        under_way, requests = UnderWay(8), [Request(f"http://h.com/{key}") for key in "abcd"]
+        for key, request in zip("abcd", requests, strict=True):
+            assert under_way.begin(key, request)
+        waiting = [asyncio.create_task(under_way.ended(key, 5)) for key in keys]
+        await asyncio.sleep(0)
+        for request in requests:
+            under_way.end(request)
+        return list(await asyncio.gather(*waiting))
+
+    assert asyncio.run(wait(*"aaaaab")) == [True] * 4 + [False, True]
+    assert asyncio.run(wait(*"aabbccdd")) == [True] * 6 + [False] * 2
+
+
 def test_requests_that_were_replaced_are_not_kept() -> None:
     downloading: set[Request] = set()
     under_way = UnderWay(8, downloading.__contains__)

@@ -106,7 +106,7 @@ class Crawl:
         self.unread = Unread(self._know, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, self._explores)
-        self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS") // 2, self._places.holds)
+        self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS"), self._places.holds)
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self._meeting: Meeting | None = None
         self._paused = Paused(self._spider, crawler.settings.get("JOBDIR"))

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 import zstandard
-from clusterd.queries.documents import is_html
+from clusterd.ingest.contents import is_html
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.sketch import TEXT
@@ -43,7 +43,7 @@ class TestDocuments:
     def test_what_unpacks_to_more_than_a_page_may_have_is_refused(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes]
     ) -> None:
-        monkeypatch.setattr("clusterd.queries.documents.MOST", 1000)
+        monkeypatch.setattr("clusterd.ingest.contents.MOST", 1000)
         (tmp_path / "page.html").write_bytes(pack(b"<p>" + b"a" * 998))
         with pytest.raises(WrongInput, match=r"page\.html is packed and holds more than 1000 bytes"):
             queries.document(str(tmp_path / "page.html"), None, TEXT)

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from clusterd_crawler.errors import WrongInput
 
+from clusterd.ingest.contents import is_html, type_of, unpacked
 from clusterd.ingest.raw import Broken, RawPage
-from clusterd.queries.documents import is_html, type_of, unpacked
 
 #: Names of HTML files; a file of another name is looked into where it has no known media suffix.
 SUFFIXES: Final = frozenset((".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ""))

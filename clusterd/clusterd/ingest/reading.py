@@ -20,13 +20,13 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import File, Redirect
 
 from clusterd.ingest.beside import Beside
+from clusterd.ingest.contents import GZIP, ZSTD, is_html
 from clusterd.ingest.folder import read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.revisits import Revisits
 from clusterd.ingest.warc import ZSTD_DICTIONARY, read_warc
-from clusterd.queries.documents import GZIP, ZSTD, is_html
 
 Kind = Literal["folder", "warc", "jsonl", "html"]
 

@@ -30,10 +30,10 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import decoded, transferred
+from clusterd.ingest.contents import GZIP, ZSTD
 from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
-from clusterd.queries.documents import GZIP, ZSTD
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"

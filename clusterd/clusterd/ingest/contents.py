@@ -1,0 +1,60 @@
+"""What a file holds: packed or not, HTML or plain text. Its content decides; its name tells XHTML from HTML."""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from typing import Final
+
+import zstandard
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.html.chrome import TAGS
+
+from clusterd.ingest.frames import MOST, Frames, gzip_member, zstandard_frame
+
+GZIP: Final = b"\x1f\x8b"
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
+#: How much of a file is looked at to tell HTML from plain text.
+LOOKED_AT: Final = 2048
+_HTML: Final = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|div|p|table|article|h[1-6])[\s>/]", re.I)
+#: What may stand before the first tag: byte order marks, blanks, comments (often a licence) and XML's declaration. It
+#: is passed over in so many bytes.
+PASSED_OVER: Final = 65536
+_BEFORE: Final = re.compile(rb"(?:[\xef\xbb\xbf\xff\xfe\s]+|<!--.*?-->|<\?[^>]*>)*", re.DOTALL)
+_FIRST_TAG: Final = re.compile(rb"<([a-z][a-z0-9]*)[\s>/]", re.I)
+_ELEMENTS: Final = TAGS.keys() - {b"svg"}
+
+
+def unpacked(data: bytes, name: str) -> bytes:
+    """Return the content of gzipped data or of Zstandard frames, other data as it is.
+
+    `WrongInput` where it is broken, or more than `MOST` bytes.
+    """
+    if not data.startswith((GZIP, ZSTD)):
+        return data
+    kind, begin = ("gzip", gzip_member) if data.startswith(GZIP) else ("Zstandard", zstandard_frame)
+    frames = Frames(io.BytesIO(data), begin)
+    try:
+        content = io.BufferedReader(frames).read(MOST + 1)
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise WrongInput(f"{name} begins like {kind}, but is broken: {error}") from None
+    if len(content) > MOST:
+        raise WrongInput(f"{name} is packed and holds more than {MOST} bytes; unpack it if all of it is one page")
+    if frames.trouble:
+        raise WrongInput(f"{name} begins like {kind}, but is broken: {frames.trouble}")
+    return content
+
+
+def is_html(data: bytes) -> bool:
+    """Whether a file looks like HTML rather than plain text: it begins with a tag, or one is near its beginning."""
+    head = data[:PASSED_OVER].replace(b"\0", b"")  # UTF-16 has a NUL beside every letter of a tag
+    before = _BEFORE.match(head)
+    begin = before.end() if before else 0
+    first = _FIRST_TAG.match(head, begin)
+    return bool(first and first[1].lower() in _ELEMENTS) or bool(_HTML.search(head, begin, begin + LOOKED_AT))
+
+
+def type_of(name: str) -> str:
+    """Return the content type of markup in a file: of XHTML by its name."""
+    return "application/xhtml+xml" if name.lower().removesuffix(".gz").endswith(".xhtml") else "text/html"

@@ -214,6 +214,11 @@ def encode(message: Message) -> bytes:
     return bytes(out)
 
 
+def may_speak_of(url: str) -> bool:
+    """Whether messages speak of a URL: one of the web, and not too long."""
+    return url.startswith(("http://", "https://")) and len(url) <= URL_BYTES
+
+
 def decode(raw: bytes) -> Message:
     """Return the message that the bytes hold; `MessageError`, which keeps them, where they hold none."""
     kind = _check_frame(raw)

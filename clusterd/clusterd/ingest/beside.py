@@ -12,7 +12,7 @@ from typing import Final
 
 from clusterd_crawler.endings import ending
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.message import URL_BYTES, File, Redirect
+from clusterd_crawler.message import File, Redirect, may_speak_of
 from clusterd_crawler.page import content_identity
 from clusterd_crawler.redirects import leads_to
 from clusterd_crawler.urls import canonical, is_text
@@ -47,7 +47,7 @@ class Beside:
 
 
 def _is_told(url: str) -> bool:
-    if not url.startswith(("http://", "https://")) or len(url) > URL_BYTES or not is_text(url):
+    if not may_speak_of(url) or not is_text(url):
         return False
     try:
         canonical(url)

@@ -17,16 +17,15 @@ from typing import IO, Any, Final, Literal, cast
 
 import zstandard
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.message import File, Redirect
 
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.contents import GZIP, ZSTD, is_html
 from clusterd.ingest.folder import read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
-from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
-from clusterd.ingest.warc import ZSTD_DICTIONARY, read_warc
+from clusterd.ingest.warc import ZSTD_DICTIONARY, Held, read_warc
 
 Kind = Literal["folder", "warc", "jsonl", "html"]
 
@@ -39,7 +38,7 @@ LINES: Final = frozenset((".jsonl", ".ndjson"))
 _ARRAY: Final = re.compile(rb"\[\s*\{")
 KINDS: Final = "WARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
 
-Item = RawPage | Broken | File | Redirect
+Item = Held | Broken
 #: Called with the number of bytes of a file that have been read.
 Progress = Callable[[int], None]
 

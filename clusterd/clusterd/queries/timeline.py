@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.message import YEAR_1, YEAR_10000
 
 from clusterd.clusters.contract import Version
 from clusterd.queries.stand_ins import KeyOf, stand_ins
@@ -29,8 +30,8 @@ _YEAR_LAST: Final = re.compile(r"\D*\d{1,2}\D+(?:\d{1,2}\D+)?(?:19|20)\d\d\D*")
 #: An HTTP status from here on brings no page.
 FAILED: Final = 400
 #: The first and the last second that have a date (years 1 and 9999): a fetch time given in microseconds has none.
-FIRST: Final = -62_135_596_800
-LAST: Final = 253_402_300_799
+FIRST: Final = YEAR_1 // 1000
+LAST: Final = YEAR_10000 // 1000 - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.unread import Unread
 from clusterd_crawler.crawling.verdicts import Verdicts
 from clusterd_crawler.errors import ClusterdError
-from clusterd_crawler.message import URL_BYTES, SkipReport
+from clusterd_crawler.message import SkipReport, may_speak_of
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.purpose import Purpose
@@ -326,7 +326,7 @@ class Crawl:
             elif not page.is_file:
                 self.unread.came(page, self._purposes.is_awaited(request))
                 self.unread.seen(page, CACHED)
-        elif not url.startswith(("http://", "https://")) or len(url) > URL_BYTES:
+        elif not may_speak_of(url):
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:
             self.failed(request, response.status, f"HTTP status {response.status}")

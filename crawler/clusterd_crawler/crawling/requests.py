@@ -7,7 +7,7 @@ import sys
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from clusterd_crawler.message import URL_BYTES
+from clusterd_crawler.message import may_speak_of
 
 
 def is_page(request: Request) -> bool:
@@ -24,8 +24,7 @@ def may_be_skipped(request: Request) -> bool:
         is_page(request)
         and not request.dont_filter
         and "redirect_urls" not in request.meta
-        and request.url.startswith(("http://", "https://"))
-        and len(request.url) <= URL_BYTES
+        and may_speak_of(request.url)
     )
 
 

@@ -132,22 +132,23 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
     every = sightings(every, 1)
     kept = latest(every)
     watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
-    watching = set(watched)
-    watched += _witnesses(watched, every)
+    stays = watched + _witnesses(watched, every)
     chosen: set[str] = set()
-    explored = {page.url for page in watched}
-    counts: Counter[int | str] = Counter(map(_shown, watched))
+    staying = {page.url for page in stays}
+    counts: Counter[int | str] = Counter(map(_shown, stays))
     rest: list[Page] = []
-    for page in sorted((p for p in kept if p.url not in explored), key=lambda p: mmh3.hash64(p.url, signed=False)[0]):
+    for page in sorted((p for p in kept if p.url not in staying), key=lambda p: mmh3.hash64(p.url, signed=False)[0]):
         counts[_shown(page)] += 1
         if counts[_shown(page)] <= SAME_CONTENT:
             rest.append(page)
     rest.sort(key=lambda page: mmh3.hash64(family(page.url), signed=False)[0])
     sizes = Counter(page.url for page in every)
-    for size, page in zip(accumulate(sizes[page.url] for page in watched + rest), watched + rest, strict=True):
+    ordered = stays + rest
+    for size, page in zip(accumulate(sizes[page.url] for page in ordered), ordered, strict=True):
         if size > limit:
             break
         chosen.add(page.url)
+    watching = set(watched)
     return [
         replace(page, explored="", instead_of="") if page.explored and page not in watching else page
         for page in every

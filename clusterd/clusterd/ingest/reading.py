@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import zstandard
 from clusterd_crawler.errors import WrongInput
@@ -25,7 +25,7 @@ from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
-from clusterd.ingest.warc import ZSTD_DICTIONARY, Held, read_warc
+from clusterd.ingest.warc import ARCHIVES, ZSTD_DICTIONARY, Held, read_warc
 
 Kind = Literal["folder", "warc", "jsonl", "html"]
 
@@ -36,7 +36,16 @@ MAGIC: Final = 4
 #: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
 LINES: Final = frozenset((".jsonl", ".ndjson"))
 _ARRAY: Final = re.compile(rb"\[\s*\{")
-KINDS: Final = "WARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
+KINDS: Final = "WARC or ARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
+#: How files begin that hold others, or are packed otherwise. Their pages may lie in them as they are: unknown, such a
+#: file would be one page of HTML.
+_OTHERS: Final = {
+    b"BZh": "packed with bzip2",
+    b"\xfd7zXZ\0": "packed with xz",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"PK\x03\x04": "a zip archive (the WARC files of a WACZ are in its folder archive)",
+}
+_TAR: Final = slice(257, 262)
 
 Item = Held | Broken
 #: Called with the number of bytes of a file that have been read.
@@ -56,8 +65,10 @@ def kind_of(path: str) -> Kind:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongInput(f"{path}: {reason}; ingest takes {KINDS}") from None
+    if other := _other(head):
+        raise WrongInput(f"{path}: is {other}; unpack it first: ingest takes {KINDS}")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith(b"WARC/") or (not start and ".warc" in file.suffixes):
+    if start.startswith(ARCHIVES) or (not start and ".warc" in file.suffixes):
         return "warc"
     if start.startswith(b"{") or not LINES.isdisjoint(file.suffixes):
         return "jsonl"
@@ -66,6 +77,13 @@ def kind_of(path: str) -> Kind:
     if is_html(head):
         return "html"
     raise WrongInput(f"{path}: is of no known kind; ingest takes {KINDS}")
+
+
+def _other(head: bytes) -> str:
+    """Return what a file is that holds other files, or is packed otherwise, by its first bytes; "" where it is none."""
+    if head[_TAR] == b"ustar":
+        return "a tar archive"
+    return next((what for magic, what in _OTHERS.items() if head.startswith(magic)), "")
 
 
 def is_pipe(path: str) -> bool:
@@ -95,11 +113,22 @@ def read(
             yield from read_warc(io.BufferedReader(_Watched(stream, progress)), path, revisits, beside)
     else:
         with opened(path, progress) as stream:
+            if is_pipe(path):
+                _refuse_others(stream, path)
             yield from read_jsonl(stream, path)
 
 
+def _refuse_others(stream: io.BufferedReader, path: str) -> None:
+    """Refuse what comes through a pipe and is no JSON lines, by its first bytes: no line of it would be one."""
+    head = stream.peek(MAGIC)
+    if head.startswith(ARCHIVES):
+        raise WrongInput(f"{path}: is a WARC or ARC file; give its name: such files may have to be read twice")
+    if other := _other(head):
+        raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst)")
+
+
 @contextmanager
-def opened(path: str, progress: Progress | None = None) -> Iterator[IO[bytes]]:
+def opened(path: str, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
     """Open a file of lines, or standard input for ``-``; gzip and Zstandard are taken off."""
     if path == "-":
         yield _decompressed(io.BufferedReader(_Watched(cast(io.BufferedReader, sys.stdin.buffer), progress)))

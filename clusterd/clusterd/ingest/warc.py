@@ -1,5 +1,5 @@
 """WARC files (ISO 28500), plain, gzipped (record by record, or as a whole), or compressed with Zstandard (with a
-dictionary in the file or without).
+dictionary in the file or without); ARC files, which archives wrote before, likewise.
 
 Pages are the ``response`` records that an HTTP server answered with a page, the ``resource`` records that hold one, and
 the ``revisit`` records that say of one that it was answered again (`revisits`). Where it is asked for, rules hear of
@@ -11,6 +11,7 @@ content encoding.
 from __future__ import annotations
 
 import io
+import logging
 import re
 import struct
 import zlib
@@ -35,6 +36,9 @@ from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 
+#: First bytes of an ARC file, and of both kinds.
+ARC: Final = b"filedesc://"
+ARCHIVES: Final = (b"WARC/", ARC)
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Media types that hold a page.
@@ -48,6 +52,9 @@ _MEDIA_ENDS: Final = re.compile("[;,]")
 _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(-\d\d)?")
 _FIRST_DAY: Final = "0000-01-01"
 NOT_MODIFIED: Final = 304
+
+#: It would name each URL with a blank in it, as it stands there, though it has put %20 for it.
+logging.getLogger("warcio").setLevel(logging.ERROR)
 
 #: What a record holds.
 Held = RawPage | File | Redirect
@@ -95,7 +102,8 @@ def originals(revisits: Revisits) -> Iterator[RawPage]:
 
 def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broken]:
     plain = _plain(stream)
-    archive = Archive(plain, no_record_parse=True)  # a record that is broken inside is ours to refuse
+    is_arc = plain.peek(1).startswith(ARC[:1])  # there may be one byte only so far
+    archive = Archive(plain, no_record_parse=True, arc2warc=is_arc)  # a record that is broken inside is ours to refuse
     number = strays = 0
     while True:
         number += 1
@@ -258,10 +266,10 @@ def _to_the_end(record: Any) -> None:
         raise EndsEarly(f"the file is cut short: {record.raw_stream.limit} bytes of the record are missing")
 
 
-def _plain(stream: IO[bytes]) -> IO[bytes]:
+def _plain(stream: IO[bytes]) -> io.BufferedReader:
     """Return the stream without its compression."""
     head = stream.read(4)
-    rest = io.BufferedReader(_Peeked(head, stream))
+    rest: io.BufferedReader = io.BufferedReader(_Peeked(head, stream))
     if head == ZSTD_DICTIONARY:
         rest.read(4)
         size = struct.unpack("<I", rest.read(4))[0]

@@ -1,0 +1,131 @@
+"""ARC files are read as WARC files are; what holds other files, or is packed otherwise, is refused with the way out."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from clusterd.ingest.beside import Beside
+from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.reading import kind_of, read
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.message import Redirect
+
+AT = 1107403506000
+PAGE = b"<html><body><p>words of a page</p></body></html>"
+VERSION = b"1 1 Archiver\nURL IP-address Archive-date Content-type Archive-length\n"
+
+
+def record(url: str, block: bytes, media: str = "text/html") -> bytes:
+    return f"{url} 192.0.2.1 20050203040506 {media} {len(block)}\n".encode() + block + b"\n"
+
+
+def answer(body: bytes, status: str = "200 OK", *lines: str) -> bytes:
+    return "\r\n".join((f"HTTP/1.1 {status}", "Content-Type: text/html", *lines, "", "")).encode() + body
+
+
+ARC = (
+    record("filedesc://one.arc", VERSION, "text/plain"),
+    record("dns:h.example", b"20050203040506\nh.example. 1 IN A 192.0.2.1\n", "text/dns"),
+    record("http://h.example/1", answer(PAGE)),
+    record("http://h.example/old", answer(b"", "302 Found", "Location: /1")),
+    record("http://h.example/gone", answer(PAGE, "404 Not Found")),
+    record("http://h.example/2", answer(gzip.compress(PAGE), "200 OK", "Content-Encoding: gzip")),
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"".join(ARC), b"".join(map(gzip.compress, ARC)), gzip.compress(b"".join(ARC))],
+    ids=["plain", "record by record", "as a whole"],
+)
+def test_an_arc_file_is_read_record_by_record(tmp_path: Path, data: bytes) -> None:
+    file = tmp_path / "one.arc"
+    file.write_bytes(data)
+    pages = [(f"http://h.example/{n}", PAGE, AT) for n in (1, 2)]
+    told = list(read(str(file), beside=Beside()))
+    assert [(one.url, one.body, one.fetched_at) for one in told if isinstance(one, RawPage)] == pages
+    assert [one for one in told if not isinstance(one, RawPage)] == [
+        Redirect("http://h.example/old", AT, "http://h.example/1")
+    ]
+
+
+def test_an_arc_file_that_is_cut_short_gives_what_came_before(tmp_path: Path) -> None:
+    file = tmp_path / "one.arc"
+    file.write_bytes(b"".join(ARC)[:-20])
+    first, last = read(str(file))
+    assert isinstance(first, RawPage)
+    assert isinstance(last, Broken)
+    assert last.reason.startswith("the file is cut short")
+
+
+def tar() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name in ("1.html", "2.html"):
+            held = tarfile.TarInfo(name)
+            held.size = len(PAGE)
+            archive.addfile(held, io.BytesIO(PAGE))
+    return packed.getvalue()
+
+
+def wacz() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("archive/one.warc", b"WARC/1.0")
+        archive.writestr("pages/1.html", PAGE)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (tar(), "is a tar archive"),
+        (wacz(), "is a zip archive .* in its folder archive"),
+        (bz2.compress(PAGE), "is packed with bzip2"),
+        (lzma.compress(PAGE), "is packed with xz"),
+    ],
+    ids=["tar", "WACZ", "bzip2", "xz"],
+)
+def test_what_holds_other_files_is_no_page(tmp_path: Path, data: bytes, what: str) -> None:
+    file = tmp_path / "pages.jsonl"
+    file.write_bytes(data)
+    with pytest.raises(WrongInput, match=f"{what}.*; unpack it first: ingest takes WARC or ARC"):
+        kind_of(str(file))
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (gzip.compress(b"WARC/1.0\r\n" + bytes(9)), "is a WARC or ARC file; give its name"),
+        (bz2.compress(PAGE), "is packed with bzip2; unpack it first"),
+    ],
+    ids=["WARC", "bzip2"],
+)
+def test_what_is_no_lines_is_refused_as_a_whole_where_it_comes_through_a_pipe(
+    tmp_path: Path, data: bytes, what: str
+) -> None:
+    command = [sys.executable, "-m", "clusterd", "batch", "cluster", "-"]
+    done = subprocess.run(command, input=data, capture_output=True, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"clusterd: -: {what}")
+
+
+def test_an_address_with_a_blank_is_not_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    block = answer(PAGE)
+    head = ("WARC/1.0", "WARC-Type: response", "WARC-Target-URI: http://h.example/a b", f"Content-Length: {len(block)}")
+    file = tmp_path / "one.warc"
+    file.write_bytes("\r\n".join((*head, "", "")).encode() + block + b"\r\n\r\n")
+    (page,) = read(str(file))
+    assert isinstance(page, RawPage)
+    assert page.url == "http://h.example/a%20b"
+    assert not caplog.records

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
 from clusterd_crawler.message import URL_BYTES, File, Redirect
 from clusterd_crawler.page import content_identity
-from clusterd_crawler.sketch import TEXT
+from clusterd_crawler.sketch import TEXT, Sketch
 
 from tests.crawler.site import html, prose
 
@@ -149,16 +149,66 @@ def test_what_is_no_page_for_some_is_no_copy_for_the_others(
     assert "?view" not in rule["text"]
 
 
+def refresh(url: str, to: str, delay: str = "0") -> bytes:
+    head = f'<html><head><meta http-equiv="refresh" content="{delay}; url={to}"></head>'
+    return record(url, f"{head}<body><p>{prose('one moment')}</p></body></html>".encode(), "Content-Type: text/html")
+
+
+@pytest.mark.parametrize("moved", [redirect, refresh])
 def test_rules_are_learned_from_the_redirects_of_an_archive(
-    tmp_path: Path, redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    redis_url: str,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    moved: Callable[[str, str], bytes],
 ) -> None:
     monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
     monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
     topics = [f"{H}/topic/{n}" for n in range(PAGES)]
     archive = tmp_path / "a.warc"
-    archive.write_bytes(b"".join(page(url, url) + redirect(f"{url}?old=1", url) for url in topics))
+    archive.write_bytes(b"".join(page(url, url) + moved(f"{url}?old=1", url) for url in topics))
+    pages = PAGES if moved is redirect else 2 * PAGES
     assert run(["ingest", str(archive), "--json"]) == 0
-    assert f'"pages": {PAGES}, "sketched": {PAGES}, "rejected": 0' in capsys.readouterr().out
+    assert f'"pages": {pages}, "sketched": {pages}, "rejected": 0' in capsys.readouterr().out
     assert run(["rules", "list", "--json"]) == 0
     (rule,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert "delete ?old" in rule["text"]
+
+
+def test_pages_that_send_on_to_others_are_not_taken_for_one(
+    tmp_path: Path, redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of them show the same words, and each leads to a page of its own."""
+    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    titles = [(n, f"{H}/title-{7919 * n % 1000}") for n in range(PAGES)]
+    archive = tmp_path / "a.warc"
+    archive.write_bytes(b"".join(page(url, url) + refresh(f"{H}/go?to={n}", url) for n, url in titles))
+    assert run(["ingest", str(archive), "--json"]) == 0
+    assert run(["cluster", f"{H}/go?to=1", "--policy", "identical", "--json"]) == 0
+    assert f'"size": {PAGES}' in capsys.readouterr().out
+    assert run(["rules", "list", "--json"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("to", "delay", "leads"),
+    [
+        ("/b#top", "0", f"{H}/b"),
+        ("/b", "99", f"{H}/b"),
+        ("/b", "100", None),
+        ("mailto:a@w.example", "0", None),
+        ("http://[", "0", None),
+        (f"{H.upper()}:80/a", "0", None),
+    ],
+)
+def test_a_refresh_is_told_where_it_leads_to_another_page_before_long(
+    tmp_path: Path, to: str, delay: str, leads: str | None
+) -> None:
+    archive = tmp_path / "a.warc"
+    archive.write_bytes(refresh(f"{H}/a", to, delay))
+    sketch, *told = Sketching(TEXT).messages(read(str(archive)))
+    assert isinstance(sketch, Sketch)
+    assert (sketch.url, sketch.soft_error) == (f"{H}/a", leads is not None)
+    assert told == ([] if leads is None else [Redirect(f"{H}/a", AT + 1, leads)])

@@ -4,21 +4,32 @@ A file that came where a page might have been speaks against what would take its
 files do nothing is told, unless a redirect has led there. A redirect says that its URL shows what another does. Both
 become messages; neither is a document of the store. What is wrong with such a record is nobody's loss: it is passed
 over, as it was before.
+
+A page that sends its reader on (``<meta http-equiv="refresh">``) is a redirect as well, as it is to Scrapy. An archive
+may know nothing else of it, so it is kept as a document; but it speaks for no rule, or all that say "one moment" would
+be one page.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from clusterd_crawler import text
 from clusterd_crawler.endings import ending
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import File, Redirect, may_speak_of
 from clusterd_crawler.page import content_identity
 from clusterd_crawler.redirects import leads_to
 from clusterd_crawler.urls import canonical, is_text
+from w3lib.html import get_base_url, get_meta_refresh
+
+from clusterd.ingest.raw import RawPage
 
 #: Most targets of redirects that end as files do, and are remembered for that.
 LIMIT: Final = 100_000
+#: Bytes in which Scrapy looks for a refresh, and the seconds from which on it takes it for none.
+HEAD: Final = 4096
+LATE: Final = 100
 
 
 class Beside:
@@ -35,6 +46,19 @@ class Beside:
         if ending(target) and len(self._led_to) < LIMIT:
             self._led_to.add(hash(target))
         return Redirect(url, at, target)
+
+    def refresh(self, page: RawPage, at: int) -> Redirect | None:
+        """Return what is told of a page of markup that sends its reader on to another, and came at a time."""
+        head = (page.body or b"")[:HEAD]
+        if b"refresh" not in head.lower() or not text.is_markup(page.content_type, head):
+            return None
+        shown = text.utf8(head, page.content_type).decode("utf-8", "replace")
+        try:
+            delay, target = get_meta_refresh(shown, get_base_url(shown, page.url), "utf-8")
+        except ValueError:  # ``url=http://[``
+            return None
+        told = self.redirect(page.url, target, at) if target and delay is not None and delay < LATE else None
+        return None if told is None or canonical(told.target) == canonical(told.url) else told
 
     def may_tell_of(self, url: str) -> bool:
         """Whether rules are to hear of a file at a URL."""

@@ -112,14 +112,13 @@ class Sketching:
     def messages(self, items: Iterable[Item]) -> Iterator[Sketch | File | Redirect]:
         """Yield the sketch of each page, and what rules are to hear of the rest; what is broken is reported as well."""
         for _, item, made in self._made(items):
-            message = self._file(item) if isinstance(made, str) and isinstance(item, RawPage) else made
-            if isinstance(message, (File, Redirect)):
+            for message in self._told_of(item, made):
+                if isinstance(message, Sketch):
+                    yield message
+                    continue
                 self.told += 1
-                message = replace(
-                    message, at=message.at or self._clock.stamp(message.url, self.sweep), crawl=self.crawl
-                )
-            if message is not None and not isinstance(message, str):
-                yield message
+                at = message.at or self._clock.stamp(message.url, self.sweep)
+                yield replace(message, at=at, crawl=self.crawl)
 
     def named(self, items: Iterable[Item]) -> Iterator[tuple[int, RawPage, Sketch]]:
         """Yield which of the items each page is (the first is 1), the page, and its sketch; some may be read ahead."""
@@ -135,6 +134,18 @@ class Sketching:
                 self.rejecting(item if isinstance(item, Broken) else Broken(item.where, made))
             self.sketched += isinstance(made, Sketch)
             yield number, item, made
+
+    def _told_of(self, item: Item, made: Made) -> Iterator[Sketch | File | Redirect]:
+        """Yield the messages about an item and what has become of it."""
+        if isinstance(made, (File, Redirect)):
+            yield made
+        elif isinstance(made, str):
+            if isinstance(item, RawPage) and (file := self._file(item)):
+                yield file
+        elif isinstance(item, RawPage) and (leads := self.beside.refresh(item, made.fetched_at + 1)):
+            yield from (replace(made, soft_error=True), leads)
+        else:
+            yield made
 
     def _file(self, page: RawPage) -> File | None:
         """Return what is told of a page that was rejected as its bytes are no text; None where that was not the reason.

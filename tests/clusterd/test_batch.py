@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import random
+import resource
 import tracemalloc
 from collections.abc import Collection, Iterator
 from itertools import combinations
@@ -29,27 +31,38 @@ from tests.contract.index_world import World, page
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 50), max_size=30), max_size=20), st.integers(1, 40))
 def test_sorted_runs_give_every_key_once_with_its_count(lists: list[list[int]], run: int) -> None:
-    sorter = Sorter(run=run)
-    for keys in lists:
-        sorter.add(np.array(keys, np.uint64))
-    found = [
-        (int(key), int(count)) for keys, counts in sorter.blocks() for key, count in zip(keys, counts, strict=True)
-    ]
+    with Sorter(run=run) as sorter:
+        for keys in lists:
+            sorter.add(np.array(keys, np.uint64))
+        blocks = [zip(keys.tolist(), counts.tolist(), strict=True) for keys, counts in sorter.blocks()]
+    found = [entry for block in blocks for entry in block]
     wanted = [key for keys in lists for key in keys]
     assert found == sorted((key, wanted.count(key)) for key in set(wanted))
 
 
-def test_runs_longer_than_a_block_are_merged_from_disk_and_the_folder_is_left_empty(tmp_path: Path) -> None:
+def test_runs_longer_than_a_block_are_merged_from_disk_and_no_name_is_left_there(tmp_path: Path) -> None:
+    """Nor would one be if the process were killed now."""
     dice = np.random.default_rng(3)
     keys = dice.integers(0, 2**40, 5 * BLOCK, dtype=np.uint64)
-    sorter = Sorter(tmp_path, run=2 * BLOCK)
-    for part in np.array_split(keys, 7):
-        sorter.add(part)
-    assert any(tmp_path.iterdir())
-    blocks = [block for block, _ in sorter.blocks()]
+    with Sorter(tmp_path, run=2 * BLOCK) as sorter:
+        for part in np.array_split(keys, 7):
+            sorter.add(part)
+        assert not any(tmp_path.iterdir())
+        blocks = [block for block, _ in sorter.blocks()]
     assert len(blocks) > 1
     assert np.array_equal(np.concatenate(blocks), np.unique(keys))
-    assert not any(tmp_path.iterdir())
+
+
+def test_a_run_for_which_there_is_no_room_says_so(tmp_path: Path) -> None:
+    keys = np.arange(100_000, dtype=np.uint64)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as full, Sorter(tmp_path, run=len(keys)) as sorter:
+            sorter.add(keys)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert full.value.errno == errno.EFBIG
 
 
 def test_many_small_arrays_take_no_more_memory_than_their_keys() -> None:

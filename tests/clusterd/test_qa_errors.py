@@ -12,6 +12,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 import uuid
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import pytest
 from clusterd.cli.alerts import moment
+from clusterd.cli.commands import run
 from clusterd.config import Config
 from clusterd_crawler.errors import SettingError, WrongInput
 from clusterd_crawler.settings import DAEMON_ONLY, Settings
@@ -273,6 +275,18 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr == "clusterd: the output, or files in TMPDIR: No space left on device; make room there\n"
+
+
+def test_a_machine_without_a_folder_for_temporary_files_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"url": "http://h.example/", "text": "a"}\n')
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "nowhere")])
+    assert run(["batch", "cluster", str(tmp_path / "rows.jsonl")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("clusterd: No usable temporary directory found")
+    assert line.endswith("let TMPDIR name a folder that may be written to and has room")
 
 
 def test_files_and_lists_may_begin_with_a_mark_and_the_locale_does_not_count(tmp_path: Path) -> None:

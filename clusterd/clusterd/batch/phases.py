@@ -39,21 +39,21 @@ def common_counts(
 
     ``ignored`` counts the shingles of each document that were ignored, before the first block is yielded.
     """
-    postings = Sorter(folder, run)
-    for number, words in enumerate(shingles):
-        postings.add((np.unique(words).astype(np.uint64) << np.uint64(32)) + np.uint64(number))
-    pairs = Sorter(folder, run)
-    for documents in _lists(postings):
-        if common is None or len(documents) <= common:
-            for place in range(len(documents) - 1):
-                pairs.add((documents[place] << np.uint64(32)) + documents[place + 1 :])
-            continue
-        for step in range(1, latest + 1):
-            pairs.add((documents[:-step] << np.uint64(32)) + documents[step:])
-        if ignored is not None:
-            ignored.update(documents.tolist())
-    for keys, counts in pairs.blocks():
-        yield (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), counts
+    with Sorter(folder, run) as pairs:
+        with Sorter(folder, run) as postings:
+            for number, words in enumerate(shingles):
+                postings.add((np.unique(words).astype(np.uint64) << np.uint64(32)) + np.uint64(number))
+            for documents in _lists(postings):
+                if common is None or len(documents) <= common:
+                    for place in range(len(documents) - 1):
+                        pairs.add((documents[place] << np.uint64(32)) + documents[place + 1 :])
+                    continue
+                for step in range(1, latest + 1):
+                    pairs.add((documents[:-step] << np.uint64(32)) + documents[step:])
+                if ignored is not None:
+                    ignored.update(documents.tolist())
+        for keys, counts in pairs.blocks():
+            yield (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), counts
 
 
 def _lists(postings: Sorter) -> Iterator[npt.NDArray[np.uint64]]:

@@ -4,6 +4,8 @@ Entries are 64-bit keys with a 32-bit count. They gather until a run is full, wh
 the end all runs are merged in one pass: of each run a block lies in memory, and what is not above the smallest last key
 of these blocks can be sorted and given out.
 
+The runs lie in files without a name, so that none is left behind, also where the process is killed.
+
 Cost: O(n log n) time; memory of one run while dividing, of one block of each run while merging.
 """
 
@@ -11,8 +13,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +35,22 @@ class Sorter:
     """Takes keys in any order, gives them back ascending, each once, with how often it came."""
 
     def __init__(self, folder: Path | None = None, run: int = RUN) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="clusterd-batch-", dir=folder)
+        self._folder = folder
         self._run = run
         self._waiting: list[Keys] = []
         #: The latest of what waits, not packed yet.
         self._loose: list[Keys] = []
         self._size = 0
-        self._runs: list[tuple[Path, Path]] = []
+        #: Keys and counts of the runs, one behind the other, and where each ends.
+        self._files: list[IO[bytes]] = []
+        self._ends = [0]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
 
     def add(self, keys: Keys) -> None:
         """Take keys."""
@@ -51,23 +63,25 @@ class Sorter:
 
     def blocks(self) -> Iterator[tuple[Keys, Counts]]:
         """Yield ascending blocks of distinct keys and their counts; no key is in two blocks."""
-        if not self._runs:
+        if not self._files:
             if self._size:
                 yield _added(self._all(), None)
         else:
             self._write()
             yield from self._merged()
-        self._folder.cleanup()
 
     def _write(self) -> None:
         """Sort what waits and write it as a run."""
         if not self._size:
             return
+        if not self._files:
+            for _ in range(2):
+                file = tempfile.TemporaryFile(prefix="clusterd-batch-", dir=self._folder)  # noqa: SIM115 - see __exit__
+                self._files.append(file)
         keys, counts = _added(self._all(), None)
-        names = Path(self._folder.name, f"{len(self._runs)}.keys"), Path(self._folder.name, f"{len(self._runs)}.counts")
-        keys.tofile(names[0])
-        counts.tofile(names[1])
-        self._runs.append(names)
+        self._files[0].write(keys.data)
+        self._files[1].write(counts.data)
+        self._ends.append(self._ends[-1] + len(keys))
         self._size = 0
 
     def _pack(self) -> None:
@@ -81,7 +95,10 @@ class Sorter:
         return keys
 
     def _merged(self) -> Iterator[tuple[Keys, Counts]]:
-        runs = [(np.memmap(keys, np.uint64, "r"), np.memmap(counts, np.uint32, "r")) for keys, counts in self._runs]
+        for file in self._files:
+            file.flush()
+        all_keys, all_counts = np.memmap(self._files[0], np.uint64, "r"), np.memmap(self._files[1], np.uint32, "r")
+        runs = [(all_keys[start:end], all_counts[start:end]) for start, end in pairwise(self._ends)]
         at = [0] * len(runs)
         while True:
             open_runs = [n for n, (keys, _) in enumerate(runs) if at[n] < len(keys)]

@@ -54,6 +54,8 @@ SHARED: Final = {
 
 #: What the system says where a disk is full.
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: What Python says where files can be put in no folder for temporary ones.
+NO_TEMPORARY: Final = "No usable temporary directory"
 
 SHARED_HELP: Final = f"Also the options of every command: {', '.join(SHARED)} (see clusterd --help)."
 
@@ -196,6 +198,8 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             place = error.filename or "the output, or files in TMPDIR"
             return _say(f"{place}: {error.strerror}; make room there", 1)
+        if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
+            return _say(f"{error.strerror}; let TMPDIR name a folder that may be written to and has room", 1)
         return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
     return result if isinstance(result, int) else 0
 

@@ -212,3 +212,19 @@ def test_a_refresh_is_told_where_it_leads_to_another_page_before_long(
     assert isinstance(sketch, Sketch)
     assert (sketch.url, sketch.soft_error) == (f"{H}/a", leads is not None)
     assert told == ([] if leads is None else [Redirect(f"{H}/a", AT + 1, leads)])
+
+
+def test_sweeps_that_are_named_as_crawls_are_not_compared_with_each_other(
+    tmp_path: Path, redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a page showed in the first, its old revision shows in the second: never did both show the same."""
+    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    for crawl, query in (("2025", ""), ("2026", "&rev=1")):
+        monkeypatch.setenv("CLUSTERD_CRAWL_ID", crawl)
+        archive = tmp_path / f"{crawl}.warc"
+        archive.write_bytes(b"".join(page(f"{H}/doc?id={n}{query}", f"doc {n}") for n in range(PAGES)))
+        assert run(["ingest", str(archive), "--sweep", crawl]) == 0
+    capsys.readouterr()
+    assert run(["rules", "list", "--json"]) == 0
+    assert capsys.readouterr().out == ""

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import subprocess
 import sys
 import tarfile
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import pytest
 from clusterd.ingest.beside import Beside
+from clusterd.ingest.contents import ZSTD
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
+from clusterd.ingest.warc import ZSTD_DICTIONARY
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import Redirect
 
@@ -129,3 +132,22 @@ def test_an_address_with_a_blank_is_not_warned_of(tmp_path: Path, caplog: pytest
     assert isinstance(page, RawPage)
     assert page.url == "http://h.example/a%20b"
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        (b"\1", "the file is cut short"),
+        (b"\x63\0\0\0half of it", "the file is cut short"),
+        (b"\xff\xff\xff\xffhalf of it", "the file is cut short"),
+        (b"\4\0\0\0" + ZSTD, "error determining"),
+    ],
+    ids=["in its size", "within", "hostile", "not whole"],
+)
+def test_a_dictionary_that_cannot_be_read_costs_its_own_file_only(tmp_path: Path, rest: bytes, why: str) -> None:
+    file = tmp_path / "one.warc.zst"
+    file.write_bytes(ZSTD_DICTIONARY + rest)
+    (broken,) = read(str(file))
+    assert isinstance(broken, Broken)
+    assert (broken.where, broken.ends) == (str(file), True)
+    assert re.match(f"its dictionary cannot be read: .*({why})", broken.reason)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -41,6 +40,8 @@ ARC: Final = b"filedesc://"
 ARCHIVES: Final = (b"WARC/", ARC)
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
+#: Bytes of a dictionary at most.
+DICTIONARY: Final = 1 << 28
 #: Media types that hold a page.
 PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
 #: Schemes of the names under which archivers keep a ``resource`` for themselves: Wget its log under ``metadata:``,
@@ -101,7 +102,11 @@ def originals(revisits: Revisits) -> Iterator[RawPage]:
 
 
 def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broken]:
-    plain = _plain(stream)
+    try:
+        plain = _plain(stream)
+    except (BrokenRecord, zstandard.ZstdError) as error:
+        yield Broken(name, f"its dictionary cannot be read: {error}", ends=True)
+        return
     is_arc = plain.peek(1).startswith(ARC[:1])  # there may be one byte only so far
     archive = Archive(plain, no_record_parse=True, arc2warc=is_arc)  # a record that is broken inside is ours to refuse
     number = strays = 0
@@ -271,11 +276,9 @@ def _plain(stream: IO[bytes]) -> io.BufferedReader:
     head = stream.read(4)
     rest: io.BufferedReader = io.BufferedReader(_Peeked(head, stream))
     if head == ZSTD_DICTIONARY:
-        rest.read(4)
-        size = struct.unpack("<I", rest.read(4))[0]
-        dictionary = rest.read(size)
+        dictionary = _dictionary(rest)
         if dictionary.startswith(ZSTD):
-            dictionary = zstandard.ZstdDecompressor().decompress(dictionary, max_output_size=1 << 28)
+            dictionary = zstandard.ZstdDecompressor().decompress(dictionary, max_output_size=DICTIONARY)
         decompressor = zstandard.ZstdDecompressor(dict_data=zstandard.ZstdCompressionDict(dictionary))
         return io.BufferedReader(Frames(rest, decompressor.decompressobj))
     if head == ZSTD:
@@ -283,6 +286,15 @@ def _plain(stream: IO[bytes]) -> io.BufferedReader:
     if head.startswith(GZIP):
         return io.BufferedReader(Frames(rest, gzip_member))
     return rest
+
+
+def _dictionary(stream: io.BufferedReader) -> bytes:
+    """Return what the skippable frame at the beginning of a stream holds."""
+    size = int.from_bytes(stream.read(8)[4:], "little")
+    dictionary = stream.read(min(size, DICTIONARY))
+    if not dictionary or len(dictionary) < size:
+        raise BrokenRecord("the file is cut short: it ends inside it")
+    return dictionary
 
 
 class _Peeked(io.RawIOBase):

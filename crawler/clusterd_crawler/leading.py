@@ -12,12 +12,12 @@ Cost: a set entry and two numbers for each page that led to something; a bit for
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from clusterd_crawler.keys import FAMILY
 
-#: Fewest pages of a key that have to lead on, and one in how many.
+#: Fewest pages of a key, or further ones of the keys of a rule, that have to lead on, and one in how many.
 LED: Final = 3
 ONE_IN: Final = 3
 #: Latest members of a family that are looked at, and how many of them have to lead on.
@@ -40,30 +40,40 @@ class Leading:
         self._counts: dict[str, list[int]] = {}
         #: Keys on which no skip rests.
         self._keys: set[str] = set()
+        #: Rule → how many of the further pages of its keys led on, of keys of which one did before, and how many came.
+        self._further: dict[str, list[int]] = {}
+        #: Rules on which no skip rests.
+        self._rules: set[str] = set()
         #: Ids of the rules that made these keys of URLs, since the last `begun`.
         self._begun: set[str] = set()
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._keys
+    def bears(self, key: str, rules: Iterable[str]) -> bool:
+        """Whether skips may rest on a key that these rules made."""
+        return key not in self._keys and (not self._rules or self._rules.isdisjoint(rules))
 
     def clear(self) -> None:
         """Forget all keys: rules have changed."""
         self._members.clear()
         self._counts.clear()
         self._keys.clear()
+        self._further.clear()
+        self._rules.clear()
 
-    def fetched(self, url: str, key: str, rules: Iterable[str]) -> None:
-        """Note a page that was fetched, and the rules that made its key."""
+    def fetched(self, url: str, key: str, rules: Sequence[str], further: bool = False) -> None:
+        """Note a page that was fetched, and the rules that made its key; ``further``: another of the key was before."""
         if key.startswith(FAMILY):
             members = self._members.setdefault(key, OrderedDict())
             members[url] = members.pop(url, False) or url in self.led
             if len(members) > LATEST:
                 members.popitem(last=False)
             self._look(key, rules, sum(members.values()) >= LED_LATEST)
-        elif url in self.led or key in self._counts:
+            return
+        if further:
+            self._count_further(rules, 0, 1)
+        if url in self.led or key in self._counts:
             self._count(key, rules, url in self.led, 1)
 
-    def led_on(self, url: str, key: str, rules: Iterable[str]) -> None:
+    def led_on(self, url: str, key: str, rules: Sequence[str]) -> None:
         """Note that a known page led to something new."""
         if url in self.led:
             return
@@ -79,17 +89,35 @@ class Leading:
         begun, self._begun = self._begun, set()
         return begun
 
-    def _count(self, key: str, rules: Iterable[str], led: bool, came: int) -> None:
+    def _count(self, key: str, rules: Sequence[str], led: bool, came: int) -> None:
         if len(self._counts) >= KEYS:
             self._counts.clear()
         counts = self._counts.setdefault(key, [0, 0])
+        if led and counts[0]:
+            self._count_further(rules, 1, 0)
         counts[0] += led
         counts[1] += came
-        self._look(key, rules, counts[0] >= LED and counts[1] <= ONE_IN * counts[0])
+        self._look(key, rules, _lead(*counts))
 
-    def _look(self, key: str, rules: Iterable[str], leads: bool) -> None:
+    def _count_further(self, rules: Sequence[str], led: int, came: int) -> None:
+        for rule in rules:
+            counts = self._further.setdefault(rule, [0, 0])
+            counts[0] += led
+            counts[1] += came
+            if not _lead(*counts):
+                self._rules.discard(rule)
+            elif rule not in self._rules:
+                self._rules.add(rule)
+                self._begun.add(rule)
+
+    def _look(self, key: str, rules: Sequence[str], leads: bool) -> None:
         if not leads:
             self._keys.discard(key)
         elif key not in self._keys:
             self._keys.add(key)
             self._begun.update(rules)
+
+
+def _lead(led: int, came: int) -> bool:
+    """Whether so many of so many pages are too many to be the first by chance."""
+    return led >= LED and came <= ONE_IN * led

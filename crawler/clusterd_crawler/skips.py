@@ -134,7 +134,7 @@ class KnownPages:
             held = self._hosts[domain] = HostPages(names=NameTable(self._sets.names(domain)))
         return held
 
-    def _note_keys(self, held: HostPages, page: KnownPage) -> None:
+    def _note_keys(self, held: HostPages, page: KnownPage, again: bool = False) -> None:
         key, applied = self._keys.key_of_canonical(page.url)
         page.applied = self._applied.setdefault(applied, applied)
         hashed = hash(key)
@@ -144,7 +144,7 @@ class KnownPages:
         elif before is not None and path_of(before.url) != path_of(page.url):
             held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
         held.note(hashed, page)
-        held.leading.fetched(page.url, key, applied)
+        held.leading.fetched(page.url, key, applied, further=before is not None and not again)
         for table in (held.read_before, held.tried):
             if len(table) > self._limit:
                 table.clear()
@@ -203,7 +203,7 @@ class KnownPages:
         page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier, purpose=purpose)
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, before.names)
-        self._note_keys(held, page)
+        self._note_keys(held, page, again=before is not None)
         self._stand_for(held, page, islice(held.redirects.led_to(url), LED_AT_ONCE))
         self._remembered[url] = domain
         self._remembered.move_to_end(url)
@@ -288,7 +288,7 @@ class KnownPages:
             return "", ()
         key, applied = self._keys.key_of_canonical(url)
         held = self._hosts.get(registrable(host))
-        if held is not None and (key in held.leading or held.is_torn(hash(key))):
+        if held is not None and (not held.leading.bears(key, applied) or held.is_torn(hash(key))):
             return "", ()
         return key, applied
 
@@ -349,13 +349,15 @@ class KnownPages:
     def _by_key(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         key, applied = self._keys.key_of_canonical(url)
         hashed = hash(key)
-        known = None if key in held.leading else held.find(hashed, purpose)
+        known = held.find(hashed, purpose)
         if known is None or held.is_torn(hashed) or not self._recent(known, at):
             return None
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
         if known.url != key:
             applied = (*applied, *known.applied)
-        return (self._deciding(url, known.url, applied), key, known) if applied else None
+        if not applied or not held.leading.bears(key, applied):
+            return None
+        return self._deciding(url, known.url, applied), key, known
 
     def _deciding(self, url: str, known: str, applied: Sequence[str]) -> str:
         """Return the rule that answers for a skip: one that spans hosts, which only the pages of both can watch."""

@@ -88,6 +88,34 @@ def test_who_led_somewhere_first_says_less_the_more_lead_nowhere(known: KnownPag
     assert is_skipped(known)
 
 
+def fetch_lists(known: KnownPages, lists: int, leads_on: bool) -> None:
+    """Fetch three pages of each of some lists, which all show one text; the first leads on, the others as said."""
+    for number in range(lists):
+        for page in range(3):
+            url = f"http://{HOST}/list-{number}?to={page}"
+            known.fetched(url, page, content=10**6 + number)
+            content = 1000 + 10 * number + page if leads_on or not page else WALL
+            known.fetched(f"{url.replace('list', 'item')}-x", page, content=content, via=url)
+
+
+@pytest.mark.parametrize("comes_later", [False, True])
+@pytest.mark.parametrize("leads_on", [False, True])
+def test_no_skip_rests_on_a_rule_whose_further_pages_lead_to_something_new(leads_on: bool, comes_later: bool) -> None:
+    """Also where one page of a key was fetched so far, as the first of each list of pictures."""
+    rule = Rule("dropped", HOST, (Condition(TO, "any"), Condition(Key(), "only", ("to",))), (Edit(TO, "delete"),))
+    known = KnownPages(explore=0)
+    if not comes_later:
+        known.load(RuleSet(HOST, 1, (rule,)))
+    fetch_lists(known, 4, leads_on)
+    if comes_later:
+        known.load(RuleSet(HOST, 1, (rule,)))
+    else:
+        assert known.reopened() == ({rule.id} if leads_on else set())
+    known.fetched(f"http://{HOST}/list-9?to=1", 1, content=9)
+    for url in (f"http://{HOST}/list-9?to=2", f"http://{HOST}/list-9"):
+        assert (known.decide(url, 2) is None) == leads_on
+
+
 def test_a_page_that_led_somewhere_is_forgotten_with_the_page(rule: Rule) -> None:
     known = KnownPages(explore=0, limit=4)
     known.load(RuleSet(HOST, 1, (rule,)))

@@ -32,7 +32,8 @@ from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.edits.references import Reference
-from clusterd.learning.evidence.columns import Evidence, Novelty, Snapshot
+from clusterd.learning.evidence.columns import Evidence, Flags, Novelty, Snapshot
+from clusterd.learning.evidence.settled import FOLLOWED, Accepted
 from clusterd.learning.families.exhausted import Family as Exhausted
 from clusterd.learning.families.exhausted import exhausted
 from clusterd.learning.families.one_page import families
@@ -261,6 +262,21 @@ class Learner:
 
 
 def accept(snapshot: Snapshot, proposal: Proposal) -> None:
-    """Make an edit that holds part of what later ones are judged on."""
-    proposal.edit.commit(snapshot, proposal.rows)
-    snapshot.changed(proposal.edit.own)
+    """Make an edit that holds part of what later ones are judged on, with what earlier ones make of its keys."""
+    before = snapshot.key
+    _commit(snapshot, proposal.edit, proposal.rows)
+    after, edited = snapshot.key, np.flatnonzero(before != snapshot.key)
+    for _ in range(FOLLOWED):
+        due = list(snapshot.settled.due(snapshot.key[edited]))
+        if not due:
+            break
+        for edit, at in due:
+            rows = np.zeros(len(snapshot), np.bool_)
+            rows[edited[at]] = True
+            _commit(snapshot, edit, rows)
+    snapshot.settled.note(before, after, proposal.edit)
+
+
+def _commit(snapshot: Snapshot, edit: Accepted, rows: Flags) -> None:
+    edit.commit(snapshot, rows)
+    snapshot.changed(edit.own)

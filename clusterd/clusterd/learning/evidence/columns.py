@@ -27,6 +27,7 @@ from clusterd_crawler.urls import Url, hash_of
 from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.evidence.moves import Remembered
 from clusterd.learning.evidence.path_tables import PathTables
+from clusterd.learning.evidence.settled import Settled
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, Shapes
 
 Rows = npt.NDArray[np.int64]
@@ -251,6 +252,8 @@ class Snapshot:
         self.key: Hashes = evidence.paths.table()[self.path] + evidence.shapes.hashes()[self.shape]
         for column in self.columns.values():
             self.key[column.rows] += column.hashes
+        #: What became of the keys that accepted edits have changed.
+        self.settled = Settled()
         self._values: dict[ColumnKey, Rows] = {}
         #: What others derive from the paths, until the next edit is accepted.
         self.derived: dict[str, object] = {}
@@ -263,7 +266,7 @@ class Snapshot:
         twin = copy(self)
         twin.key, twin.path, twin.shape = self.key.copy(), self.path.copy(), self.shape.copy()
         twin.columns = {key: column.copy() for key, column in self.columns.items()}
-        twin._values, twin.derived = dict(self._values), dict(self.derived)
+        twin._values, twin.derived, twin.settled = dict(self._values), dict(self.derived), copy(self.settled)
         return twin
 
     def shape_of(self, row: int) -> Shape:

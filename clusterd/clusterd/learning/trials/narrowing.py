@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.edits.edit import CandidateEdit
-from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, distinct
 from clusterd.learning.trials.agreement import Outcome, judge
 from clusterd.learning.trials.attributes import Attribute
 from clusterd.learning.trials.parts import Parts, judge_each
@@ -28,6 +28,13 @@ AT_ONCE: Final = 1 << 20
 SEVERAL: Final = 5
 
 
+def settled_keys(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Hashes:
+    """Return all keys after the edit of the given rows, and after what accepted edits make of that."""
+    after = edit.keys(snapshot, rows)
+    after[rows] = snapshot.settled.follow(after[rows])
+    return after
+
+
 class Trials:
     """An edit's pages under the context so far, what their groups say of it, and the record of every value."""
 
@@ -35,7 +42,7 @@ class Trials:
         self.edit = edit
         #: Rows of the snapshot that the edit changes, under the context so far.
         self.rows = rows
-        after = edit.keys(snapshot, rows) if rows.any() else snapshot.key
+        after = settled_keys(snapshot, edit, rows) if rows.any() else snapshot.key
         self.outcome = judge(snapshot.key, after, snapshot.content, rows, seen=snapshot.seen)
         self._at = np.sort(self.outcome.rows)
         self._before = snapshot.key[self._at]

@@ -29,7 +29,7 @@ from clusterd.learning.edits.edit import Drop, DropUnordered
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.agreement import Outcome, judge, lower_bound
-from clusterd.learning.trials.narrowing import Trials
+from clusterd.learning.trials.narrowing import Trials, settled_keys
 
 #: Fewest agreements of a combination.
 TOGETHER: Final = 8
@@ -125,8 +125,8 @@ def by_parameter(snapshot: Snapshot, trials: Trials) -> Iterator[tuple[ColumnKey
     """Yield, with each parameter of a joint deletion, what dropping it does once the others are dropped."""
     edit = trials.edit
     if isinstance(edit, Drop) and type(edit) in {Drop, DropUnordered} and len(edit.own) > 1:
-        rows, after = trials.rows, edit.keys(snapshot, trials.rows)
+        rows, after = trials.rows, settled_keys(snapshot, edit, trials.rows)
         for key in edit.own:
             others = replace(edit, own=tuple(other for other in edit.own if other != key))
-            before = others.keys(snapshot, rows)
+            before = settled_keys(snapshot, others, rows)
             yield key, judge(before, after, snapshot.content, rows & (before != after), seen=snapshot.seen)

@@ -52,3 +52,20 @@ def test_names_that_mean_two_things_now_and_then_stay(share: int) -> None:
     ]
 
     assert not same(learned(pages), "view?id=900", "view?ID=900")
+
+
+def test_names_met_with_one_value_stay() -> None:
+    # Given a mark from 0 to 8 that does not matter, and a switch that does on a tenth of the pages, none with mark 1.
+    pages = [(f"view?id={n}{mark}", n) for n in range(360) for mark in ("", f"&mark={n % 9}")]
+    rules = learned([*pages, *((f"view?id={n}&full=1", n if n % 10 or n % 9 == 1 else 1000 + n) for n in range(360))])
+    # Then that both are 1 where they agree makes them no two names of one.
+    assert same(rules, "view?id=901&mark=1", "view?id=901")
+    assert not same(rules, "view?id=901&mark=1", "view?id=901&full=1")
+
+
+def test_a_name_is_found_in_a_spelling_of_the_path_that_another_rule_changes() -> None:
+    forms = ("View?id={}", "view?id={}", "View?ID={}")
+    rules = learned([(form.format(n), n) for n in range(200) for form in forms])
+
+    assert same(rules, "View?id=900", "view?id=900")
+    assert same(rules, "View?id=900", "View?ID=900")

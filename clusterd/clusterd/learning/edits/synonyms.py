@@ -2,14 +2,14 @@
 
 Koppula et al. 2010, algorithm 3, with a key reference (definition 2) to a whole value: of two pages of one content one
 has a parameter where the other has one of another name and the same value, and nothing else differs. The name that
-comes first in the order of characters stands for both.
+more pages bear stands for both, or that which did so far.
 
 Cost: proposing is linear in the pages compared; judging is a pass over the rows that have the other name.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +25,8 @@ from clusterd.learning.evidence.shapes import ColumnKey, Shape
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 4
 EDITS: Final = 4
+#: Fewest values that both names were seen with: ``?full=1`` and ``?mark=1`` may both be any page as it is.
+VALUES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +86,26 @@ class Synonym:
 
 
 def synonyms(snapshot: Snapshot, contents: Iterable[Sequence[Compared]]) -> list[Synonym]:
-    """Return the edits that are worth judging, those of most contents first."""
-    counts: Counter[Synonym] = Counter()
+    """Return the edits that are worth judging, those of most contents first; of each two ways that by the rarer name.
+
+    Whichever way holds leaves the other nothing to do. The one by the commoner name leads from the pages to which other
+    rules lead, which may be the only ones that have their spelling.
+    """
+    counts: Counter[tuple[ColumnKey, ColumnKey]] = Counter()
+    values: dict[tuple[ColumnKey, ColumnKey], set[str]] = defaultdict(set)
     for pages in contents:
         found = set()
         for one, other, plan in pages:
-            if len(plan.less) == 1 and text_of(snapshot, plan.less[0], one) == text_of(snapshot, plan.target, other):
-                kept, gone = sorted((plan.target, plan.less[0]))
-                found.add(Synonym(gone, kept))
+            value = text_of(snapshot, plan.target, other)
+            if len(plan.less) == 1 and text_of(snapshot, plan.less[0], one) == value:
+                first, second = sorted((plan.target, plan.less[0]))
+                found.add((first, second))
+                values[first, second].add(value)
         counts.update(found)
-    return [edit for edit, count in counts.most_common(EDITS) if count >= PROPOSED]
+    often = [pair for pair, count in counts.most_common() if count >= PROPOSED and len(values[pair]) >= VALUES]
+    return [edit for pair in often[:EDITS] for edit in _both_ways(snapshot, *pair)]
+
+
+def _both_ways(snapshot: Snapshot, first: ColumnKey, second: ColumnKey) -> list[Synonym]:
+    ways = [Synonym(second, first), Synonym(first, second)]
+    return sorted(ways, key=lambda way: np.count_nonzero(snapshot.values(way.gone)))

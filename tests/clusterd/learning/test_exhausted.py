@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.families.exhausted import RUN
 from clusterd.learning.learner import Learner
@@ -35,6 +38,15 @@ def test_a_family_whose_members_show_what_is_known_brings_nothing_new() -> None:
     assert rule.evidence
     everything = CONTENT | MEMBERS
     assert all(everything[one] == everything[other] and agreed for one, other, agreed in rule.evidence)
+
+
+@pytest.mark.parametrize(("lists", "said"), [(21, "?list any"), (4, "?list in '0', '1', '2', '3'")])
+def test_a_value_never_seen_is_of_the_family_where_all_of_many_brought_nothing_new(lists: int, said: str) -> None:
+    # Given log-in forms of three kinds, whichever comes, for each video of some lists.
+    chance = random.Random(0)
+    members = {f"{HOST}/login.php?list={n % lists}&video={n}": chance.choice((100, 101, 102)) for n in range(RUN + 20)}
+    (rule,) = families(CONTENT | members)
+    assert said in [str(condition) for condition in rule.context]
 
 
 def test_a_member_that_brings_something_new_ends_it() -> None:

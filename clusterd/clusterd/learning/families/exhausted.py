@@ -4,8 +4,9 @@
 No key says which, but once `RUN` fetched members in a row brought no new content of the host, the next will hardly
 either (95 %: less than 3 / `RUN`); where all members together show only `FEW` contents, `FEW_RUN` are enough, since
 there is little more to come. The rule names the family only for values of its few-valued parameters that the run
-holds `EACH` times; a larger share of it is explored than of other rules (`clusterd_crawler.skips`), and the first
-member that does bring something new ends the run, and the rule with it.
+holds `EACH` times, unless they are so many that the next may be expected to bring nothing new either; a larger share
+of it is explored than of other rules (`clusterd_crawler.skips`), and the first member that does bring something new
+ends the run, and the rule with it.
 
 All of this is counted within one crawl, the latest, and the rule holds in that crawl only: the next one finds every
 content of the host again, so that whatever it fetches has been shown before, and must not be kept from it.
@@ -26,7 +27,7 @@ from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, di
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.families.one_page import brings_new_values, new_valued
 from clusterd.learning.trials.agreement import Outcome, lower_bound
-from clusterd.learning.trials.contexts import DIFFER, Proposal
+from clusterd.learning.trials.contexts import DIFFER, OPEN, Proposal
 
 #: Members in a row that brought nothing new.
 RUN: Final = 100
@@ -139,6 +140,11 @@ def _parts(snapshot: Snapshot, members: Rows) -> Iterator[tuple[Rows, int]]:
             yield part, int(which.max()) + 1
 
 
+def _is_open(values: Rows) -> bool:
+    """Whether a value never seen may be expected to bring nothing new either: all of many did not (`OPEN`)."""
+    return bool(values[0] > 0) and lower_bound(len(values), len(values)) >= OPEN
+
+
 def _proposal(
     snapshot: Snapshot, members: Rows, run: Rows, shape: Shape, needed: int, novel: Flags, crawl: str
 ) -> Proposal | None:
@@ -150,11 +156,11 @@ def _proposal(
     takes_new = False
     for key in shape:
         values = snapshot.values(key)[kept]
-        if brings_new_values(values):
-            takes_new = True
+        numbers, counts = np.unique(values, return_counts=True)
+        if brings_new_values(values) or _is_open(numbers):
+            takes_new |= brings_new_values(values)
             conditions.append(Condition(Key(*key), "any"))
             continue
-        numbers, counts = np.unique(values, return_counts=True)
         numbers = numbers[(counts >= EACH) & (numbers > 0)]
         texts = [snapshot.columns[key].column.named(int(number)) for number in numbers]
         found = tuple(sorted(text for text in texts if text is not None))

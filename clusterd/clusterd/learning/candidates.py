@@ -23,6 +23,7 @@ from clusterd.learning.edits.path_fields import path_fields
 from clusterd.learning.edits.path_pairs import path_pairs
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.path_titles import path_titles
+from clusterd.learning.edits.path_values import path_values
 from clusterd.learning.edits.references import Plans, compared, references
 from clusterd.learning.edits.spellings import (
     cases,
@@ -247,6 +248,7 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     compared_pages = [list(compared(snapshot, rows, plans)) for rows in clusters]
     found += [(reference, 0) for reference in references(snapshot, compared_pages)]
     found += [(reference, 0) for reference in path_references(snapshot, clusters)]
+    found += [(value, 0) for value in path_values(snapshot, elsewhere)]
     found += [(synonym, 0) for synonym in synonyms(snapshot, compared_pages)]
     found += [(title, 0) for title in path_titles(snapshot, elsewhere)]
     found += [(pair, 0) for pair in path_pairs(snapshot, elsewhere)]

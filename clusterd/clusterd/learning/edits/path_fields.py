@@ -80,15 +80,15 @@ def _edit(field: Field) -> AnyField:
         start, end = found[number]
         return [*parts[:at], f"{parts[at][:start]}*{parts[at][end:]}", *parts[at + 1 :]]
 
-    token = Key(start=3 + at, deep=_token(form, number))
+    token = Key(start=3 + at, deep=token_of(form, number))
     needs = (Condition(Key(), "depth", (str(depth),)), Condition(Key(start=3 + at), "like", (form,)))
     return AnyField((Edit(token, "set", "*"),), change, needs)
 
 
-def _token(form: str, number: int) -> int:
+def token_of(form: str, number: int) -> int:
     """Return which deep token of a component of this form a number is.
 
-    >>> _token("thread-#-#.html", 1)
+    >>> token_of("thread-#-#.html", 1)
     5
     """
     value = form.replace(ANY_NUMBER, "0")

@@ -134,13 +134,14 @@ def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathReference]:
     written = dict.fromkeys(str(items[int(snapshot.path[row])]) for row in plain)
     for row in rows.tolist():
         shape = snapshot.shape_of(row)
-        if shape and len(shape) <= PARTS and all(_is_plain(key) for key in shape):
+        if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
             pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
             for path in written:
                 yield from _between(str(items[int(snapshot.path[row])]), pairs, path.split("/"))
 
 
-def _is_plain(key: ColumnKey) -> bool:
+def is_plain(key: ColumnKey) -> bool:
+    """Whether a query key has a name, and is the first of its name."""
     return bool(key[0]) and not key[0].startswith(";") and key[1] == 1
 
 

@@ -27,6 +27,7 @@ from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnorder
 from clusterd.learning.edits.fixed_values import DropFixed
 from clusterd.learning.edits.path_pairs import PathPair
 from clusterd.learning.edits.path_references import PathReference
+from clusterd.learning.edits.path_values import PathValue
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials import seen_shapes, tried_together
@@ -180,7 +181,7 @@ def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: 
     """
     if isinstance(trials.edit, Alias) and trials.outcome.share < 1 - DIFFER:
         return 1.0
-    if isinstance(trials.edit, AnyComponent | Cut) or spellings.is_guess(trials.edit):
+    if isinstance(trials.edit, AnyComponent | Cut | PathValue) or spellings.is_guess(trials.edit):
         return ANY_BOUND
     if isinstance(trials.edit, PathPair):  # Of many values it is a component of any value.
         values = [trials.records(known)[0] for known in found if known.key == trials.edit.value]

@@ -1,0 +1,166 @@
+"""Numbers in a path that are a parameter's value: ``thread-7-1-1.html`` is ``forum.php?mod=viewthread&tid=7``.
+
+Koppula et al. 2010, algorithm 3, with a key reference from a query key to a deep token of the path (definition 2,
+section 3.1.2): of two pages of one content one has no query, and a number in a component of its path is the value of a
+parameter of the other. The rule writes the other's path and parameters; those that the path does not show are literals.
+What a component is as a whole is said the other way round (`path_references`).
+
+Cost: proposing is linear in the pages compared; judging is a pass over the paths of the host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rule_tests import NUMBER as ANY_NUMBER
+from clusterd_crawler.rule_tests import stars
+from clusterd_crawler.rules import Condition, Edit, Key
+
+from clusterd.learning.edits.path_fields import NUMBER, token_of
+from clusterd.learning.edits.path_references import PARTS, is_plain
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, value_hash
+from clusterd.learning.evidence.shapes import ColumnKey, Shape
+
+#: Fewest contents that propose an edit, most edits judged at a time, and most pages of one content that are compared.
+PROPOSED: Final = 20
+EDITS: Final = 4
+COMPARED: Final = 20
+#: What no value or component may hold that a rule states: it would stand for any.
+_PLACEHOLDERS: Final = re.compile(r"[*#]")
+
+
+@dataclass(frozen=True, slots=True)
+class PathValue:
+    """Write a path without a query as another path with the parameters of a shape, one of which has its number."""
+
+    #: The components of the path that is edited, and which of them has the number: as a form, with `ANY_NUMBER` in it.
+    parts: tuple[str, ...]
+    at: int
+    #: The path that is written, its query keys, the one that has the number, and the values of the others.
+    path: str
+    shape: Shape
+    target: ColumnKey
+    fixed: tuple[tuple[ColumnKey, str], ...]
+    own: tuple[ColumnKey, ...] = ()
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """The components, and that there is no query."""
+        said = [
+            Condition(Key(start=3 + at), "like" if at == self.at else "is", (part,))
+            for at, part in enumerate(self.parts)
+        ]
+        return (*said, Condition(Key(), "depth", (str(len(self.parts)),)), Condition(Key(), "only"))
+
+    @property
+    def transformation(self) -> tuple[Edit, ...]:
+        """The parameters in their order, then the components that differ, and the deletion of those that are left."""
+        source = Key(start=3 + self.at, deep=token_of(self.parts[self.at], 0))
+        texts = dict(self.fixed)
+        query = [
+            Edit(Key(*key), "copy", source=source) if key == self.target else Edit(Key(*key), "set", texts[key])
+            for key in self.shape
+        ]
+        new = self.path.split("/")
+        path = [
+            Edit(Key(start=3 + at), "set", part) for at, part in enumerate(new) if self.parts[at : at + 1] != (part,)
+        ]
+        surplus = [Edit(Key(start=3 + at), "delete") for at in reversed(range(len(new), len(self.parts)))]
+        return (*query, *path, *surplus)
+
+    def rows(self, snapshot: Snapshot) -> Flags:
+        """Return the rows of the form, without a query and without a trace of one."""
+        numbers = np.array(sorted(self._numbers(snapshot)), np.int64)
+        found: Flags = np.isin(snapshot.path, numbers) & (snapshot.shape == snapshot.evidence.shapes.number(()))
+        for key in self.shape:
+            found[snapshot.columns[key].rows] = False
+        return found
+
+    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
+        """Return the hashes of the path, the shape and the values that are written."""
+        evidence = snapshot.evidence
+        at = np.flatnonzero(rows)
+        after = snapshot.key.copy()
+        after[at] = evidence.paths.table()[evidence.paths.number(self.path)]
+        after[at] += evidence.shapes.hashes()[evidence.shapes.number(self.shape)]
+        for key in self.shape:
+            after[at] += self._hashes(key, self._texts(snapshot, key, at))
+        return after
+
+    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
+        """Give the given rows the path and the parameters."""
+        at = np.flatnonzero(rows)
+        texts = {key: self._texts(snapshot, key, at) for key in self.shape}
+        snapshot.key = self.keys(snapshot, rows)
+        snapshot.path[at] = snapshot.evidence.paths.number(self.path)
+        snapshot.shape[at] = snapshot.evidence.shapes.number(self.shape)
+        for key in self.shape:
+            snapshot.columns[key].insert(at, texts[key], self._hashes(key, texts[key]))
+        snapshot.changed(self.shape)
+
+    def _texts(self, snapshot: Snapshot, key: ColumnKey, at: Rows) -> list[str]:
+        """Return the values that a parameter has in rows after the edit."""
+        if key != self.target:
+            return [dict(self.fixed)[key]] * len(at)
+        numbers = self._numbers(snapshot)
+        return [numbers[path] for path in snapshot.path[at].tolist()]
+
+    def _hashes(self, key: ColumnKey, texts: list[str]) -> Hashes:
+        return np.array([value_hash(key, text) for text in texts], np.uint64)
+
+    def _numbers(self, snapshot: Snapshot) -> dict[int, str]:
+        """Return, of each path of the form, its number."""
+        items = snapshot.evidence.paths.items
+        found = {}
+        for path in snapshot.paths_present().tolist():
+            number = self._number(str(items[path]).split("/"))
+            if number is not None:
+                found[path] = number
+        return found
+
+    def _number(self, parts: list[str]) -> str | None:
+        before, behind = self.parts[: self.at], self.parts[self.at + 1 :]
+        if len(parts) != len(self.parts) or (*parts[: self.at],) != before or (*parts[self.at + 1 :],) != behind:
+            return None
+        found = stars(self.parts[self.at], parts[self.at])
+        number = parts[self.at][slice(*found[0])] if found else ""
+        return number if number.isdecimal() else None
+
+
+def path_values(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathValue]:
+    """Return the edits that are worth judging, those of most contents first."""
+    counts: Counter[PathValue] = Counter()
+    for rows in clusters:
+        counts.update(dict.fromkeys(_of_content(snapshot, rows[:COMPARED]), 1))
+    return [found for found, count in counts.most_common(EDITS) if count >= PROPOSED]
+
+
+def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathValue]:
+    items = snapshot.evidence.paths.items
+    paths = [str(items[path]) for path in snapshot.path[rows].tolist()]
+    shapes = [snapshot.shape_of(row) for row in rows.tolist()]
+    plain = [path for path, shape in zip(paths, shapes, strict=True) if shape == ()]
+    for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if plain else ():
+        if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
+            pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
+            for written in plain:
+                yield from _between(written.split("/"), path, shape, pairs)
+
+
+def _between(parts: list[str], path: str, shape: Shape, pairs: dict[ColumnKey, str]) -> Iterator[PathValue]:
+    """Yield what makes a path without a query a page with one: a number in the one is a value of the other."""
+    if len(parts) > PARTS or any(_PLACEHOLDERS.search(text) for text in (*parts, path)):
+        return
+    if any(text in {"", VALUELESS} or _PLACEHOLDERS.search(text) for text in pairs.values()):
+        return
+    for at, part in enumerate(parts):
+        for number in NUMBER.finditer(part):
+            form = part[: number.start()] + ANY_NUMBER + part[number.end() :]
+            for target in [key for key, text in pairs.items() if form != ANY_NUMBER and text == number[0]]:
+                fixed = tuple((key, text) for key, text in pairs.items() if key != target)
+                yield PathValue((*parts[:at], form, *parts[at + 1 :]), at, path, shape, target, fixed)

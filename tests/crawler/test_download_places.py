@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling.download_places import DownloadPlaces
+from clusterd_crawler.crawling.download_places import LENT, DownloadPlaces
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 
@@ -33,15 +33,19 @@ def places(engine: Engine) -> DownloadPlaces:
     return DownloadPlaces(crawler)
 
 
-def test_there_are_more_places_while_pages_wait_and_at_most_twice_as_many() -> None:
-    engine = Engine(3)
+@pytest.mark.parametrize(("own", "most"), [(1, 1 + LENT), (3, 3 + LENT), (100, 200)])
+def test_there_are_more_places_while_pages_wait(own: int, most: int) -> None:
+    """At most twice as many, but for a crawl of few requests at once, which would wait for each verdict."""
+    engine = Engine(own)
     lending = places(engine)
     with ExitStack() as waiting:
-        for expected in (4, 5, 6, 6, 6):
+        for number in range(1, most):
             waiting.enter_context(lending.lent())
-            assert engine.total_concurrency == expected
-        assert engine.nudged == 3
-    assert engine.total_concurrency == 3
+            assert engine.total_concurrency == min(own + number, most)
+        waiting.enter_context(lending.lent())
+        assert engine.total_concurrency == most
+        assert engine.nudged == most - own
+    assert engine.total_concurrency == own
 
 
 def test_a_place_comes_back_when_the_wait_is_cancelled() -> None:

@@ -3,20 +3,23 @@
 Scrapy counts a page among the downloads until all downloader middlewares have seen it. One that waits for its verdict
 is downloaded: were its place not free for another, a crawl of 16 requests at once whose verdicts take a tenth of a
 second would fetch no more than 160 pages a second, however fast its processor. So the number of places grows by those
-that wait, at most to twice what it was (their responses lie in memory); of more, each keeps its own. How many requests
-one server sees at a time is counted elsewhere in Scrapy, without those that wait.
+that wait, at most to twice what it was or by `LENT` (their responses lie in memory); of more, each keeps its own. How
+many requests are sent at a time stays as it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from scrapy import Request
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+#: Places that are lent where a crawl has fewer: of one at a time it would make a crawl of 20 pages a second.
+LENT: Final = 16
 
 
 class DownloadPlaces:
@@ -24,7 +27,7 @@ class DownloadPlaces:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._most = crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._most = max(crawler.settings.getint("CONCURRENT_REQUESTS"), LENT)
         self._lent = 0
 
     def holds(self, request: Request) -> bool:

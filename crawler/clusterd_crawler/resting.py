@@ -6,7 +6,8 @@ share of the pages differs), only seldomer; so half as many skips again may rest
 for all pages of a script, but what it shows hangs on what is in its tables: that ``limit=500`` changes nothing of 29
 histories of a wiki says little of the longest. A rule for stated paths is not tried further. Nor is another scheme or
 port of a host, or ``www.``, which is a matter of how a server is set up, nor what somebody wrote, which rests on no
-trials. Families are explored by their own share (`exploring`).
+trials. Families are explored by their own share (`exploring`), and what drops all that its context does not state by
+that of all rules: that every ``posting.php?mode=quote&p=…`` shows the log-in form.
 """
 
 from __future__ import annotations
@@ -57,7 +58,16 @@ def _says_much(rule: Rule) -> bool:
     """Whether a rule holds on other pages than stated ones, and says more than how a server is set up."""
     if rule.kind == "name" or rule.crawl or _is_one_server(rule):
         return False
-    return not any(known.key == Key() and known.test == "in" for known in rule.context)
+    return not any(known.key == Key() and known.test == "in" for known in rule.context) and not _is_one_page(rule)
+
+
+def _is_one_page(rule: Rule) -> bool:
+    """Whether a rule drops all parameters that its context does not state: by their keys its pages are few."""
+    paths = any(known.key == Key() and known.test == "is" for known in rule.context)
+    names = {name for known in rule.context if known.test == "only" for name in known.values}
+    stated = {known.key.name for known in rule.context if known.test in {"is", "in", "within"}}
+    dropped = {edit.key.name for edit in rule.transformation if edit.op == "delete"}
+    return paths and bool(names) and names <= stated | dropped
 
 
 def _is_one_server(rule: Rule) -> bool:

@@ -88,6 +88,16 @@ def test_of_a_rule_of_which_a_trial_differed_more_is_tried() -> None:
     assert explored(known_under(exceptional), range(SKIPS * 99)) > 20
 
 
+def test_pages_that_are_one_by_a_rule_are_not_tried_further() -> None:
+    """Links to quote a post all lead to the log-in page: that is a family, which has its own share."""
+    mode, post = Condition(Key(name="mode"), "is", ("quote",)), Condition(Key(name="p"), "any")
+    path, only = Condition(Key(), "is", ("post.php",)), Condition(Key(), "only", ("mode", "p"))
+    known = known_under(rule((path, mode, post, only), (Edit(Key(name="p"), "delete"),)))
+    known.fetched("http://h.com/post.php?mode=quote&p=0", 1, content=1)
+    skips = [known.decide(f"http://h.com/post.php?mode=quote&p={number}", 2) for number in range(1, 1000)]
+    assert sum(skip is not None and skip.explore for skip in skips) <= 3
+
+
 def test_a_site_for_phones_is_tried_further() -> None:
     phones = rule((Condition(HOST, "is", ("m.h.com",)),), (Edit(HOST, "set", "h.com"),))
     assert explored(known_under(phones), range(500), "http://m.h.com/page-{}") > 40

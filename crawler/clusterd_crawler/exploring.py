@@ -2,7 +2,7 @@
 
 A rule is explored the more the less is known of it. By URL, so that a replay repeats, and by the crawl, so that what
 one crawl leaves out wrongly, and never looks at, another one does. (How many more of a renamed folder: `renaming`; of
-what holds on pages of any path: `resting`.)
+what holds on pages of any path: `resting`;
 Cost: a hash a would-be skip.
 """
 
@@ -69,10 +69,19 @@ class Exploring:
         """
         if mmh3.hash(url, self._seed, signed=False) < self._below * self._times(rule, key, explored):
             return True
-        if not self._share:
+        if not self._share or rule in self._spelling or key.startswith(FAMILY):
             return False
-        rests = rule not in self._spelling and not key.startswith(FAMILY)
-        return self._renaming.asks(rule, explored, tried) or (rests and self._resting.asks(rule, explored, tried))
+        return self._budget(rule).asks(rule, explored, tried)
+
+    def differed(self, rule: str, explored: int) -> bool:
+        """Count a trial that differed; true where fewer skips may rest on the rule by now than do.
+
+        These are to be decided anew, and are counted anew.
+        """
+        return self._budget(rule).differed(rule, explored)
+
+    def _budget(self, rule: str) -> Renaming | Resting:
+        return self._renaming if rule in self._renaming else self._resting
 
     def _times(self, rule: str, key: str, explored: int) -> float:
         """Return how many times as often as others a would-be skip is explored."""

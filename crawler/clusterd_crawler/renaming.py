@@ -40,6 +40,9 @@ class Renaming:
         self._any_value -= {rule.id for rule in gone}
         self._any_value |= {rule.id for rule in renaming if _takes_any_value(rule)}
 
+    def __contains__(self, rule: str) -> bool:
+        return rule in self._budget
+
     def asks(self, rule: str, explored: int, tried: bool) -> bool:
         """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
 
@@ -48,6 +51,10 @@ class Renaming:
         if rule not in self._budget or (tried and rule not in self._any_value):
             return False
         return self._budget.is_spent(rule, explored)
+
+    def differed(self, rule: str, explored: int) -> bool:
+        """Count a trial that differed; true where what rests on the rule is to be decided anew."""
+        return rule in self._budget and self._budget.trial_differed(rule, explored)
 
 
 def path_of(url: str) -> str:

@@ -40,12 +40,19 @@ class Resting:
         resting = (rule for rule in rules if rule.lower_bound and _says_much(rule))
         self._budget.load(gone, {rule.id: (_trials(rule), differed(rule)) for rule in resting})
 
+    def __contains__(self, rule: str) -> bool:
+        return rule in self._budget
+
     def asks(self, rule: str, explored: int, tried: bool) -> bool:
         """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
 
         ``tried``: another page of its path was, and agreed.
         """
         return rule in self._budget and not tried and self._budget.is_spent(rule, explored)
+
+    def differed(self, rule: str, explored: int) -> bool:
+        """Count a trial that differed; true where what rests on the rule is to be decided anew."""
+        return rule in self._budget and self._budget.trial_differed(rule, explored)
 
 
 def _trials(rule: Rule) -> float:

@@ -134,12 +134,18 @@ class KnownPages:
             held = self._hosts[domain] = HostPages(names=NameTable(self._sets.names(domain)))
         return held
 
-    def _note_keys(self, held: HostPages, page: KnownPage, again: bool = False) -> None:
+    def _note_keys(self, held: HostPages, page: KnownPage, new: bool = False, again: bool = False) -> None:
+        """Note a page under its keys; ``new``: it may speak against a rule in a way that is not known yet.
+
+        ``again``: it was known before.
+        """
         key, applied = self._keys.key_of_canonical(page.url)
         page.applied = self._applied.setdefault(applied, applied)
         hashed = hash(key)
         before = None if key.startswith(FAMILY) else held.known(hashed)
         if before is not None and self._differ(before, page):
+            if new and before.url != page.url and not held.is_torn(hashed):
+                self._differed(page, before)
             held.tear(hashed)
         elif before is not None and path_of(before.url) != path_of(page.url):
             held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
@@ -155,6 +161,13 @@ class KnownPages:
                 held.shown[hash(key)] = page
         if held.names is not None:
             held.names.note(page.url, page.names)
+
+    def _differed(self, page: KnownPage, before: KnownPage) -> None:
+        """Count a trial that differed of the rule that answers for the key of two pages."""
+        if applied := (*page.applied, *before.applied):
+            rule = self._deciding(page.url, before.url, applied)
+            if self._exploring.differed(rule, self.explored[rule]):
+                self._reopened.add(rule)
 
     def _differ(self, before: KnownPage, page: KnownPage) -> bool:
         """Whether two pages of a key speak against it: they show other texts, and its rules go by the text."""
@@ -203,7 +216,7 @@ class KnownPages:
         page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier, purpose=purpose)
         if before is not None and before.names != page.names and held.names is not None:
             held.names.forget(url, before.names)
-        self._note_keys(held, page, again=before is not None)
+        self._note_keys(held, page, new=not earlier, again=before is not None)
         self._stand_for(held, page, islice(held.redirects.led_to(url), LED_AT_ONCE))
         self._remembered[url] = domain
         self._remembered.move_to_end(url)

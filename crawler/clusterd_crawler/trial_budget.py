@@ -3,7 +3,8 @@
 `renaming` has the argument, and takes rules that rename folders; `resting` takes rules that hold on pages of any path
 or of one script. So many skips may rest on each trial; from `MANY` trials on they may grow with their square, for one
 wrong skip in several hundred. What is explored counts as a trial from then on; after a trial that differed each counts
-for half, and so on.
+for half, and so on. That is so at once: the rule does not come again where its evidence still carries it. What then
+rests on it beyond what may is decided anew, and most of it tried.
 
 Cost: a look-up a would-be skip; a number for each rule.
 """
@@ -47,13 +48,25 @@ class TrialBudget:
 
         KeyError for a rule that is not in it.
         """
-        agreed, differed = self._trials[rule]
-        # What had been explored when the rule came is among its trials.
-        trials = (agreed + explored - self._explored.setdefault(rule, explored)) / (1 + differed)
-        if self._skips[rule] >= self._each * trials * max(1, trials / MANY):
+        if self._skips[rule] >= self._allowed(rule, explored):
             return True
         self._skips[rule] += 1
         return False
+
+    def trial_differed(self, rule: str, explored: int) -> bool:
+        """Count a trial that differed; true where more skips rest on the rule than may: they are to be decided anew."""
+        agreed, differed = self._trials[rule]
+        self._trials[rule] = agreed, differed + 1
+        if self._skips[rule] <= self._allowed(rule, explored):
+            return False
+        del self._skips[rule]
+        return True
+
+    def _allowed(self, rule: str, explored: int) -> float:
+        agreed, differed = self._trials[rule]
+        # What had been explored when the rule came is among its trials.
+        trials = (agreed + explored - self._explored.setdefault(rule, explored)) / (1 + differed)
+        return self._each * trials * max(1, trials / MANY)
 
 
 def differed(rule: Rule) -> int:

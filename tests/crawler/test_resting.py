@@ -88,6 +88,41 @@ def test_of_a_rule_of_which_a_trial_differed_more_is_tried() -> None:
     assert explored(known_under(exceptional), range(SKIPS * 99)) > 20
 
 
+def fetch_both(known: KnownPages, number: int, mobile: int) -> None:
+    """Fetch a page, and its other name, of which the content is stated."""
+    known.fetched(f"http://h.com/page-{number}", 4, content=number + 1)
+    known.fetched(f"http://h.com/page-{number}?view=mobile", 5, content=mobile)
+
+
+def test_after_a_trial_that_differs_what_rests_on_too_few_is_decided_anew() -> None:
+    known = known_under(rule(bound=OLD))
+    assert explored(known, range(500)) <= 1
+    fetch_both(known, 500, mobile=501)
+    assert not known.reopened()
+    fetch_both(known, 501, mobile=9999)
+    assert known.reopened() == {rule().id}
+    # Three skips rest on each of a hundred trials, and on each that is made now.
+    again = [known.decide(f"http://h.com/page-{number}?view=mobile", 6) for number in range(500)]
+    assert abs(sum(skip is not None and skip.explore for skip in again) - 50) <= 5
+
+
+def test_few_skips_stay_after_a_trial_that_differs() -> None:
+    known = known_under(rule(bound=OLD))
+    explored(known, range(200))
+    fetch_both(known, 500, mobile=9999)
+    assert not known.reopened()
+
+
+def test_what_differs_in_the_evidence_of_a_rule_is_counted_with_it_alone() -> None:
+    """The same page at two fetches is no trial, nor are pages that were fetched before the rule came."""
+    known = KnownPages(explore=0.0001)
+    fetch_both(known, 500, mobile=9999)
+    known.load(RuleSet("h.com", 1, (rule(bound=OLD),)))
+    explored(known, range(500))
+    known.fetched("http://h.com/page-1", 6, content=9998)
+    assert not known.reopened()
+
+
 def test_pages_that_are_one_by_a_rule_are_not_tried_further() -> None:
     """Links to quote a post all lead to the log-in page: that is a family, which has its own share."""
     mode, post = Condition(Key(name="mode"), "is", ("quote",)), Condition(Key(name="p"), "any")

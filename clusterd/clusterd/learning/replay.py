@@ -123,10 +123,12 @@ class Replay:
         """Decide on one page: skip it, or fetch it and learn; then decide anew on what withdrawn rules kept out."""
         self.pages += 1
         self._decide(row)
+        self._withdrawn.extend(self.known.reopened())
         while self._withdrawn:
             again = self._withdrawn.popleft()
             for number in self._kept.pop(again, ()):
                 self._decide(self._taken_back(number))
+                self._withdrawn.extend(self.known.reopened())
 
     def _decide(self, row: CrawlRow) -> None:
         at = self.pages

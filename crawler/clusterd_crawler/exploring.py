@@ -2,7 +2,7 @@
 
 A rule is explored the more the less is known of it. By URL, so that a replay repeats, and by the crawl, so that what
 one crawl leaves out wrongly, and never looks at, another one does. (How many more of a renamed folder: `renaming`; of
-what holds on pages of any path: `resting`;
+what holds on pages of any path: `resting`; on which values: `spreading`.)
 Cost: a hash a would-be skip.
 """
 
@@ -18,6 +18,7 @@ from clusterd_crawler.keys import FAMILY
 from clusterd_crawler.renaming import Renaming
 from clusterd_crawler.resting import Resting
 from clusterd_crawler.rules import Key, Rule
+from clusterd_crawler.spreading import Spreading
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
 FAMILY_TIMES: Final = 2.5
@@ -47,12 +48,15 @@ class Exploring:
         self._trials: dict[str, int] = {}
         self._renaming = Renaming()
         self._resting = Resting()
+        self._spreading = Spreading()
 
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
         gone, rules = list(gone), list(rules)
         self._renaming.load(gone, rules)
         self._resting.load(gone, rules)
+        spread = [rule.id for rule in rules if rule.id in self._resting and not _is_spelling(rule)]
+        self._spreading.load([rule.id for rule in gone], [rule for rule in spread if rule not in self._renaming])
         for rule in gone:
             self._spelling.discard(rule.id)
             self._trials.pop(rule.id, None)
@@ -71,13 +75,19 @@ class Exploring:
             return True
         if not self._share or rule in self._spelling or key.startswith(FAMILY):
             return False
-        return self._budget(rule).asks(rule, explored, tried)
+        return self._budget(rule).asks(rule, explored, tried) or (not tried and self._spreading.asks(rule, url))
 
-    def differed(self, rule: str, explored: int) -> bool:
+    def agreed(self, rules: Iterable[str], url: str) -> None:
+        """Note a page that shows what another one of its key does, which these rules made."""
+        for rule in rules:
+            self._spreading.tried(rule, url, agreed=True)
+
+    def differed(self, rule: str, url: str, explored: int) -> bool:
         """Count a trial that differed; true where fewer skips may rest on the rule by now than do.
 
         These are to be decided anew, and are counted anew.
         """
+        self._spreading.tried(rule, url, agreed=False)
         return self._budget(rule).differed(rule, explored)
 
     def _budget(self, rule: str) -> Renaming | Resting:

@@ -149,6 +149,8 @@ class KnownPages:
             held.tear(hashed)
         elif before is not None and path_of(before.url) != path_of(page.url):
             held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
+        if before is not None and before.content == page.content != UNKNOWN and before.url != page.url:
+            self._exploring.agreed({*before.applied, *applied}, page.url)
         held.note(hashed, page)
         held.leading.fetched(page.url, key, applied, further=before is not None and not again)
         for table in (held.read_before, held.tried):
@@ -166,7 +168,7 @@ class KnownPages:
         """Count a trial that differed of the rule that answers for the key of two pages."""
         if applied := (*page.applied, *before.applied):
             rule = self._deciding(page.url, before.url, applied)
-            if self._exploring.differed(rule, self.explored[rule]):
+            if self._exploring.differed(rule, page.url, self.explored[rule]):
                 self._reopened.add(rule)
 
     def _differ(self, before: KnownPage, page: KnownPage) -> bool:

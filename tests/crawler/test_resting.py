@@ -44,7 +44,7 @@ def explored(known: KnownPages, pages: range, form: str = "http://h.com/page-{}?
 
 def test_more_is_tried_as_skips_grow_and_more_seldom_where_trials_are_many() -> None:
     known = known_under(rule())
-    assert explored(known, range(SKIPS * 18 - 1)) == 0
+    assert explored(known, range(SKIPS * 18 - 1)) <= 1
     assert abs(explored(known, range(1000, 1000 + (SKIPS + 1) * (MANY - 18))) - (MANY - 18)) <= 3
     # Skips grow with the square of the trials: 6,000 rest on some 316.
     assert abs(explored(known, range(2000, 2000 + 5400)) - 200) <= 20

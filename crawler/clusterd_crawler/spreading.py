@@ -1,0 +1,72 @@
+"""Trials of a rule spread over the values that its URLs have besides: a parameter may matter for one category alone.
+
+Of ``view.php?cat=7&id=12&wide=1`` in one of 45 categories a hundred trials at random meet none in one case of ten, and
+then all its pages are lost at once. So a value on which `SKIPS` skips rest, and of which no page was tried, is tried: a
+component of the path, or a parameter's value. Where that page differs the next one is, too, until one agrees. (An
+identifier is on few pages; a place of very many values is not looked at further.) Rules that rename folders are left to
+`renaming`, which asks for more trials anyway.
+
+Cost: a look-up for each component and parameter of a would-be skip; a number for each value, up to `VALUES` a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+#: Skips on a value without a trial.
+SKIPS: Final = 10
+#: Most values of a place that are told apart.
+VALUES: Final = 1000
+#: Stands for the skips of a value of which a page was tried.
+TRIED: Final = -1
+
+#: Number of a component of the path, or name of a parameter.
+Place = int | str
+
+
+class Spreading:
+    """Some of the rules in use, and how many skips rest on each value that was not tried."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, dict[Place, dict[str, int]]] = {}
+
+    def load(self, gone: Iterable[str], rules: Iterable[str]) -> None:
+        """Take rules in the place of others."""
+        for rule in gone:
+            self._rules.pop(rule, None)
+        self._rules.update((rule, {}) for rule in rules)
+
+    def asks(self, rule: str, url: str) -> bool:
+        """Whether a would-be skip is to be fetched, for the sake of one of its values; count it where not."""
+        found = [known for known in self._values(rule, url) if known[0].get(known[1], 0) != TRIED]
+        asked = [known for known in found if known[0].get(known[1], 0) >= SKIPS]
+        for skips, value in asked or found:
+            skips[value] = 0 if asked else skips.get(value, 0) + 1
+        return bool(asked)
+
+    def tried(self, rule: str, url: str, agreed: bool) -> None:
+        """Note a page that was fetched beside another one of its key."""
+        for skips, value in self._values(rule, url):
+            if agreed:
+                skips[value] = TRIED
+            elif skips.get(value) != TRIED:
+                skips[value] = SKIPS
+
+    def _values(self, rule: str, url: str) -> Iterator[tuple[dict[str, int], str]]:
+        """Yield the values of a URL, each with the skips on the values of its place."""
+        places = self._rules.get(rule)
+        if places is None:
+            return
+        for place, value in _parts(url):
+            skips = places.setdefault(place, {})
+            if value in skips or len(skips) < VALUES:
+                yield skips, value
+
+
+def _parts(url: str) -> Iterator[tuple[Place, str]]:
+    path, _, query = url.partition("?")
+    yield from enumerate(path.split("/")[3:])
+    for pair in query.split("&") if query else ():
+        name, _, value = pair.partition("=")
+        yield name, value

@@ -1,0 +1,69 @@
+"""Trials spread over the values that URLs have besides: each category of a script is tried, and no identifier is."""
+
+from __future__ import annotations
+
+from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.spreading import SKIPS, VALUES, Spreading
+
+HOST = "h.com"
+CONTEXT = (
+    Condition(Key(), "is", ("view.php",)),
+    Condition(Key(name="wide"), "within", ("1",)),
+    Condition(Key(), "only", ("cat", "id", "wide")),
+)
+DROP = (Edit(Key(name="wide"), "delete"),)
+#: As many trials agreed that none is asked for by their number.
+WIDE = Rule(rule_id(HOST, CONTEXT, DROP), HOST, CONTEXT, DROP, lower_bound=0.99)
+
+
+def known_pages() -> KnownPages:
+    known = KnownPages(explore=0.0001)
+    known.load(RuleSet(HOST, 1, (WIDE,)))
+    return known
+
+
+def decided(known: KnownPages, category: int, number: int, differs: bool = False) -> bool:
+    """Fetch a page of a category, ask for its other name; return whether that is explored, and differs if it may."""
+    url = f"http://{HOST}/view.php?cat={category}&id={number}"
+    known.fetched(url, 1, content=number + 1)
+    skip = known.decide(f"{url}&wide=1", 2)
+    assert skip is not None
+    if skip.explore:
+        known.fetched(skip.url, 3, content=-number - 1 if differs else number + 1)
+    return skip.explore
+
+
+def test_each_category_is_tried_once() -> None:
+    known = known_pages()
+    for category in range(20):
+        decisions = [decided(known, category, 100 * category + number) for number in range(60)]
+        assert [at for at, tried in enumerate(decisions) if tried] == [SKIPS]
+
+
+def test_a_category_of_which_a_page_was_fetched_under_both_names_is_not_tried() -> None:
+    known = known_pages()
+    for url in (f"http://{HOST}/view.php?cat=1&id=1", f"http://{HOST}/view.php?cat=1&id=1&wide=1"):
+        known.fetched(url, 1, content=2)
+    assert not any(decided(known, 1, number) for number in range(2, 60))
+
+
+def test_a_category_of_which_a_page_differs_is_tried_until_one_agrees() -> None:
+    known = known_pages()
+    decisions = [decided(known, 7, number, differs=number < 20) for number in range(60)]
+    assert [at for at, tried in enumerate(decisions) if tried] == list(range(SKIPS, 21))
+
+
+def test_places_with_many_values_are_left_out() -> None:
+    spreading = Spreading()
+    spreading.load([], ["rule"])
+    for number in range(VALUES):
+        assert not spreading.asks("rule", f"http://h.com/{number}")
+    assert not any(spreading.asks("rule", "http://h.com/another") for _ in range(2 * SKIPS))
+
+
+def test_other_rules_are_left_alone() -> None:
+    spreading = Spreading()
+    spreading.load([], ["rule"])
+    spreading.load(["rule"], [])
+    assert not any(spreading.asks("rule", "http://h.com/a") for _ in range(2 * SKIPS))

@@ -147,10 +147,10 @@ class KnownPages:
             if new and before.url != page.url and not held.is_torn(hashed):
                 self._differed(page, before)
             held.tear(hashed)
-        elif before is not None and path_of(before.url) != path_of(page.url):
-            held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
-        if before is not None and before.content == page.content != UNKNOWN and before.url != page.url:
+        elif before is not None and before.url != page.url:
             self._exploring.agreed({*before.applied, *applied}, page.url)
+            if path_of(before.url) != path_of(page.url):
+                held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
         held.note(hashed, page)
         held.leading.fetched(page.url, key, applied, further=before is not None and not again)
         for table in (held.read_before, held.tried):

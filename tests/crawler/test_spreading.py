@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skips import KnownPages
 from clusterd_crawler.spreading import SKIPS, VALUES, Spreading
@@ -46,6 +48,12 @@ def test_a_category_of_which_a_page_was_fetched_under_both_names_is_not_tried() 
     for url in (f"http://{HOST}/view.php?cat=1&id=1", f"http://{HOST}/view.php?cat=1&id=1&wide=1"):
         known.fetched(url, 1, content=2)
     assert not any(decided(known, 1, number) for number in range(2, 60))
+
+
+def test_pages_that_are_nearly_the_same_agree_where_rules_go_by_that() -> None:
+    known = KnownPages(explore=0.0001)
+    known.load(RuleSet(HOST, 1, (replace(WIDE, identity="near"),)))
+    assert sum(decided(known, 1, number, differs=True) for number in range(60)) == 1
 
 
 def test_a_category_of_which_a_page_differs_is_tried_until_one_agrees() -> None:

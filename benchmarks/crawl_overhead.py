@@ -42,7 +42,7 @@ from typing import Any
 
 from clusterd_crawler import topics
 from clusterd_crawler.message import Verdict, decode, encode_verdict
-from clusterd_crawler.redis_client import connect
+from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.sketch import Sketch
 from redis.exceptions import TimeoutError as RedisTimeout
 

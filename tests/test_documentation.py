@@ -18,8 +18,8 @@ from clusterd.config import Config
 from clusterd.health import Report
 from clusterd.metrics import HELD, ReportCollector
 from clusterd_crawler import signals
+from clusterd_crawler.crawling.skipped import SkippedDuplicate
 from clusterd_crawler.settings import PREFIX
-from clusterd_crawler.skipped import SkippedDuplicate
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.signalmanager import SignalManager

@@ -28,7 +28,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
-from clusterd_crawler.redis_address import shown_host
+from clusterd_crawler.servers.redis_address import shown_host
 
 from clusterd.alert_file import AlertFile
 from clusterd.clusters.contract import Outcome, Split

@@ -25,9 +25,9 @@ from typing import Any, Final, Self, cast, get_args
 
 from clusterd_consumer.postings.scheme import Candidates, Scheme
 from clusterd_crawler.errors import SettingError
-from clusterd_crawler.kafka_address import read_address
-from clusterd_crawler.redis_address import shown_host
 from clusterd_crawler.rules import Identity
+from clusterd_crawler.servers.kafka_address import read_address
+from clusterd_crawler.servers.redis_address import shown_host
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, POLICY_NAME, POLICY_NAME_IS, Policy

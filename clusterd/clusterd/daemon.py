@@ -28,8 +28,8 @@ from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import ClusterdError, Unreachable
-from clusterd_crawler.kafka_lines import Seldom
-from clusterd_crawler.redis_address import shown
+from clusterd_crawler.servers.kafka_lines import Seldom
+from clusterd_crawler.servers.redis_address import shown
 
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config

@@ -23,8 +23,8 @@ from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
 from clusterd_crawler.message import Message, encode
-from clusterd_crawler.redis_address import shown
 from clusterd_crawler.rules import Identity
+from clusterd_crawler.servers.redis_address import shown
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index
 from clusterd.config import Config

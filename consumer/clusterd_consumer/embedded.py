@@ -34,7 +34,7 @@ from typing import IO, Final
 
 import redis
 from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
-from clusterd_crawler.redis_client import unix_url
+from clusterd_crawler.servers.redis_client import unix_url
 from clusterd_crawler.urls import is_text
 from redis.backoff import NoBackoff
 from redis.retry import Retry

@@ -9,8 +9,8 @@ from typing import Final
 
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_address import shown
-from clusterd_crawler.redis_client import NODE, opened
+from clusterd_crawler.servers.redis_address import shown
+from clusterd_crawler.servers.redis_client import NODE, opened
 from redis.cluster import RedisCluster
 
 Client = redis.Redis | RedisCluster

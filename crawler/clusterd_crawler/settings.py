@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from typing import Any, Final, Self
 
 from clusterd_crawler.errors import SettingError
-from clusterd_crawler.kafka_address import read_address, shown_address
-from clusterd_crawler.redis_address import FORMS, is_redis, shown
+from clusterd_crawler.servers.kafka_address import read_address, shown_address
+from clusterd_crawler.servers.redis_address import FORMS, is_redis, shown
 
 PREFIX: Final = "CLUSTERD_"
 

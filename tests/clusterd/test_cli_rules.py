@@ -19,10 +19,10 @@ from clusterd.learning.rulebook.opening import open_rulebook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import open_services
 from clusterd_consumer.redis_connection import connect
-from clusterd_crawler.known_pages import ALIKE
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skipping.known_pages import ALIKE
 
 from tests.services.redis_server import free_port
 

@@ -15,7 +15,7 @@ from clusterd.config import Config
 from clusterd.services import open_services, process_pending, publish_sketches, see_through
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.page import sketch_plain
-from clusterd_crawler.redis_client import connect, embedded_url
+from clusterd_crawler.servers.redis_client import connect, embedded_url
 from clusterd_crawler.sketch import TEXT
 
 TWEETS = {1: "just setting up my twttr", 2: "RT just setting up my twttr today", 3: "hello", 4: "hello"}

@@ -9,7 +9,7 @@ from clusterd_crawler import fetches, topics
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.message import Failure
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.clusterd.made_up_rules import HOST, SidLearner, duplicates, sid_rule, sketch
 

@@ -14,7 +14,7 @@ import pytest
 import redis
 from clusterd_consumer import embedded as module
 from clusterd_consumer.embedded import Embedded, embedded, server_binaries
-from clusterd_crawler.redis_client import connect, embedded_url
+from clusterd_crawler.servers.redis_client import connect, embedded_url
 
 from tests.services.locks import is_free
 

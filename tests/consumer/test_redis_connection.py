@@ -14,7 +14,7 @@ from clusterd_consumer.redis_connection import connect, translated
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.redis_log import RedisLog
-from clusterd_crawler.redis_address import shown
+from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 
 from tests.contract.index_world import expected, page, partition, settled

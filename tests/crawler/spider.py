@@ -13,7 +13,7 @@ from typing import Any
 
 import scrapy
 from clusterd_crawler import signals
-from clusterd_crawler.skipped import SkippedDuplicate
+from clusterd_crawler.crawling.skipped import SkippedDuplicate
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.exceptions import CloseSpider, StopDownload
 from scrapy.http import HtmlResponse, Response

@@ -14,7 +14,7 @@ import pytest
 from clusterd_crawler.crawling import embedded_daemon
 from clusterd_crawler.crawling.crawl import START_SECONDS
 from clusterd_crawler.errors import SettingError
-from clusterd_crawler.redis_client import connect, embedded_url
+from clusterd_crawler.servers.redis_client import connect, embedded_url
 
 from tests.crawler.crawling import Crawling, crawl
 from tests.crawler.site import Site

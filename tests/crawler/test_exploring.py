@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.exploring import Exploring
+from clusterd_crawler.skipping.skips import KnownPages
 
 HOST = "h.com"
 SID = Key(name="sid")

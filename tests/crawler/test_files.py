@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.endings import may_show_file
 from clusterd_crawler.message import File
 from clusterd_crawler.page import content_identity
 from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.sketch import Sketch
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.endings import may_show_file
+from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.crawler.crawling import crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site, answer

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.kafka_address import KafkaAddress, read_address, shown_address
-from clusterd_crawler.kafka_client import client_options, probe
+from clusterd_crawler.servers.kafka_address import KafkaAddress, read_address, shown_address
+from clusterd_crawler.servers.kafka_client import client_options, probe
 from clusterd_crawler.settings import Settings
 
 from tests.services.certificates import Authority

@@ -7,9 +7,9 @@ import logging
 import pytest
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler import topics
-from clusterd_crawler.kafka_client import client_library
-from clusterd_crawler.kafka_lines import Seldom
 from clusterd_crawler.publish.kafka_log import KafkaLog
+from clusterd_crawler.servers.kafka_client import client_library
+from clusterd_crawler.servers.kafka_lines import Seldom
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler import leading
 from clusterd_crawler.crawling.item_files import ItemFiles
-from clusterd_crawler.exploring import FAMILY_TIMES
-from clusterd_crawler.leading import LATEST
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping import leading
+from clusterd_crawler.skipping.exploring import FAMILY_TIMES
+from clusterd_crawler.skipping.leading import LATEST
+from clusterd_crawler.skipping.skips import KnownPages
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 

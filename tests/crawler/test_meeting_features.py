@@ -10,7 +10,7 @@ import pytest
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.sketch import Sketch
-from clusterd_crawler.traps import RUN, TrapGuard
+from clusterd_crawler.skipping.traps import RUN, TrapGuard
 
 from tests.crawler.crawling import Crawling, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site

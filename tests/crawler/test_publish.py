@@ -19,8 +19,8 @@ from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import LINGER_SECONDS, Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.publish.spool import Entry, Spool
-from clusterd_crawler.redis_address import shown, shown_host
-from clusterd_crawler.redis_client import connect
+from clusterd_crawler.servers.redis_address import shown, shown_host
+from clusterd_crawler.servers.redis_client import connect
 
 from tests.crawler.outage import Server
 from tests.services.redis_server import free_port

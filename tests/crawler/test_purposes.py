@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.crawling.purposes import Purposes
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.bearers import parse_names
+from clusterd_crawler.skipping.skips import KnownPages
 from scrapy import Request, Spider
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import LinkExtractor

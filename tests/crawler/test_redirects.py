@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler import known_pages
-from clusterd_crawler.known_pages import ALIKE
 from clusterd_crawler.message import Redirect
-from clusterd_crawler.redirects import HOPS, Redirects
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.skips import LED_AT_ONCE, KnownPages
+from clusterd_crawler.skipping import known_pages
+from clusterd_crawler.skipping.known_pages import ALIKE
+from clusterd_crawler.skipping.redirects import HOPS, Redirects
+from clusterd_crawler.skipping.skips import LED_AT_ONCE, KnownPages
 from hypothesis import given
 from hypothesis import strategies as st
 

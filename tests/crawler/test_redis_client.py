@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_client import connect, translated
+from clusterd_crawler.servers.redis_client import connect, translated
 
 
 @pytest.mark.parametrize(

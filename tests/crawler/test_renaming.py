@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler.renaming import SKIPS
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skips import KnownPages, Skip
-from clusterd_crawler.trial_budget import MANY
+from clusterd_crawler.skipping.renaming import SKIPS
+from clusterd_crawler.skipping.skip import Skip
+from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.trial_budget import MANY
 
 HOST = "h.com"
 FOLDER = Key(start=3)

@@ -16,7 +16,7 @@ from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.skips import KnownPages
 
 HOST = "h.com"
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler import keys, known_pages, skips, urls
-from clusterd_crawler.bearers import NameTable, parse_names, witnessed
+from clusterd_crawler import keys, urls
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.skips import KnownPages
-from clusterd_crawler.traps import RUN
+from clusterd_crawler.skipping import known_pages, skips
+from clusterd_crawler.skipping.bearers import NameTable, parse_names, witnessed
+from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.traps import RUN
 from clusterd_crawler.urls import canonical
 
 HOST = "h.com"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skips import KnownPages
-from clusterd_crawler.spreading import SKIPS, VALUES, Spreading
+from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.spreading import SKIPS, VALUES, Spreading
 
 HOST = "h.com"
 CONTEXT = (

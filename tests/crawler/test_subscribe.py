@@ -14,8 +14,8 @@ from clusterd_crawler import fetches, topics
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd_crawler.purpose import Purpose
-from clusterd_crawler.redis_client import connect
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.subscribe.contract import News
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber

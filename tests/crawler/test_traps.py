@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler import traps
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.skips import KnownPages
-from clusterd_crawler.traps import REPEATED, RUN, WAITING, TrapGuard, family_of
+from clusterd_crawler.skipping import traps
+from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.traps import REPEATED, RUN, WAITING, TrapGuard, family_of
 from clusterd_crawler.urls import parse
 
 

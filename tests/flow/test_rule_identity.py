@@ -14,7 +14,7 @@ from clusterd.config import Config
 from clusterd.services import open_services, process_pending, publish_sketches
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.rules import Identity
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.crawler.crawling import Crawled, crawl
 from tests.crawler.site import html

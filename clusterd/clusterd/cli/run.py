@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from clusterd_crawler.redis_address import shown
+from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.settings import Settings
 
 from clusterd.cli.invocation import Invocation

@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import Final
 
 from clusterd_crawler import text
-from clusterd_crawler.endings import ending
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import File, Redirect, may_speak_of
 from clusterd_crawler.page import content_identity
-from clusterd_crawler.redirects import leads_to
+from clusterd_crawler.skipping.endings import ending
+from clusterd_crawler.skipping.redirects import leads_to
 from clusterd_crawler.urls import canonical, is_text
 from w3lib.html import get_base_url, get_meta_refresh
 

@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 
 import zstandard
 from clusterd_crawler.message import File, Redirect
-from clusterd_crawler.redirects import STATUSES
+from clusterd_crawler.skipping.redirects import STATUSES
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]

@@ -29,10 +29,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from clusterd_crawler.bearers import witnessed
 from clusterd_crawler.names import anchor_hash
 from clusterd_crawler.rules import Condition, Identity, Key, Rule, rule_id
 from clusterd_crawler.sketch import Name
+from clusterd_crawler.skipping.bearers import witnessed
 from clusterd_crawler.urls import Url, hash_of
 
 from clusterd.learning.pointers import Pointer, pointers

@@ -34,7 +34,7 @@ class Pointer(NamedTuple):
     folder: str = ""
 
     def conditions(self) -> tuple[Condition, ...]:
-        """Return what a URL has to be like; the first is on the number's key (`clusterd_crawler.bearers`)."""
+        """Return what a URL has to be like; the first is on the number's key (`clusterd_crawler.skipping.bearers`)."""
         key = Key(name=self.name) if self.name else Key(end=self.end)
         if self.delimiter:
             return (Condition(key, "numbered", (self.delimiter, self.ending)),)

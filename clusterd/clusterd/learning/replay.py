@@ -18,10 +18,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Final, Literal, cast
 
-from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import Identity, RuleSet
-from clusterd_crawler.skips import KnownPages, Skip
+from clusterd_crawler.skipping.bearers import parse_names
+from clusterd_crawler.skipping.skip import Skip
+from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 from clusterd.learning.contract import Page

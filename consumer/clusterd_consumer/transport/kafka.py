@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.kafka_client import address, probe
+from clusterd_crawler.servers.kafka_client import address, probe
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError  # type: ignore[import-untyped]
 

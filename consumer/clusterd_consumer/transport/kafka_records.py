@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.kafka_client import build, client_options, probe
+from clusterd_crawler.servers.kafka_client import build, client_options, probe
 from kafka import KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import AuthorizationError, KafkaError  # type: ignore[import-untyped]
 

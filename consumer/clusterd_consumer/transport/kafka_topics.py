@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
-from clusterd_crawler.kafka_client import address, probe
+from clusterd_crawler.servers.kafka_client import address, probe
 from kafka import KafkaAdminClient  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     InvalidReplicationFactorError,

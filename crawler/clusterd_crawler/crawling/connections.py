@@ -10,12 +10,12 @@ from pathlib import Path
 
 from clusterd_crawler import topics
 from clusterd_crawler.crawling.embedded_daemon import check_installed
-from clusterd_crawler.kafka_client import client_library, client_options
 from clusterd_crawler.publish.contract import Log
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.redis_log import RedisLog
-from clusterd_crawler.redis_client import embedded_url
-from clusterd_crawler.redis_client import library as redis_library
+from clusterd_crawler.servers.kafka_client import client_library, client_options
+from clusterd_crawler.servers.redis_client import embedded_url
+from clusterd_crawler.servers.redis_client import library as redis_library
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.subscribe.contract import Feed
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed

@@ -14,7 +14,7 @@ from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.reporter import Reporter
 from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.settings import Settings
-from clusterd_crawler.traps import GUARDED
+from clusterd_crawler.skipping.traps import GUARDED
 
 logger = logging.getLogger(__name__)
 

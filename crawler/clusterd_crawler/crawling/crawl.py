@@ -45,6 +45,7 @@ from clusterd_crawler.crawling.responses import is_good, is_part
 from clusterd_crawler.crawling.rewriting import Rewriting
 from clusterd_crawler.crawling.rewritten import Rewritten
 from clusterd_crawler.crawling.rule_changes import RuleChanges
+from clusterd_crawler.crawling.skipped import SkippedDuplicate, end_unscheduled
 from clusterd_crawler.crawling.under_way import UnderWay
 from clusterd_crawler.crawling.unread import Unread
 from clusterd_crawler.crawling.verdicts import Verdicts
@@ -55,8 +56,8 @@ from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings, daemons_own
-from clusterd_crawler.skipped import SkippedDuplicate, end_unscheduled
-from clusterd_crawler.skips import KnownPages, Skip
+from clusterd_crawler.skipping.skip import Skip
+from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.urls import registrable
 

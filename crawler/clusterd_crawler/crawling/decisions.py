@@ -20,8 +20,9 @@ from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
-from clusterd_crawler.skips import KnownPages, Skip
-from clusterd_crawler.traps import Trap
+from clusterd_crawler.skipping.skip import Skip
+from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.skipping.traps import Trap
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 #: Pages of others that are noted before the crawl gets its turn (about 15 µs each).

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_client import connect, embedded_socket, embedded_url, translated
+from clusterd_crawler.servers.redis_client import connect, embedded_socket, embedded_url, translated
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import time
 from typing import Final
 
 from clusterd_crawler.crawling.remembered import Remembered
-from clusterd_crawler.skips import Skip
+from clusterd_crawler.skipping.skip import Skip
 
 #: Seconds after an explored page in which the spider does not end, so that a rule that the page contradicts is
 #: withdrawn while what it kept out can still be fetched.

@@ -21,7 +21,7 @@ from clusterd_crawler.crawling.explored import Explored
 from clusterd_crawler.crawling.reporter import Reporter
 from clusterd_crawler.crawling.requests import is_page
 from clusterd_crawler.message import URL_BYTES
-from clusterd_crawler.redirects import STATUSES, leads_to
+from clusterd_crawler.skipping.redirects import STATUSES, leads_to
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

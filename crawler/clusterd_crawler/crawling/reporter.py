@@ -17,7 +17,6 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from clusterd_crawler import compiled
-from clusterd_crawler.endings import ending
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, File, Message, Redirect, SkipReport, encode
 from clusterd_crawler.page import content_identity, sketch_page
@@ -26,7 +25,8 @@ from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, SHORT, Name
-from clusterd_crawler.skips import Skip
+from clusterd_crawler.skipping.endings import ending
+from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.text import NeedsParser, NotText
 
 logger = logging.getLogger(__name__)

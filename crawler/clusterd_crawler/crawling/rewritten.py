@@ -13,7 +13,7 @@ from clusterd_crawler.crawling.purposes import Purposes
 from clusterd_crawler.crawling.reporter import Page, Seen
 from clusterd_crawler.crawling.rewriting import Rewriting, original
 from clusterd_crawler.crawling.rule_changes import RuleChanges
-from clusterd_crawler.skips import Skip
+from clusterd_crawler.skipping.skip import Skip
 
 
 @dataclass(frozen=True, slots=True)

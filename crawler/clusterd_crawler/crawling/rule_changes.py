@@ -16,7 +16,7 @@ from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.kept import Kept, KeptOut, under
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
-from clusterd_crawler.skips import Skip
+from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.urls import canonical, registrable
 
 logger = logging.getLogger(__name__)

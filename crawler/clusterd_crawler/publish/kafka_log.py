@@ -11,9 +11,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from clusterd_crawler.kafka_client import build, client_library, client_options, probe, translated
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.spool import Entry
+from clusterd_crawler.servers.kafka_client import build, client_library, client_options, probe, translated
 
 #: Bytes of the longest message, as the topic takes it: a page has 4 kB, the longest that a crawl writes 0.8 MB.
 LONGEST_MESSAGE: Final = 2 * 1024 * 1024

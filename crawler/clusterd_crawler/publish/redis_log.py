@@ -12,7 +12,7 @@ from typing import Any, Final
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.spool import Entry
-from clusterd_crawler.redis_client import Held, connect, translated
+from clusterd_crawler.servers.redis_client import Held, connect, translated
 
 #: Entries of the stream beyond which it counts as full: about 1 GB of pages with the default profile.
 STREAM_LIMIT: Final = 500_000

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.kafka_client import build, client_library, client_options, probe, translated
+from clusterd_crawler.servers.kafka_client import build, client_library, client_options, probe, translated
 from clusterd_crawler.subscribe.contract import News
 
 #: Milliseconds for an answer, and for closing.

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
-from clusterd_crawler.redis_address import is_cluster
-from clusterd_crawler.redis_client import ANSWER_SECONDS, Held, connect, translated
+from clusterd_crawler.servers.redis_address import is_cluster
+from clusterd_crawler.servers.redis_client import ANSWER_SECONDS, Held, connect, translated
 from clusterd_crawler.subscribe.contract import News
 
 #: Entries of a stream read together.

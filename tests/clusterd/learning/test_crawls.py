@@ -13,9 +13,9 @@ from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.learner import Learner
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.rulebook.evidence import reservoir, sightings
-from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.keys import key_under
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.urls import parse
 
 HOST = "h.com"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.exploring import Exploring
+from clusterd_crawler.skipping.exploring import Exploring
 
 from tests.clusterd.learning.one_host import HOST, key, learned
 

@@ -9,7 +9,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.families.exhausted import RUN
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rules import Rule, RuleSet
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.skips import KnownPages
 
 HOST = "http://forum.example"
 TOPICS = 20

@@ -9,7 +9,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.mirrors import MirrorLearner, site_of
 from clusterd.learning.replay import CrawlRow, replay
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.skips import KnownPages
 
 
 def learned(group: str, pages: Iterable[tuple[str, int]]) -> RuleSet:

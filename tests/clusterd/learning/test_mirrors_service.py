@@ -6,7 +6,7 @@ from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch, StreamSketch
-from clusterd_crawler.skips import KnownPages
+from clusterd_crawler.skipping.skips import KnownPages
 
 DOMAIN = "example.com"
 WWW = f"http://www.{DOMAIN}"

@@ -9,9 +9,9 @@ from clusterd.learning.names import PATHS, RIGHT, RULES, TIMES, NameEvidence, fo
 from clusterd.learning.pointers import pointers
 from clusterd.learning.replay import CrawlRow, replay
 from clusterd.learning.trials.contexts import SMALL
-from clusterd_crawler.bearers import parse_names
 from clusterd_crawler.rules import Rule
 from clusterd_crawler.sketch import Name
+from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.urls import parse
 
 #: Clean coincidences that `OPEN_BOUND` asks for.

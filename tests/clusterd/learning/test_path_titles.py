@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.skipping.exploring import Exploring
 
 from tests.clusterd.learning.one_host import HOST, key, learned
 

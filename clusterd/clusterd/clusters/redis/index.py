@@ -33,7 +33,7 @@ from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_crawler.errors import Unreachable, WrongInput
-from clusterd_crawler.redis_address import is_cluster
+from clusterd_crawler.servers.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version

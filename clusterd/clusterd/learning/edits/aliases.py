@@ -9,7 +9,7 @@ directly in the folder, and each folder below it, are judged on pages of their o
 A folder of translations, or of a region, shows the pages of another one until they are written anew: after 18 trials
 that agreed every thirtieth page may differ. Therefore an alias bears fewer that differ than other edits (`contexts`),
 its record must not be the luckiest of several folders (`siblings`), and pages are tried on while it is in use
-(`clusterd_crawler.renaming`).
+(`clusterd_crawler.skipping.renaming`).
 
 Cost: linear in the pages of a content, of which at most `COMPARED` are compared.
 """

@@ -5,7 +5,7 @@ No key says which, but once `RUN` fetched members in a row brought no new conten
 either (95 %: less than 3 / `RUN`); where all members together show only `FEW` contents, `FEW_RUN` are enough, since
 there is little more to come. The rule names the family only for values of its few-valued parameters that the run
 holds `EACH` times, unless they are so many that the next may be expected to bring nothing new either; a larger share
-of it is explored than of other rules (`clusterd_crawler.skips`), and the first member that does bring something new
+of it is explored than of other rules (`clusterd_crawler.skipping`), and the first member that does bring something new
 ends the run, and the rule with it.
 
 All of this is counted within one crawl, the latest, and the rule holds in that crawl only: the next one finds every

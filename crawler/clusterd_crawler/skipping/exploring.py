@@ -15,10 +15,10 @@ from typing import Final
 import mmh3
 
 from clusterd_crawler.keys import FAMILY
-from clusterd_crawler.renaming import Renaming
-from clusterd_crawler.resting import Resting
 from clusterd_crawler.rules import Key, Rule
-from clusterd_crawler.spreading import Spreading
+from clusterd_crawler.skipping.renaming import Renaming
+from clusterd_crawler.skipping.resting import Resting
+from clusterd_crawler.skipping.spreading import Spreading
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
 FAMILY_TIMES: Final = 2.5

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.kafka_address import KafkaAddress, read_address, shown_address
-from clusterd_crawler.kafka_greeting import greet
-from clusterd_crawler.kafka_lines import quieten
+from clusterd_crawler.servers.kafka_address import KafkaAddress, read_address, shown_address
+from clusterd_crawler.servers.kafka_greeting import greet
+from clusterd_crawler.servers.kafka_lines import quieten
 
 #: Milliseconds until a client gives up on its first contact.
 BOOTSTRAP_MS: Final = 5_000

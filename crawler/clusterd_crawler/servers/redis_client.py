@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.redis_address import Address, read, shown
+from clusterd_crawler.servers.redis_address import Address, read, shown
 
 #: Seconds to connect, and to wait for an answer.
 CONNECT_SECONDS: Final = 2.0

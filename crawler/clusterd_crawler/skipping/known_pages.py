@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusterd_crawler.bearers import NameTable
-from clusterd_crawler.leading import Leading
 from clusterd_crawler.purpose import ANYONE, Purpose
-from clusterd_crawler.redirects import Redirects
 from clusterd_crawler.sketch import Name
+from clusterd_crawler.skipping.bearers import NameTable
+from clusterd_crawler.skipping.leading import Leading
+from clusterd_crawler.skipping.redirects import Redirects
 
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clusterd_crawler.rules import Key, Rule
-from clusterd_crawler.trial_budget import TrialBudget, differed
+from clusterd_crawler.skipping.trial_budget import TrialBudget, differed
 from clusterd_crawler.urls import without_port
 
 #: Skips for each trial.

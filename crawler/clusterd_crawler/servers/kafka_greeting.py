@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.kafka_address import KafkaAddress
+from clusterd_crawler.servers.kafka_address import KafkaAddress
 
 #: Seconds to connect to one broker's port, and to wait for an answer.
 CONNECT_SECONDS: Final = 2.0

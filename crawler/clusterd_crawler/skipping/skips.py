@@ -8,41 +8,27 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final, Self, cast
 
-from clusterd_crawler.answering import Answering
-from clusterd_crawler.bearers import NameTable
-from clusterd_crawler.endings import may_show_file
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.exploring import Exploring
 from clusterd_crawler.keys import FAMILY, Keys
-from clusterd_crawler.known_pages import UNKNOWN, HostPages, KnownPage
 from clusterd_crawler.purpose import ANYONE, Purpose
-from clusterd_crawler.renaming import path_of
-from clusterd_crawler.rule_sets import RuleSets
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
-from clusterd_crawler.traps import Guard, Trap, TrapGuard
+from clusterd_crawler.skipping.answering import Answering
+from clusterd_crawler.skipping.bearers import NameTable
+from clusterd_crawler.skipping.endings import may_show_file
+from clusterd_crawler.skipping.exploring import Exploring
+from clusterd_crawler.skipping.known_pages import UNKNOWN, HostPages, KnownPage
+from clusterd_crawler.skipping.renaming import path_of
+from clusterd_crawler.skipping.rule_sets import RuleSets
+from clusterd_crawler.skipping.skip import WITHIN, Skip
+from clusterd_crawler.skipping.traps import Guard, Trap, TrapGuard
 from clusterd_crawler.urls import canonical, host_of, registrable
 
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """A request whose content is known. ``explore``: fetch it all the same, to watch the rule."""
-
-    url: str
-    #: Id of the rule that decided (where several did, of the one that answers for it: `answering`).
-    rule: str
-    key: str
-    known_url: str
-    explore: bool = False
-
-
-#: Stands for a rule where a page is not fetched as an earlier crawl fetched it within the stated time.
-WITHIN: Final = "within"
 #: Most URLs that a page stands for anew when it is fetched, or more leads to it (about 10 µs each); the rest as before.
 LED_AT_ONCE: Final = 200
 

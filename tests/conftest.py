@@ -139,7 +139,7 @@ PACED = (
     "tests/contract/test_index_resharding",
     "tests/clusterd/test_daemon",
     "tests/clusterd/test_deployed_redis",
-    "tests/clusterd/test_qa_flows",
+    "tests/clusterd/test_cli_first_use",
 )
 
 

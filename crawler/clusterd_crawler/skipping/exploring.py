@@ -55,8 +55,7 @@ class Exploring:
         gone, rules = list(gone), list(rules)
         self._renaming.load(gone, rules)
         self._resting.load(gone, rules)
-        spread = [rule.id for rule in rules if rule.id in self._resting and not _is_spelling(rule)]
-        self._spreading.load([rule.id for rule in gone], [rule for rule in spread if rule not in self._renaming])
+        self._spreading.load([rule.id for rule in gone], [rule.id for rule in rules if self._is_spread(rule)])
         for rule in gone:
             self._spelling.discard(rule.id)
             self._trials.pop(rule.id, None)
@@ -89,6 +88,9 @@ class Exploring:
         """
         self._spreading.tried(rule, url, agreed=False)
         return self._budget(rule).differed(rule, explored)
+
+    def _is_spread(self, rule: Rule) -> bool:
+        return rule.id in self._resting and rule.id not in self._renaming and not _is_spelling(rule)
 
     def _budget(self, rule: str) -> Renaming | Resting:
         return self._renaming if rule in self._renaming else self._resting

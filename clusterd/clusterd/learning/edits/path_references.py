@@ -127,21 +127,24 @@ def path_references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathRe
 
 
 def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathReference]:
-    plain = [row for row in rows.tolist() if snapshot.shape_of(row) == ()]
-    if not plain or len(plain) == len(rows):
-        return
+    for path, pairs, written in beside_plain(snapshot, rows):
+        for plain in written:
+            yield from _between(path, pairs, plain.split("/"))
+
+
+def beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[str, dict[ColumnKey, str], list[str]]]:
+    """Yield, of pages of one content with a few plain parameters: path, parameters, and the paths without a query."""
     items = snapshot.evidence.paths.items
-    written = dict.fromkeys(str(items[int(snapshot.path[row])]) for row in plain)
-    for row in rows.tolist():
-        shape = snapshot.shape_of(row)
-        if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
+    shapes = [snapshot.shape_of(row) for row in rows.tolist()]
+    paths = [str(items[path]) for path in snapshot.path[rows].tolist()]
+    written = list(dict.fromkeys(path for path, shape in zip(paths, shapes, strict=True) if shape == ()))
+    for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if written else ():
+        if shape and len(shape) <= PARTS and all(_is_plain(key) for key in shape):
             pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
-            for path in written:
-                yield from _between(str(items[int(snapshot.path[row])]), pairs, path.split("/"))
+            yield path, pairs, written
 
 
-def is_plain(key: ColumnKey) -> bool:
-    """Whether a query key has a name, and is the first of its name."""
+def _is_plain(key: ColumnKey) -> bool:
     return bool(key[0]) and not key[0].startswith(";") and key[1] == 1
 
 

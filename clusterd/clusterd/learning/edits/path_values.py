@@ -22,7 +22,7 @@ from clusterd_crawler.rule_tests import stars
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.path_fields import NUMBER, token_of
-from clusterd.learning.edits.path_references import PARTS, is_plain
+from clusterd.learning.edits.path_references import PARTS, beside_plain
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
@@ -141,18 +141,12 @@ def path_values(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathValue]
 
 
 def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathValue]:
-    items = snapshot.evidence.paths.items
-    paths = [str(items[path]) for path in snapshot.path[rows].tolist()]
-    shapes = [snapshot.shape_of(row) for row in rows.tolist()]
-    plain = [path for path, shape in zip(paths, shapes, strict=True) if shape == ()]
-    for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if plain else ():
-        if shape and len(shape) <= PARTS and all(is_plain(key) for key in shape):
-            pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
-            for written in plain:
-                yield from _between(written.split("/"), path, shape, pairs)
+    for path, pairs, written in beside_plain(snapshot, rows):
+        for plain in written:
+            yield from _between(plain.split("/"), path, pairs)
 
 
-def _between(parts: list[str], path: str, shape: Shape, pairs: dict[ColumnKey, str]) -> Iterator[PathValue]:
+def _between(parts: list[str], path: str, pairs: dict[ColumnKey, str]) -> Iterator[PathValue]:
     """Yield what makes a path without a query a page with one: a number in the one is a value of the other."""
     if len(parts) > PARTS or any(_PLACEHOLDERS.search(text) for text in (*parts, path)):
         return
@@ -163,4 +157,4 @@ def _between(parts: list[str], path: str, shape: Shape, pairs: dict[ColumnKey, s
             form = part[: number.start()] + ANY_NUMBER + part[number.end() :]
             for target in [key for key, text in pairs.items() if form != ANY_NUMBER and text == number[0]]:
                 fixed = tuple((key, text) for key, text in pairs.items() if key != target)
-                yield PathValue((*parts[:at], form, *parts[at + 1 :]), at, path, shape, target, fixed)
+                yield PathValue((*parts[:at], form, *parts[at + 1 :]), at, path, tuple(pairs), target, fixed)

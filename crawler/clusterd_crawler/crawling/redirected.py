@@ -20,7 +20,7 @@ from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.explored import Explored
 from clusterd_crawler.crawling.reporter import Reporter
 from clusterd_crawler.crawling.requests import is_page
-from clusterd_crawler.message import URL_BYTES
+from clusterd_crawler.message import may_speak_of
 from clusterd_crawler.skipping.redirects import STATUSES, leads_to
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class Redirected:
             return
         delay, found = get_meta_refresh(response, ignore_tags=self._ignored)
         target = (found or "").partition("#")[0]
-        if delay is not None and delay < self._longest and target.startswith(("http://", "https://")):
+        if delay is not None and delay < self._longest:
             self._tell(request, target)
 
     def _tell(self, request: Request, target: str) -> None:
         url, at = request.url.partition("#")[0], now_ms()
-        if max(len(url), len(target)) <= URL_BYTES:
+        if may_speak_of(url) and may_speak_of(target):
             self._decisions.redirected(url, at, target)
             self._reporter.redirected(url, at, target, self._explored.pop(url))
 

@@ -40,7 +40,7 @@ from clusterd.learning.families.one_page import families
 from clusterd.learning.families.paths import path_families
 from clusterd.learning.families.value_forms import by_form
 from clusterd.learning.names import NameEvidence
-from clusterd.learning.trials.contexts import BOUND, SHOWN, Proposal, refine, refine_shown
+from clusterd.learning.trials.contexts import SHOWN, Proposal, refine, refine_shown
 from clusterd.learning.trials.siblings import beyond_luck
 from clusterd.learning.watch import Watch
 
@@ -59,10 +59,9 @@ EVIDENCE_PAIRS: Final = 6
 class Learner:
     """The `HostLearner` of the daemon and of the replay."""
 
-    def __init__(self, host: str, *, identity: Identity = "identical", bound: float = BOUND) -> None:
+    def __init__(self, host: str, *, identity: Identity = "identical") -> None:
         self.host = host
         self.identity = identity
-        self.bound = bound
         self.evidence = Evidence()
         self.names = NameEvidence()
         self.watch = Watch()
@@ -119,7 +118,7 @@ class Learner:
 
     def _accepted(self, snapshot: Snapshot) -> Iterable[tuple[Proposal, int]]:
         """Yield what holds, with the identity that the known page has to show (0: any)."""
-        for family in chain(families(snapshot, self.bound), path_families(snapshot, self.bound)):
+        for family in chain(families(snapshot), path_families(snapshot)):
             for proposal in by_form(snapshot, family):
                 accept(snapshot, proposal)
                 yield proposal, 0
@@ -175,7 +174,7 @@ class Learner:
         for _ in range(PASSES):
             failed = []
             for edit, prior, then in judged:
-                found = None if then == accepted else refine(snapshot, edit, self.bound, prior)
+                found = None if then == accepted else refine(snapshot, edit, prior)
                 if found is None:
                     failed.append((edit, prior, accepted))
                     continue

@@ -89,7 +89,7 @@ class MirrorLearner(Learner):
         if len(self.sites) < 2:
             return
         for mirror, site in self._candidates(snapshot):
-            found = refine(snapshot, _exchange(mirror, site), self.bound)
+            found = refine(snapshot, _exchange(mirror, site))
             if found is not None:
                 accept(snapshot, found)
                 yield found, 0

@@ -20,7 +20,7 @@ from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.families.joint import EACH, TRIALS, Joint, joint
 from clusterd.learning.families.value_forms import of_clean_forms
 from clusterd.learning.trials.agreement import Outcome, lower_bound
-from clusterd.learning.trials.contexts import BOUND, DIFFER, Proposal
+from clusterd.learning.trials.contexts import DIFFER, Proposal
 
 #: Fewest pages of a family. One page answers for all others, and what differs is found nowhere else: an empty list is
 #: the answer for most values, until it is not. 104 clean trials in a row are luck in .5 % of orders where one in twenty
@@ -34,11 +34,11 @@ NEW_VALUES: Final = 0.5
 FEW_VALUES: Final = 64
 
 
-def families(snapshot: Snapshot, bound: float = BOUND) -> Iterator[Proposal]:
+def families(snapshot: Snapshot) -> Iterator[Proposal]:
     """Yield the one-page families of the evidence."""
     counts = np.bincount(snapshot.content)
     for rows in _forms(snapshot, counts >= EACH):
-        yield from _families_of_form(snapshot, rows, bound)
+        yield from _families_of_form(snapshot, rows)
 
 
 def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
@@ -54,7 +54,7 @@ def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
             yield rows[start:end]
 
 
-def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[Proposal]:
+def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
     shape = snapshot.shape_of(rows[0])
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return
@@ -68,9 +68,9 @@ def _families_of_form(snapshot: Snapshot, rows: Rows, bound: float) -> Iterator[
     for fixed, every in _by_values(few, values, rows):
         members = of_clean_forms(snapshot, every, dropped)
         outcome = one_page(snapshot, members)
-        reached = outcome and bound_of(outcome)
+        reached = bound_of(outcome) if outcome is not None else 0.0
         conditions = [Condition(Key(), "is", (path,)), *_conditions(snapshot, few, fixed)]
-        if outcome is None or not reached or len(conditions) != len(few) + 1 or reached < max(bound, FAMILY_BOUND):
+        if outcome is None or reached < FAMILY_BOUND or len(conditions) != len(few) + 1:
             continue
         conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
         names = tuple(sorted({key[0] for key in shape}))

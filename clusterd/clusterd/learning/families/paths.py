@@ -41,24 +41,23 @@ Place = tuple[int, str]
 ANY: Final = "\x00"
 
 
-def path_families(snapshot: Snapshot, bound: float) -> Iterator[Proposal]:
+def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
     """Yield the one-page families of the evidence whose paths differ."""
     counts = np.bincount(snapshot.content)
     if not (counts >= TOGETHER).any():
         return
-    wanted = max(bound, FAMILY_BOUND)
     # One number for one query, whatever edits of paths are accepted meanwhile.
     query = snapshot.key - snapshot.evidence.paths.table()[snapshot.path]
-    yield from _of_any_path(snapshot, query, counts >= TOGETHER, wanted)
+    yield from _of_any_path(snapshot, query, counts >= TOGETHER)
     for members, at in _of_one_component(snapshot, query, np.flatnonzero(counts >= FAMILY)):
-        yield from _family(snapshot, members, one_page(snapshot, members), [at], wanted)
+        yield from _family(snapshot, members, one_page(snapshot, members), [at])
 
 
 def _parts(snapshot: Snapshot, path: int) -> list[str]:
     return str(snapshot.evidence.paths.items[path]).split("/")
 
 
-def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags, bound: float) -> Iterator[Proposal]:
+def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterator[Proposal]:
     """Yield the families of one query, of as many components each."""
     found, counts = np.unique(query[is_common[snapshot.content]], return_counts=True)
     common = found[counts >= FAMILY]
@@ -68,7 +67,7 @@ def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags, bound: flo
         rows = order[start:end]
         if snapshot.shape_of(rows[0]) != ():
             for members, paths in _of_one_depth(snapshot, rows):
-                yield from _of_folders(snapshot, members, paths, bound)
+                yield from _of_folders(snapshot, members, paths)
 
 
 def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[list[str]]]]:
@@ -83,14 +82,14 @@ def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[l
             yield np.array([row for row, _ in found], np.int64), [parts for _, parts in found]
 
 
-def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]], bound: float) -> Iterator[Proposal]:
+def _of_folders(snapshot: Snapshot, members: Rows, paths: list[list[str]]) -> Iterator[Proposal]:
     free = [at for at, part in enumerate(paths[0]) if part or at < len(paths[0]) - 1]
     folders, which = np.unique([parts[0] for parts in paths], return_inverse=True)
     if len(folders) > FORMS:
-        yield from _family(snapshot, members, one_page(snapshot, members), free, bound)
+        yield from _family(snapshot, members, one_page(snapshot, members), free)
         return
     members, outcome = _by_folder(snapshot, [members[which == at] for at in range(len(folders))])
-    yield from _family(snapshot, members, outcome, free[1:], bound)
+    yield from _family(snapshot, members, outcome, free[1:])
 
 
 def _by_folder(snapshot: Snapshot, folders: list[Rows]) -> tuple[Rows, Outcome | None]:
@@ -148,12 +147,10 @@ def _by_place(snapshot: Snapshot, places: set[Place]) -> dict[Place, list[int]]:
     return found
 
 
-def _family(
-    snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: list[int], bound: float
-) -> Iterator[Proposal]:
+def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: list[int]) -> Iterator[Proposal]:
     """Yield the family of these pages, if it holds, in which these components have any value."""
-    reached = outcome and bound_of(outcome)
-    if outcome is None or not reached or reached < bound:
+    reached = bound_of(outcome) if outcome is not None else 0.0
+    if outcome is None or reached < FAMILY_BOUND:
         return
     query = _query_of(snapshot, int(members[0]))
     if query is None:

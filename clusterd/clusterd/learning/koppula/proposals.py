@@ -37,6 +37,8 @@ SMALL_HOST = 100
 PREFIX, WILDCARDS = 4, 3
 #: Query keys of a pair that its contexts may name: a URL with more is a trap's.
 NAMES = 12
+#: Most rules of algorithms 3 to 5 that are proposed.
+GENERAL = 60
 #: Components from the start, and the last, as contexts name them.
 HEADS: tuple[Slot, ...] = tuple(("", n + 3, 0, 0, 0) for n in range(PREFIX))
 LAST: Slot = ("", 0, 1, 0, 0)
@@ -319,7 +321,7 @@ def unexplained(clusters: Iterable[Sequence[UrlParts]]) -> list[Sequence[UrlPart
 
 
 def propose_paper(
-    clusters: Sequence[Sequence[UrlParts]], tokenizer: DeepTokenizer, random: Random, most: int = 60
+    clusters: Sequence[Sequence[UrlParts]], tokenizer: DeepTokenizer, random: Random
 ) -> list[list[Proposal]]:
     """Return what algorithms 3 to 5 learn and joint drops cannot say: references, conversions, deep tokens."""
     general = generalize(generate_all_rules(clusters, tokenize, random))
@@ -328,7 +330,7 @@ def propose_paper(
         general += [rule for rule in deep if any(slot[3] for slot, _ in rule.changes)]
     general = [rule for rule in general if any(_reads(*edit) or _is_any(*edit, rule.context) for edit in rule.changes)]
     general.sort(key=lambda rule: -rule.pairs)
-    return [_widened(rule) for rule in general[:most]]
+    return [_widened(rule) for rule in general[:GENERAL]]
 
 
 def _is_dropping(cluster: Sequence[UrlParts]) -> bool:

@@ -62,9 +62,9 @@ class Evidence:
         self.columns = Columns(urls_of_all, numbers, self.tokenizer)
         self._trials: dict[tuple[Context, Transformation], Trial] = {}
 
-    def select(self, precision: float, max_rules: int = MAX_RULES) -> list[Chosen]:
+    def select(self, precision: float) -> list[Chosen]:
         """Return the rules that reach a precision, in the order in which they apply."""
-        return _greedy(self.columns.copy(), list(self._passing(precision)), precision, max_rules)
+        return _greedy(self.columns.copy(), list(self._passing(precision)), precision)
 
     def _passing(self, precision: float) -> Iterator[tuple[Trial, Proposal]]:
         """Yield the proposals that are precise alone: of each transformation the widest few contexts."""
@@ -102,15 +102,13 @@ def sampled(clusters: Sequence[Sequence[UrlParts]], most: int, random: Random) -
     return chosen
 
 
-def _greedy(
-    columns: Columns, passing: Sequence[tuple[Trial, Proposal]], precision: float, max_rules: int
-) -> list[Chosen]:
+def _greedy(columns: Columns, passing: Sequence[tuple[Trial, Proposal]], precision: float) -> list[Chosen]:
     """Take the rule that adds most, again and again; a rule's worth only falls, so most are never tried again."""
     heap = [(-_worth(trial, proposal, precision), n) for n, (trial, proposal) in enumerate(passing)]
     heapq.heapify(heap)
     fresh = [(0, trial) for trial, _ in passing]  # what each adds, and to how many rules
     chosen: list[Chosen] = []
-    while heap and len(chosen) < max_rules and heap[0][0] < 0:
+    while heap and len(chosen) < MAX_RULES and heap[0][0] < 0:
         _, n = heapq.heappop(heap)
         alone, proposal = passing[n]
         if fresh[n][0] != len(chosen):

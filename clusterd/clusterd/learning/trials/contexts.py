@@ -96,20 +96,20 @@ class Proposal:
     bound: float
 
 
-def refine(snapshot: Snapshot, edit: CandidateEdit, bound: float = BOUND, prior: int = 0) -> Proposal | None:
-    """Find the context in which an edit holds above the bound; None where there is none.
+def refine(snapshot: Snapshot, edit: CandidateEdit, prior: int = 0) -> Proposal | None:
+    """Find the context in which an edit holds above `BOUND`; None where there is none.
 
     ``prior`` is how many clean trials the kind of edit brings along (`candidates.PRIORS`).
     """
     rows = edit.rows(snapshot)
     # A page agrees with one that the edit brings it to: agreements are no more than pages edited.
-    if not _enough(int(np.count_nonzero(rows)), bound, prior):
+    if not _enough(int(np.count_nonzero(rows)), BOUND, prior):
         return None
-    found, unproven = _refined(snapshot, Trials(snapshot, edit, rows), bound, prior)
+    found, unproven = _refined(snapshot, Trials(snapshot, edit, rows), BOUND, prior)
     if unproven and isinstance(edit, Drop) and len(edit.own) >= POOLED:
         # The others may hold by themselves: another rule drops these by now from most pages.
         left = tuple(key for key in edit.own if key not in unproven)
-        return refine(snapshot, replace(edit, own=left), bound, prior) if left else None
+        return refine(snapshot, replace(edit, own=left), prior) if left else None
     return found
 
 

@@ -26,6 +26,7 @@ from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.message import encode
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
+from clusterd_crawler.servers.kafka_client import client_options
 from clusterd_crawler.sketch import TEXT, Sketch, sketch_text
 from kafka import KafkaConsumer
 
@@ -108,7 +109,7 @@ class TopicWatch(Watch):
     def run(self) -> None:
         consumer = KafkaConsumer(
             self._config.kafka_prefix + topics.ALERTS,
-            bootstrap_servers=self._config.kafka_servers(),
+            **client_options(self._config.kafka),
             auto_offset_reset="earliest",
             fetch_max_wait_ms=100,
         )

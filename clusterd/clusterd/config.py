@@ -26,7 +26,6 @@ from typing import Any, Final, Self, cast, get_args
 from clusterd_consumer.postings.scheme import Candidates, Scheme
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.rules import Identity
-from clusterd_crawler.servers.kafka_address import read_address
 from clusterd_crawler.servers.redis_address import shown_host
 from clusterd_crawler.settings import PREFIX, Settings, ours, setting
 
@@ -161,10 +160,6 @@ class Config(Settings):
     def uses_kafka(self) -> bool:
         """Whether messages travel over Kafka."""
         return bool(self.kafka)
-
-    def kafka_servers(self) -> list[str]:
-        """Return the bootstrap servers."""
-        return list(read_address(self.kafka).servers)
 
 
 def _crawls_data(default: str) -> str:

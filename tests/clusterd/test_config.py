@@ -66,11 +66,6 @@ def test_redis_url_serves_where_nothing_names_a_redis(tmp_path: Path) -> None:
     assert Config.load(None, environment, {"redis": "redis://given:1/0"}).redis == "redis://given:1/0"
 
 
-def test_kafka_servers_are_a_list() -> None:
-    config = Config.load(environment={}, options={"kafka": "kafka://a:1,b:2"})
-    assert config.kafka_servers() == ["a:1", "b:2"]
-
-
 def test_policies_are_a_table(tmp_path: Path) -> None:
     text = "[policies]\nidentical = {}\nnear = { resemblance = 0.9 }\ncontained = { containment = 0.9 }"
     assert Config.load(toml(tmp_path, text), {}).policies == (IDENTICAL, NEAR, CONTAINED)

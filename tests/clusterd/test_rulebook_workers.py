@@ -8,6 +8,7 @@ from itertools import count
 from weakref import WeakSet
 
 import pytest
+from clusterd.learning.rulebook import recall
 from clusterd.learning.rulebook import service as rule_service
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.memory import MemoryRuleBook
@@ -227,7 +228,7 @@ def test_learners_that_do_not_fit_make_room_and_come_back(serve: Serve, monkeypa
         return SidLearner(host)
 
     service = serve(make)
-    monkeypatch.setattr(service._recalls, "_limit", 100)
+    monkeypatch.setattr(recall, "PAGES_LIMIT", 100)
     other = serve()
     service.observe(duplicates(host="a.org") + duplicates(host="b.org") + duplicates(host="c.org"))
     service.learn_due(now=1)
@@ -256,7 +257,7 @@ def test_a_command_that_learns_all_that_is_due_holds_few_learners(
 
     monkeypatch.setattr(rule_service, "SHRINK_SECONDS", 0.0)
     service = RuleService(book, make_learner=make)
-    monkeypatch.setattr(service._recalls, "_limit", 3 * LEAST_PAGES)
+    monkeypatch.setattr(recall, "PAGES_LIMIT", 3 * LEAST_PAGES)
     service.observe([sketch(f"http://host{number}.example/", number, 1) for number in range(20)])
     service.learn_due(now=2, seconds=math.inf)
     assert most <= 4

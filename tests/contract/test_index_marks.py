@@ -68,9 +68,6 @@ class Log:
     def assigned(self) -> Sequence[str]:
         return list(self.partitions)
 
-    def lag(self) -> int:
-        return self.backlog()
-
     def backlog(self) -> int:
         return sum(len(values) - self.read[name] for name, values in self.partitions.items())
 

@@ -60,7 +60,7 @@ def test_a_page_that_cannot_be_sketched_waits_no_longer_and_is_no_miss() -> None
             verdicts.forget(PAGE)
             assert await answer is None
         assert verdicts.prompt
-        assert verdicts.outstanding(0) == 0
+        assert not verdicts._asked
 
     asyncio.run(scene())
 
@@ -81,7 +81,7 @@ def test_a_daemon_that_falls_silent_is_given_up_and_taken_back() -> None:
         verdicts.ask(PAGE)
         verdicts.arrived(VERDICT)
         assert verdicts.prompt
-        assert verdicts.outstanding(0) == 0
+        assert not verdicts._asked
 
     asyncio.run(scene())
 

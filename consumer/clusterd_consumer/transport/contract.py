@@ -71,12 +71,8 @@ class Transport(Protocol):
         """Return the partitions that this consumer reads now."""
         ...
 
-    def lag(self) -> int:
-        """Return how many records of the assigned partitions are unread, or read and not committed."""
-        ...
-
     def backlog(self) -> int:
-        """Return the same of all partitions, for who only asks: joins no group, takes nothing from anybody."""
+        """Return how many records are unread, or read and not worked on; joins no group, takes nothing from anybody."""
         ...
 
     def close(self) -> None:

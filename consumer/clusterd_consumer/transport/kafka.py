@@ -66,7 +66,6 @@ class KafkaTransport:
         prefix: str = "",
         remembered: Callable[[], Position] | None = None,
         session_timeout: float = 10.0,
-        answer_timeout: float = ANSWER_TIMEOUT,
         partitions: int = 8,
         replication: int = 1,
     ) -> None:
@@ -76,7 +75,6 @@ class KafkaTransport:
         self._prefix = prefix
         self._remembered = remembered or dict
         self._session_timeout = session_timeout
-        self._answer_timeout = answer_timeout
         self._shape = (partitions, replication)
         self._topic = prefix + topics.SKETCHES
         self._consumer: Any = None
@@ -119,7 +117,7 @@ class KafkaTransport:
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
         """Give the message to the producer; wait where too many are on their way."""
         if len(self._unacknowledged) >= IN_FLIGHT:
-            self.flush(self._answer_timeout)
+            self.flush(ANSWER_TIMEOUT)
         with self._translated():
             self._send(self._prefix + topic, key, value)
 
@@ -163,22 +161,13 @@ class KafkaTransport:
             return []
         return sorted(self._name(p) for p in self._consumer.assignment() & self._in_place())
 
-    def lag(self) -> int:
-        """Return the records of the assigned partitions that lie after what was committed here (or polled)."""
-        if self._consumer is None:
-            return 0
-        with self._translated():
-            mine = list(self._consumer.assignment())
-            ends = self._consumer.end_offsets(mine, timeout_ms=int(self._answer_timeout * 1000)) if mine else {}
-            return sum(max(0, end - self._reached(partition)) for partition, end in ends.items())
-
     def backlog(self) -> int:
         """Return the records that lie after the store's position, over all partitions."""
         with self._translated():
             asking = self._asking()
             every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
             now = topic_id(asking, self._topic)
-            wait = int(self._answer_timeout * 1000)
+            wait = int(ANSWER_TIMEOUT * 1000)
             ends = asking.end_offsets(every, timeout_ms=wait) if every else {}
             begins = asking.beginning_offsets(every, timeout_ms=wait) if every else {}
         position = self._remembered()
@@ -191,7 +180,7 @@ class KafkaTransport:
         """Commit, leave the group, deliver what is on its way."""
         try:
             if self._unacknowledged:
-                self.flush(self._answer_timeout)
+                self.flush(ANSWER_TIMEOUT)
         except Unreachable as error:
             log.warning("closed with messages undelivered: %s", error)
         self._commit_at_last()
@@ -215,7 +204,7 @@ class KafkaTransport:
     def _joined(self) -> Any:
         """Return the consumer, made and subscribed at first."""
         if self._consumer is None:
-            ensure(self._where, self._prefix, *self._shape, timeout=self._answer_timeout)
+            ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT)
             consumer = KafkaConsumer(
                 **self._client_settings(),
                 group_id=self._group,
@@ -242,7 +231,7 @@ class KafkaTransport:
     def _producing(self) -> Any:
         """Return the producer, made at first."""
         if self._producer is None:
-            ensure(self._where, self._prefix, *self._shape, timeout=self._answer_timeout)
+            ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT)
             self._producer = KafkaProducer(
                 **self._client_settings(),
                 enable_idempotence=False,
@@ -250,7 +239,7 @@ class KafkaTransport:
                 linger_ms=LINGER,
                 delivery_timeout_ms=DELIVERY_TIMEOUT,
                 request_timeout_ms=DELIVERY_TIMEOUT // 2,
-                max_block_ms=int(self._answer_timeout * 1000),
+                max_block_ms=int(ANSWER_TIMEOUT * 1000),
                 max_request_size=LONGEST_MESSAGE,
             )
         return self._producer
@@ -258,7 +247,7 @@ class KafkaTransport:
     def _client_settings(self) -> dict[str, Any]:
         return {
             **self._options,
-            "bootstrap_timeout_ms": int(self._answer_timeout * 1000),
+            "bootstrap_timeout_ms": int(ANSWER_TIMEOUT * 1000),
             "reconnect_backoff_max_ms": 1000,
             "allow_auto_create_topics": False,
         }
@@ -286,7 +275,7 @@ class KafkaTransport:
             # Placed where the store says, the partition may come here again.
             expected = max(expected, self._missing.get(partition, 0))
             self._missing[partition] = first
-            gone = deleted_unread(self._consumer, partition, expected, first, self._answer_timeout)
+            gone = deleted_unread(self._consumer, partition, expected, first, ANSWER_TIMEOUT)
             self.missed += gone
             if gone:
                 log.error(
@@ -300,7 +289,7 @@ class KafkaTransport:
     def _make_missing(self) -> None:
         """Make the topics that were deleted under us, as at the start; whether Kafka answers at all others say."""
         with suppress(Unreachable):
-            if made := ensure(self._where, self._prefix, *self._shape, timeout=self._answer_timeout):
+            if made := ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT):
                 log.warning("Kafka had no topic %s any more: made anew, what was in it is gone", ", ".join(made))
 
     def _in_place(self) -> set[Any]:
@@ -341,11 +330,6 @@ class KafkaTransport:
                 next=str(one.offset + 1),
                 again=n < fresh,
             )
-
-    def _reached(self, partition: Any) -> int:
-        if partition in self._committed:
-            return self._committed[partition]
-        return int(self._consumer.position(partition, timeout_ms=int(self._answer_timeout * 1000)) or 0)
 
     def _name(self, partition: Any) -> str:
         return _name(partition, self._topic_id)

@@ -165,10 +165,6 @@ class RedisStreamTransport:
         """Return the one partition, which all consumers share."""
         return [self._stream] if self._joined else []
 
-    def lag(self) -> int:
-        """Return the entries of the group that are unread or pending."""
-        return self.backlog()
-
     def backlog(self) -> int:
         """Return the entries of the group that are unread or pending."""
         with translated():

@@ -49,9 +49,8 @@ class Wanted:
 class OthersPages:
     """For one thread at a time."""
 
-    def __init__(self, wanted: Wanted, held_bytes: int = HELD_BYTES) -> None:
+    def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._limit = held_bytes
         self._held: OrderedDict[str, list[tuple[str, bytes]]] = OrderedDict()
         self._size = 0
 
@@ -67,7 +66,7 @@ class OthersPages:
             return self._pages(crawl, block, now)
         self._held.setdefault(host, []).append((crawl, block))
         self._size += len(block)
-        while self._size > self._limit:
+        while self._size > HELD_BYTES:
             _, dropped = self._held.popitem(last=False)
             self._size -= sum(len(block) for _, block in dropped)
         return []

@@ -29,8 +29,7 @@ META: Final = "clusterd_linked_url"
 class Rewriting:
     """For the loop's thread."""
 
-    def __init__(self, limit: int = LINKS) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         #: Hash of a link → whether it was asked for, by its own request or by one that was rewritten to it.
         self._links: OrderedDict[int, bool] = OrderedDict()
         #: Hashes of the keys that were asked for and came → the rule that asked, and what for.
@@ -42,7 +41,7 @@ class Rewriting:
             self._links.setdefault(hash_of(canonical(url)), False)
         except WrongInput:
             return
-        if len(self._links) > self._limit:
+        if len(self._links) > LINKS:
             self._came.pop(self._links.popitem(last=False)[0], None)
 
     def asked(self, url: str) -> None:

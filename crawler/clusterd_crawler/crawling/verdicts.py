@@ -52,14 +52,8 @@ class Asked:
 class Verdicts:
     """The pages of a crawl that were asked about. For the loop's thread; ``promise`` makes what is awaited in it."""
 
-    def __init__(
-        self,
-        timeout: float,
-        clock: Callable[[], float] = time.monotonic,
-        promise: Callable[[], Promise] = Deferred,
-    ) -> None:
+    def __init__(self, timeout: float, promise: Callable[[], Promise] = Deferred) -> None:
         self._timeout = timeout
-        self._clock = clock
         self._promise = promise
         self._asked: OrderedDict[Page, Asked] = OrderedDict()
         #: Pages that wait, each with the time until which it does; answered ones stay until then.
@@ -71,7 +65,7 @@ class Verdicts:
 
     def ask(self, page: Page) -> None:
         """Note that a verdict was asked for, before the page is published."""
-        self._asked[page] = Asked(self._clock())
+        self._asked[page] = Asked(time.monotonic())
         if len(self._asked) > OUTSTANDING:
             self._asked.popitem(last=False)
 
@@ -82,14 +76,10 @@ class Verdicts:
             waiter, asked.waiter = asked.waiter, None
             keep(waiter, None)
 
-    def outstanding(self, since: float) -> int:
-        """Return how many pages asked about at or after a time are unanswered."""
-        return sum(asked.since >= since for asked in self._asked.values())
-
     async def answered(self, seconds: float) -> None:
         """Wait until no page is outstanding, at most so many seconds."""
-        until = self._clock() + seconds
-        while self._asked and self._clock() < until:
+        until = time.monotonic() + seconds
+        while self._asked and time.monotonic() < until:
             await sleep(LOOK_SECONDS)
 
     def wait(self, page: Page) -> Awaitable[Verdict | None] | None:
@@ -98,7 +88,7 @@ class Verdicts:
         if asked is None or not self.prompt or not self._timeout:
             return None
         asked.waiter = self._promise()
-        self._waiting.append((self._clock() + self._timeout, asked))
+        self._waiting.append((time.monotonic() + self._timeout, asked))
         if self._timer is None:
             self._timer = call_later(self._timeout, self._end_waits)
         return awaited(asked.waiter)
@@ -106,7 +96,7 @@ class Verdicts:
     def _end_waits(self) -> None:
         """End the waits whose time is over, and set the timer for the next."""
         self._timer = None
-        now = self._clock()
+        now = time.monotonic()
         while self._waiting and (self._waiting[0][1].waiter is None or self._waiting[0][0] <= now):
             self._missed(self._waiting.popleft()[1])
         if self._waiting:
@@ -125,7 +115,7 @@ class Verdicts:
         asked = self._asked.pop((verdict.url, verdict.fetched_at), None)
         if asked is None:
             return
-        if self._clock() - asked.since <= self._timeout:
+        if time.monotonic() - asked.since <= self._timeout:
             self._misses = 0
             self.prompt = True
         waiter, asked.waiter = asked.waiter, None

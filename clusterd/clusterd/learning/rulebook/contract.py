@@ -186,8 +186,8 @@ class RuleBook(Protocol):
         """Log and count skips, each once however often it is delivered; return how many were new."""
         ...
 
-    def skips(self, rule: str = "", since: int = 0) -> Iterator[SkipReport]:
-        """Yield the skips that can still be listed as they arrived (of one rule; at or after a time, Unix ms)."""
+    def skips(self, rule: str = "") -> Iterator[SkipReport]:
+        """Yield the skips that can still be listed, in the order in which they arrived (of one rule)."""
         ...
 
     def skip_counts(self) -> dict[str, int]:

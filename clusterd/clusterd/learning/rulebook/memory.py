@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from clusterd_crawler.message import SkipReport
@@ -26,8 +26,7 @@ class _Log:
 class MemoryRuleBook:
     """Keeps everything in dictionaries. Not for several threads at once."""
 
-    def __init__(self, *, skips_limit: int = SKIPS_LIMIT, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, *, skips_limit: int = SKIPS_LIMIT) -> None:
         self._logs: dict[str, _Log] = {}
         self._changed: Counter[str] = Counter()
         self._leases: dict[str, tuple[str, float]] = {}
@@ -84,7 +83,7 @@ class MemoryRuleBook:
 
     def lease(self, host: str, owner: str, seconds: float) -> bool:
         """Take or prolong the sole right to learn a host."""
-        now = self._clock()
+        now = time.monotonic()
         holder, until = self._leases.get(host, (owner, 0.0))
         if holder != owner and until > now:
             return False
@@ -164,9 +163,9 @@ class MemoryRuleBook:
             new += 1
         return new
 
-    def skips(self, rule: str = "", since: int = 0) -> Iterator[SkipReport]:
+    def skips(self, rule: str = "") -> Iterator[SkipReport]:
         """Yield the skips that can still be listed, in the order in which they arrived."""
-        return (skip for skip in list(self._skips) if rule in {"", skip.rule} and skip.at >= since)
+        return (skip for skip in list(self._skips) if rule in {"", skip.rule})
 
     def skip_counts(self) -> dict[str, int]:
         """Return the number of skips by rule since the beginning."""

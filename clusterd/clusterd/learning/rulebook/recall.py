@@ -129,13 +129,10 @@ class Recall:
 class Recalls:
     """The learners of one worker, bounded by the pages that they hold; the host looked at longest ago goes first."""
 
-    def __init__(
-        self, make: Callable[[str], HostLearner], pages_limit: int = PAGES_LIMIT, *, groups: bool = False
-    ) -> None:
+    def __init__(self, make: Callable[[str], HostLearner], *, groups: bool = False) -> None:
         """Take what makes a host's learner; or (``groups``) one of the hosts of a group together."""
         self._make = make
         self._groups = groups
-        self._limit = pages_limit
         self._hosts: OrderedDict[str, Recall] = OrderedDict()
 
     def get(self, host: str) -> Recall | None:
@@ -160,7 +157,7 @@ class Recalls:
         """Drop learners until the rest fits (one always stays); return the hosts that went."""
         gone = []
         held = sum(map(_weight, self._hosts.values()))
-        while held > self._limit and len(self._hosts) > 1:
+        while held > PAGES_LIMIT and len(self._hosts) > 1:
             host, recall = self._hosts.popitem(last=False)
             held -= _weight(recall)
             gone.append(host)

@@ -223,14 +223,14 @@ class RedisRuleBook:
             new += int(self._run("skips", keys, *args))
         return new
 
-    def skips(self, rule: str = "", since: int = 0) -> Iterator[SkipReport]:
+    def skips(self, rule: str = "") -> Iterator[SkipReport]:
         """Yield the skips that can still be listed, in the order in which they arrived."""
         start = b"-"
         while entries := self._skip_entries(start):
             for entry, fields in entries:
                 start = b"(" + entry
                 skip = decode(fields[b"m"])
-                if isinstance(skip, SkipReport) and rule in {"", skip.rule} and skip.at >= since:
+                if isinstance(skip, SkipReport) and rule in {"", skip.rule}:
                     yield skip
 
     @translated()

@@ -10,10 +10,9 @@ How rules are applied is in `keys`, how they are written as JSON in `rule_json`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from clusterd_crawler.errors import RuleError
 
@@ -266,16 +265,3 @@ class RuleSet:
     def within(self, crawl: str | None) -> Self:
         """Return the set without the rules that speak of another crawl (None: with all)."""
         return self if crawl is None else replace(self, rules=tuple(r for r in self.rules if r.crawl in {"", crawl}))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the JSON object that is published."""
-        from clusterd_crawler.rule_json import rule_set_to_json
-
-        return rule_set_to_json(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> RuleSet:
-        """Read a rule set; an error in it refuses it whole, with a `RuleError` that names the entry and the reason."""
-        from clusterd_crawler.rule_json import rule_set_from_json
-
-        return rule_set_from_json(value)

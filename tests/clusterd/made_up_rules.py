@@ -10,6 +10,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler import topics
 from clusterd_crawler.errors import NotFound
+from clusterd_crawler.rule_json import rule_set_from_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
@@ -66,7 +67,7 @@ class Log:
         self.sets: list[RuleSet] = []
 
     def publish(self, topic: str, key: bytes, value: bytes) -> None:
-        rules = RuleSet.from_json(json.loads(value))
+        rules = rule_set_from_json(json.loads(value))
         assert topic == topics.RULES
         assert key == rules.host.encode()
         self.sets.append(rules)

@@ -21,6 +21,7 @@ from clusterd.services import open_services
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.page import sketch_plain
+from clusterd_crawler.rule_json import rule_set_from_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.known_pages import ALIKE
 
@@ -84,7 +85,7 @@ def rules(book: RuleService) -> RuleService:
 
 def published(redis_url: str, prefix: str) -> list[RuleSet]:
     client: Any = connect(redis_url)
-    found = [RuleSet.from_json(json.loads(fields[b"v"])) for _, fields in client.xrange(f"{prefix}stream:rules")]
+    found = [rule_set_from_json(json.loads(fields[b"v"])) for _, fields in client.xrange(f"{prefix}stream:rules")]
     client.close()
     return found
 

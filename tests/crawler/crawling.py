@@ -14,6 +14,7 @@ from typing import Any
 import redis
 from clusterd_crawler import topics
 from clusterd_crawler.message import Message, decode
+from clusterd_crawler.rule_json import rule_set_to_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,7 +89,7 @@ def published(url: str, prefix: str) -> list[Message]:
 
 def publish_rules(url: str, prefix: str, rules: RuleSet) -> None:
     """Publish a rule set as the daemon does."""
-    raw = json.dumps(rules.to_json()).encode()
+    raw = json.dumps(rule_set_to_json(rules)).encode()
     with redis.Redis.from_url(url) as client:
         client.hset(f"{prefix}rules", rules.host, raw)
         tell(client, prefix, topics.RULES, rules.host.encode(), raw)

@@ -20,6 +20,7 @@ from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
+from clusterd_crawler.rule_json import rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
@@ -94,7 +95,7 @@ def test_known_pages_come_over_kafka(kafka_bootstrap: str, own: str, tmp_path: P
     settings |= {"CLUSTERD_EXPLORE": 0}
     with running() as site:
         rules = RuleSet(site.host, 1, (sid_rule(site.host),))
-        produce(kafka_bootstrap, own + topics.RULES, site.host.encode(), json.dumps(rules.to_json()).encode())
+        produce(kafka_bootstrap, own + topics.RULES, site.host.encode(), json.dumps(rule_set_to_json(rules)).encode())
         now = time.time_ns() // 1_000_000
         block = fetches.pack([Fetch(f"{site.url}/page/{n}?sid=x", now) for n in range(3)])
         produce(kafka_bootstrap, own + topics.KNOWN, fetches.key(site.host, "another"), block)
@@ -111,7 +112,7 @@ def test_a_crawl_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> N
     settings: dict[str, Any] = {"CLUSTERD_KAFKA": f"kafka://{kafka_bootstrap}", "CLUSTERD_KAFKA_PREFIX": own}
     with running() as site:
         rules = RuleSet(site.host, 1, (sid_rule(site.host),))
-        produce(kafka_bootstrap, own + topics.RULES, site.host.encode(), json.dumps(rules.to_json()).encode())
+        produce(kafka_bootstrap, own + topics.RULES, site.host.encode(), json.dumps(rule_set_to_json(rules)).encode())
         steps = [f"{site.url}/page/1", {"pause": 4}, *(f"{site.url}/page/1?sid={n}" for n in range(5))]
         done = crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 0})
         assert len(done.seen) == done.stat("sketched") == 1
@@ -128,7 +129,7 @@ def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
     verdicts: list[Verdict] = []
 
     def publish(version: int) -> None:
-        raw = json.dumps(RuleSet("a.test", version, ()).to_json()).encode()
+        raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
         produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
 
     publish(3)

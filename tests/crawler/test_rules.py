@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.keys import Keys, key_under
+from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 
 from tests.crawler.made_rules import DROP_SID, HOST, SID, rule, rule_set
@@ -48,7 +49,7 @@ def test_json_there_and_back() -> None:
     listed = Condition(Key(start=4), "like", ("#_#,*",))
     newer = [rule([condition, listed], [Edit(Key(start=4), "items", "%2C")]) for condition in titled]
     rules = RuleSet(HOST, 7, (full, named, shown, *newer), (("old", "reason"),), ("http://example.com/x",))
-    again = RuleSet.from_json(rules.to_json())
+    again = rule_set_from_json(rule_set_to_json(rules))
     assert again == rules
     assert again.rules[0].evidence == full.evidence
 
@@ -141,7 +142,7 @@ def test_json_there_and_back() -> None:
 )
 def test_a_rule_set_with_an_error_is_refused_whole(change: dict[str, Any], message: str) -> None:
     with pytest.raises(RuleError, match=message):
-        RuleSet.from_json({**rule_set(DROP_SID).to_json(), **change})
+        rule_set_from_json({**rule_set_to_json(rule_set(DROP_SID)), **change})
 
 
 def test_an_id_depends_on_what_a_rule_says_not_on_what_is_known_about_it() -> None:

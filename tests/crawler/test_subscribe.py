@@ -14,6 +14,7 @@ from clusterd_crawler import fetches, topics
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd_crawler.purpose import Purpose
+from clusterd_crawler.rule_json import rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.subscribe.contract import News
@@ -40,7 +41,7 @@ def subscribed(url: str, prefix: str, heard: Heard, crawl: str = "c1") -> Iterat
 
 
 def publish(client: redis.Redis, prefix: str, rules: RuleSet) -> None:
-    raw = json.dumps(rules.to_json()).encode()
+    raw = json.dumps(rule_set_to_json(rules)).encode()
     client.hset(f"{prefix}rules", rules.host, raw)
     tell(client, prefix, topics.RULES, rules.host.encode(), raw)
 
@@ -82,7 +83,7 @@ def test_nonsense_is_counted_and_the_rest_goes_on(redis_url: str, prefix: str) -
     with subscribed(redis_url, prefix, heard) as subscriber:
         assert subscriber.connected.wait(10)
         subscriber.meet("a.test")
-        other = json.dumps(RuleSet("b.test", 1, ()).to_json()).encode()
+        other = json.dumps(rule_set_to_json(RuleSet("b.test", 1, ()))).encode()
         for value in (b"\xff", b"[]", b"{}", b'{"host": 5}', b"[" * 100_000, other):
             tell(client, prefix, topics.RULES, b"a.test", value)
         tell(client, prefix, topics.VERDICTS, b"k", b"no JSON")

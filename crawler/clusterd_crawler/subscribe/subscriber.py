@@ -18,6 +18,7 @@ from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.errors import ClusterdError, MessageError, Unreachable
 from clusterd_crawler.fetches import Fetch, host_and_crawl, key
 from clusterd_crawler.message import Verdict, decode_verdict
+from clusterd_crawler.rule_json import rule_set_from_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.contract import Feed, News
 
@@ -179,7 +180,7 @@ class Subscriber:
     def _read_rules(self, host: str, raw: bytes) -> None:
         """Hand on a rule set; an empty message (a deleted key of the compacted topic) leaves the host without rules."""
         try:
-            rules = RuleSet.from_json(json.loads(raw)) if raw else RuleSet(host, 0, ())
+            rules = rule_set_from_json(json.loads(raw)) if raw else RuleSet(host, 0, ())
             if rules.host != host:
                 raise ValueError(f"rules of {rules.host} under the key of {host}")
         except (ValueError, TypeError, RecursionError, ClusterdError) as error:

@@ -8,7 +8,8 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.families.exhausted import RUN
 from clusterd.learning.learner import Learner
-from clusterd_crawler.rules import Rule, RuleSet
+from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
+from clusterd_crawler.rules import Rule
 from clusterd_crawler.skipping.skips import KnownPages
 
 HOST = "http://forum.example"
@@ -77,7 +78,7 @@ def test_the_rule_of_a_crawl_holds_in_that_crawl_only() -> None:
     member, known = f"{HOST}/go.php?view=next&post=1", next(iter(MEMBERS))
     for crawl, skipped in (("first", True), ("second", False)):
         pages = KnownPages(explore=0, crawl=crawl)
-        pages.load(RuleSet.from_json(rules.to_json()))
+        pages.load(rule_set_from_json(rule_set_to_json(rules)))
         pages.fetched(known, 1, content=MEMBERS[known])
         assert (pages.decide(member, 2) is not None) is skipped
     learner.observe([Page(url, content, crawl="second") for url, content in MEMBERS.items()])

@@ -8,6 +8,7 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.mirrors import MirrorLearner, site_of
 from clusterd.learning.replay import CrawlRow, replay
+from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.skips import KnownPages
 
@@ -31,7 +32,7 @@ def both(first: str, second: str, count: int = 60, differ: int = 0) -> list[tupl
 def known(rules: RuleSet) -> KnownPages:
     """Return a decider that has the rules and explores nothing."""
     pages = KnownPages(explore=0)
-    pages.load(RuleSet.from_json(rules.to_json()))
+    pages.load(rule_set_from_json(rule_set_to_json(rules)))
     return pages
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.service import RuleService
+from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch, StreamSketch
 from clusterd_crawler.skipping.skips import KnownPages
@@ -32,7 +33,7 @@ def decider(book: RuleBook) -> KnownPages:
     known = KnownPages(explore=0)
     for host in (DOMAIN, f"www.{DOMAIN}"):
         offered = book.offered(host)
-        known.load(RuleSet(host, 0, ()) if offered is None else RuleSet.from_json(offered.to_json()))
+        known.load(RuleSet(host, 0, ()) if offered is None else rule_set_from_json(rule_set_to_json(offered)))
     return known
 
 

@@ -8,6 +8,7 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
 from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import Key, RuleSet
 
 HOST = "example.com"
@@ -18,7 +19,7 @@ def learned(pages: Iterable[tuple[str, int]]) -> RuleSet:
     learner = Learner(HOST)
     learner.observe(Page(f"http://{HOST}/{url}", content) for url, content in pages)
     rules = learner.learn(1) or RuleSet(HOST, 0, ())
-    return RuleSet.from_json(rules.to_json())
+    return rule_set_from_json(rule_set_to_json(rules))
 
 
 def key(rules: RuleSet, url: str) -> str:

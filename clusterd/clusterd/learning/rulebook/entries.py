@@ -11,6 +11,7 @@ import zlib
 from dataclasses import replace
 from typing import Final
 
+from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 
 from clusterd.learning.rulebook.contract import Entry, HostRules, Turn
@@ -21,12 +22,14 @@ ZLIB_LEVEL: Final = 6
 def rules_to_bytes(rules: RuleSet) -> bytes:
     """Return a rule set as it is published on `topics.RULES`: without evidence, which a crawl has no use for."""
     bare = replace(rules, rules=tuple(replace(rule, evidence=()) for rule in rules.rules))
-    return json.dumps(bare.to_json(), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(rule_set_to_json(bare), ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def rules_from_bytes(data: bytes) -> RuleSet:
     """Read a published rule set."""
-    return RuleSet.from_json(json.loads(data))
+    return rule_set_from_json(json.loads(data))
 
 
 def version_of(data: bytes) -> int:
@@ -44,7 +47,7 @@ def entries_to_bytes(state: HostRules) -> bytes:
         rule: [[turn.at, turn.state, turn.by, turn.reason] for turn in entry.history]
         for rule, entry in state.entries.items()
     }
-    text = json.dumps({"rules": every.to_json(), "history": history}, separators=(",", ":"))
+    text = json.dumps({"rules": rule_set_to_json(every), "history": history}, separators=(",", ":"))
     return zlib.compress(text.encode("utf-8", "surrogatepass"), ZLIB_LEVEL)
 
 
@@ -54,5 +57,5 @@ def entries_from_bytes(data: bytes) -> dict[str, Entry]:
     history = read["history"]
     return {
         rule.id: Entry(rule, tuple(Turn(*turn) for turn in history.get(rule.id, ())))
-        for rule in RuleSet.from_json(read["rules"]).rules
+        for rule in rule_set_from_json(read["rules"]).rules
     }

@@ -33,7 +33,6 @@ from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.meeting import Meeting
 from clusterd_crawler.crawling.near_duplicates import NearDuplicates
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
-from clusterd_crawler.crawling.others_pages import OthersPages
 from clusterd_crawler.crawling.pages import Pages
 from clusterd_crawler.crawling.paused import Paused
 from clusterd_crawler.crawling.purposes import Purposes
@@ -58,6 +57,7 @@ from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings, daemons_own
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.skips import KnownPages
+from clusterd_crawler.subscribe.others_pages import OthersPages
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from clusterd_crawler.urls import registrable
 

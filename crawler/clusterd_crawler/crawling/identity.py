@@ -11,8 +11,8 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from clusterd_crawler.crawling.others_pages import Wanted
 from clusterd_crawler.settings import Settings
+from clusterd_crawler.subscribe.others_pages import Wanted
 
 logger = logging.getLogger(__name__)
 

@@ -1,1 +1,1 @@
-"""Daemon → crawl: rule sets and verdicts, read by a thread of their own."""
+"""Daemon → crawl: rule sets, verdicts and known pages, read by a thread of their own."""

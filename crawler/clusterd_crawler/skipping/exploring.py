@@ -19,6 +19,7 @@ from clusterd_crawler.rules import Key, Rule
 from clusterd_crawler.skipping.renaming import Renaming
 from clusterd_crawler.skipping.resting import Resting
 from clusterd_crawler.skipping.spreading import Spreading
+from clusterd_crawler.skipping.trial_budget import TrialBudget
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
 FAMILY_TIMES: Final = 2.5
@@ -92,7 +93,7 @@ class Exploring:
     def _is_spread(self, rule: Rule) -> bool:
         return rule.id in self._resting and rule.id not in self._renaming and not _is_spelling(rule)
 
-    def _budget(self, rule: str) -> Renaming | Resting:
+    def _budget(self, rule: str) -> TrialBudget:
         return self._renaming if rule in self._renaming else self._resting
 
     def _times(self, rule: str, key: str, explored: int) -> float:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from clusterd_crawler.rules import Key, Rule
-from clusterd_crawler.skipping.trial_budget import TrialBudget, differed
+from clusterd_crawler.skipping.trial_budget import TrialBudget
 
 #: Skips for each trial.
 SKIPS: Final = 4
@@ -25,36 +25,30 @@ SKIPS: Final = 4
 FOLDER: Final = 3
 
 
-class Renaming:
+class Renaming(TrialBudget):
     """The rules in use that rename a part of a path, and how many skips rest on each."""
 
+    each = SKIPS
+
     def __init__(self) -> None:
-        self._budget = TrialBudget(SKIPS)
+        super().__init__()
         #: Ids of the rules that let any value of some parameter pass: what was tried says nothing of the next one.
         self._any_value: set[str] = set()
 
+    def agreed(self, rule: Rule) -> float | None:
+        """Return the pages that agreed."""
+        return rule.support if _renames(rule) else None
+
     def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
         """Take rules in the place of others."""
-        gone, renaming = list(gone), [rule for rule in rules if _renames(rule)]
-        self._budget.load(gone, {rule.id: (rule.support, differed(rule)) for rule in renaming})
+        gone, rules = list(gone), list(rules)
+        super().load(gone, rules)
         self._any_value -= {rule.id for rule in gone}
-        self._any_value |= {rule.id for rule in renaming if _takes_any_value(rule)}
-
-    def __contains__(self, rule: str) -> bool:
-        return rule in self._budget
+        self._any_value |= {rule.id for rule in rules if rule.id in self and _takes_any_value(rule)}
 
     def asks(self, rule: str, explored: int, tried: bool) -> bool:
-        """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
-
-        ``tried``: a page of its path was fetched under both names.
-        """
-        if rule not in self._budget or (tried and rule not in self._any_value):
-            return False
-        return self._budget.is_spent(rule, explored)
-
-    def differed(self, rule: str, explored: int) -> bool:
-        """Count a trial that differed; true where what rests on the rule is to be decided anew."""
-        return rule in self._budget and self._budget.trial_differed(rule, explored)
+        """Whether a would-be skip is to be fetched; ``tried``: a page of its path was fetched under both names."""
+        return super().asks(rule, explored, tried and rule not in self._any_value)
 
 
 def path_of(url: str) -> str:

@@ -12,11 +12,10 @@ that of all rules: that every ``posting.php?mode=quote&p=…`` shows the log-in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from clusterd_crawler.rules import Key, Rule
-from clusterd_crawler.skipping.trial_budget import TrialBudget, differed
+from clusterd_crawler.skipping.trial_budget import TrialBudget
 from clusterd_crawler.urls import without_port
 
 #: Skips for each trial.
@@ -29,30 +28,14 @@ SCHEME: Final = Key(start=1)
 HOST: Final = Key(start=2)
 
 
-class Resting:
+class Resting(TrialBudget):
     """The rules in use that hold on pages of any path or of a script, and how many skips rest on each."""
 
-    def __init__(self) -> None:
-        self._budget = TrialBudget(SKIPS)
+    each = SKIPS
 
-    def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
-        """Take rules in the place of others."""
-        resting = (rule for rule in rules if rule.lower_bound and _says_much(rule))
-        self._budget.load(gone, {rule.id: (_trials(rule), differed(rule)) for rule in resting})
-
-    def __contains__(self, rule: str) -> bool:
-        return rule in self._budget
-
-    def asks(self, rule: str, explored: int, tried: bool) -> bool:
-        """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
-
-        ``tried``: another page of its path was, and agreed.
-        """
-        return rule in self._budget and not tried and self._budget.is_spent(rule, explored)
-
-    def differed(self, rule: str, explored: int) -> bool:
-        """Count a trial that differed; true where what rests on the rule is to be decided anew."""
-        return rule in self._budget and self._budget.trial_differed(rule, explored)
+    def agreed(self, rule: Rule) -> float | None:
+        """Return the clean trials that the rule's lower bound stands for."""
+        return _trials(rule) if rule.lower_bound and _says_much(rule) else None
 
 
 def _trials(rule: Rule) -> float:

@@ -11,9 +11,10 @@ Cost: a look-up a would-be skip; a number for each rule.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable
+from typing import ClassVar, Final
 
 from clusterd_crawler.rules import Rule
 
@@ -21,40 +22,51 @@ from clusterd_crawler.rules import Rule
 MANY: Final = 100
 
 
-class TrialBudget:
-    """Some of the rules in use, and how many skips rest on each."""
+class TrialBudget(ABC):
+    """The rules in use of one kind, and how many skips rest on each."""
 
-    def __init__(self, skips: int) -> None:
-        """``skips``: for each trial."""
-        self._each = skips
+    #: Skips for each trial.
+    each: ClassVar[int]
+
+    def __init__(self) -> None:
         #: Id of a rule → how many trials agreed when it came, and how many did not.
         self._trials: dict[str, tuple[float, int]] = {}
         #: Id of a rule → how many pages had been explored when it came.
         self._explored: dict[str, int] = {}
         self._skips: Counter[str] = Counter()
 
+    @abstractmethod
+    def agreed(self, rule: Rule) -> float | None:
+        """Return how many trials of a rule agreed; None for one that is not of this kind."""
+
     def __contains__(self, rule: str) -> bool:
         return rule in self._trials
 
-    def load(self, gone: Iterable[Rule], trials: Mapping[str, tuple[float, int]]) -> None:
-        """Take rules, with how many trials agreed and how many did not, in the place of others."""
+    def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
+        """Take rules in the place of others."""
         for rule in gone:
             self._trials.pop(rule.id, None)
             self._explored.pop(rule.id, None)
-        self._trials.update(trials)
+        for rule in rules:
+            if (agreed := self.agreed(rule)) is not None:
+                self._trials[rule.id] = agreed, _differed(rule)
 
-    def is_spent(self, rule: str, explored: int) -> bool:
-        """Whether no more skips may rest on a rule of which so many pages were explored; count one more where they may.
+    def asks(self, rule: str, explored: int, tried: bool) -> bool:
+        """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.
 
-        KeyError for a rule that is not in it.
+        ``tried``: another page of its path was, and agreed.
         """
+        if rule not in self._trials or tried:
+            return False
         if self._skips[rule] >= self._allowed(rule, explored):
             return True
         self._skips[rule] += 1
         return False
 
-    def trial_differed(self, rule: str, explored: int) -> bool:
+    def differed(self, rule: str, explored: int) -> bool:
         """Count a trial that differed; true where more skips rest on the rule than may: they are to be decided anew."""
+        if rule not in self._trials:
+            return False
         agreed, differed = self._trials[rule]
         self._trials[rule] = agreed, differed + 1
         if self._skips[rule] <= self._allowed(rule, explored):
@@ -66,9 +78,9 @@ class TrialBudget:
         agreed, differed = self._trials[rule]
         # What had been explored when the rule came is among its trials.
         trials = (agreed + explored - self._explored.setdefault(rule, explored)) / (1 + differed)
-        return self._each * trials * max(1, trials / MANY)
+        return self.each * trials * max(1, trials / MANY)
 
 
-def differed(rule: Rule) -> int:
+def _differed(rule: Rule) -> int:
     """Return how many trials of a rule did not agree."""
     return round(rule.support / rule.precision) - rule.support if rule.precision else 0

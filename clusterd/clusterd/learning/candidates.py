@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from clusterd.learning.edits.path_pairs import path_pairs
 from clusterd.learning.edits.path_references import path_references
 from clusterd.learning.edits.path_titles import path_titles
 from clusterd.learning.edits.path_values import path_values
+from clusterd.learning.edits.proposing import ValuePair
 from clusterd.learning.edits.references import Plans, compared, references
 from clusterd.learning.edits.spellings import (
     cases,
@@ -240,27 +242,30 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
             found += [(edit, 0) for edit in _replacements(snapshot, *what)]  # type: ignore[arg-type]
         else:
             found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
-    found += [(Drop(dropped), 0) for dropped in joint(names)]
-    found += [(edit, 0) for edit in _fixed(snapshot, counted)]
     elsewhere = [rows for rows in clusters if (snapshot.path[rows] != snapshot.path[rows[0]]).any()]
-    found += [(alias, 0) for alias in aliases(snapshot, elsewhere)]
     plans = Plans(snapshot)
     compared_pages = [list(compared(snapshot, rows, plans)) for rows in clusters]
-    found += [(reference, 0) for reference in references(snapshot, compared_pages)]
-    found += [(reference, 0) for reference in path_references(snapshot, clusters)]
-    found += [(value, 0) for value in path_values(snapshot, elsewhere)]
-    found += [(synonym, 0) for synonym in synonyms(snapshot, compared_pages)]
-    found += [(title, 0) for title in path_titles(snapshot, elsewhere)]
-    found += [(pair, 0) for pair in path_pairs(snapshot, elsewhere)]
-    found += [(field, 0) for field in path_fields(snapshot, elsewhere)]
-    found += [(order, 0) for order in item_orders_in_paths(snapshot, elsewhere)]
-    values = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]
-    found += [(order, 0) for order in item_orders(snapshot, values)]  # type: ignore[arg-type]
-    found += [(spelling, 0) for spelling in cases(snapshot, values)]  # type: ignore[arg-type]
-    found += [(spelling, 0) for spelling in wiki_spaces(snapshot, values)]  # type: ignore[arg-type]
+    values: list[ValuePair] = [(*what, count) for (kind, what), count in counted.items() if kind == "value"]  # type: ignore[misc]
+    edits: Iterable[CandidateEdit] = chain(
+        map(Drop, joint(names)),
+        _fixed(snapshot, counted),
+        aliases(snapshot, elsewhere),
+        references(snapshot, compared_pages),
+        path_references(snapshot, clusters),
+        path_values(snapshot, elsewhere),
+        synonyms(snapshot, compared_pages),
+        path_titles(snapshot, elsewhere),
+        path_pairs(snapshot, elsewhere),
+        path_fields(snapshot, elsewhere),
+        item_orders_in_paths(snapshot, elsewhere),
+        item_orders(snapshot, values),
+        cases(snapshot, values),
+        wiki_spaces(snapshot, values),
+    )
+    found += [(edit, 0) for edit in edits]
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]
     found += [(decoded(key), PRIORS["Decode"]) for key in _escaped(snapshot)]
-    found += [(cut, 0) for cut in cuts(snapshot, values)]  # type: ignore[arg-type]
+    found += [(cut, 0) for cut in cuts(snapshot, values)]
     pooled = _pools(snapshot, counted)
     return pooled, fairly([offer for offer in found if offer not in pooled], CANDIDATES - len(pooled))
 

@@ -10,7 +10,6 @@ Cost: proposing is linear in the pages compared; judging is a pass over the rows
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -20,16 +19,14 @@ from clusterd_crawler.rule_edits import as_component
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import hash_of
 
+from clusterd.learning.edits.proposing import by_plain_pages
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4
-#: Most pages of one content that are compared, and most references judged at a time.
-COMPARED: Final = 20
+#: Most references judged at a time.
 REFERENCES: Final = 4
-#: Most parameters, and most components of the path that they write.
-PARTS: Final = 6
 Conversion = Literal["copy", "underscore"]
 #: How a value is written in a path, the plainest first.
 CONVERSIONS: Final[tuple[Conversion, ...]] = ("copy", "underscore")
@@ -120,37 +117,12 @@ class PathReference:
 
 def path_references(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathReference]:
     """Return the references that are worth judging, those of most contents first."""
-    counts: Counter[PathReference] = Counter()
-    for rows in clusters:
-        counts.update(dict.fromkeys(_of_content(snapshot, rows[:COMPARED]), 1))
-    return [found for found, count in counts.most_common(REFERENCES) if count >= PROPOSED]
-
-
-def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathReference]:
-    for path, pairs, written in beside_plain(snapshot, rows):
-        for plain in written:
-            yield from _between(path, pairs, plain.split("/"))
-
-
-def beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[str, dict[ColumnKey, str], list[str]]]:
-    """Yield, of pages of one content with a few plain parameters: path, parameters, and the paths without a query."""
-    items = snapshot.evidence.paths.items
-    shapes = [snapshot.shape_of(row) for row in rows.tolist()]
-    paths = [str(items[path]) for path in snapshot.path[rows].tolist()]
-    written = list(dict.fromkeys(path for path, shape in zip(paths, shapes, strict=True) if shape == ()))
-    for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if written else ():
-        if shape and len(shape) <= PARTS and all(_is_plain(key) for key in shape):
-            pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
-            yield path, pairs, written
-
-
-def _is_plain(key: ColumnKey) -> bool:
-    return bool(key[0]) and not key[0].startswith(";") and key[1] == 1
+    return by_plain_pages(snapshot, clusters, _between, PROPOSED, REFERENCES)
 
 
 def _between(path: str, pairs: dict[ColumnKey, str], parts: list[str]) -> Iterator[PathReference]:
     """Yield what makes a page with a query the page without one: at least one component is a parameter's value."""
-    if len(parts) > PARTS or any(not text or text == VALUELESS for text in pairs.values()):
+    if any(not text or text == VALUELESS for text in pairs.values()):
         return
     before = path.split("/")
     for conversion in CONVERSIONS:

@@ -11,7 +11,6 @@ Cost: proposing is linear in the pages compared; judging is a pass over the path
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -22,14 +21,13 @@ from clusterd_crawler.rule_tests import stars
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.path_fields import NUMBER, token_of
-from clusterd.learning.edits.path_references import PARTS, beside_plain
+from clusterd.learning.edits.proposing import by_plain_pages
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
-#: Fewest contents that propose an edit, most edits judged at a time, and most pages of one content that are compared.
+#: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 20
 EDITS: Final = 4
-COMPARED: Final = 20
 #: What no value or component may hold that a rule states: it would stand for any.
 _PLACEHOLDERS: Final = re.compile(r"[*#]")
 
@@ -134,21 +132,12 @@ class PathValue:
 
 def path_values(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[PathValue]:
     """Return the edits that are worth judging, those of most contents first."""
-    counts: Counter[PathValue] = Counter()
-    for rows in clusters:
-        counts.update(dict.fromkeys(_of_content(snapshot, rows[:COMPARED]), 1))
-    return [found for found, count in counts.most_common(EDITS) if count >= PROPOSED]
+    return by_plain_pages(snapshot, clusters, _between, PROPOSED, EDITS)
 
 
-def _of_content(snapshot: Snapshot, rows: Rows) -> Iterator[PathValue]:
-    for path, pairs, written in beside_plain(snapshot, rows):
-        for plain in written:
-            yield from _between(plain.split("/"), path, pairs)
-
-
-def _between(parts: list[str], path: str, pairs: dict[ColumnKey, str]) -> Iterator[PathValue]:
+def _between(path: str, pairs: dict[ColumnKey, str], parts: list[str]) -> Iterator[PathValue]:
     """Yield what makes a path without a query a page with one: a number in the one is a value of the other."""
-    if len(parts) > PARTS or any(_PLACEHOLDERS.search(text) for text in (*parts, path)):
+    if any(_PLACEHOLDERS.search(text) for text in (*parts, path)):
         return
     if any(text in {"", VALUELESS} or _PLACEHOLDERS.search(text) for text in pairs.values()):
         return

@@ -1,4 +1,5 @@
-"""What is proposed most: of paths that differ on pages of one content, and of values of a parameter that do.
+"""What is proposed most: of paths that differ on pages of one content, of pages with a query beside pages without, and
+of values of a parameter that differ.
 
 Cost: linear in the pages of a content, of which at most `COMPARED` are compared, and in the pairs of values.
 """
@@ -6,7 +7,8 @@ Cost: linear in the pages of a content, of which at most `COMPARED` are compared
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import chain
 from typing import Final, TypeVar
 
 from clusterd.learning.evidence.columns import Rows, Snapshot
@@ -14,8 +16,14 @@ from clusterd.learning.evidence.shapes import ColumnKey
 
 #: Most pages of one content that are compared.
 COMPARED: Final = 100
+#: The same, of pages with a query and pages without; and most parameters of the ones, most components of the others.
+BESIDE: Final = 20
+PARTS: Final = 6
 
 Place = TypeVar("Place", bound=tuple[object, ...])
+Made = TypeVar("Made", bound=Hashable)
+#: Path and parameters of a page, and the components of one of its content that has no query.
+Beside = tuple[str, dict[ColumnKey, str], list[str]]
 #: A parameter, the numbers of two of its values, and how many contents show a page with either.
 ValuePair = tuple[ColumnKey, int, int, int]
 
@@ -33,6 +41,39 @@ def by_paths(
         for paths in snapshot.paths_by_query(rows[:COMPARED]):
             counts.update(set(among(paths)))
     return list(ranked(counts, fewest))[:most]
+
+
+def by_plain_pages(
+    snapshot: Snapshot,
+    clusters: Iterable[Rows],
+    between: Callable[[str, dict[ColumnKey, str], list[str]], Iterable[Made]],
+    fewest: int,
+    most: int,
+) -> list[Made]:
+    """Return what ``between`` says of the most contents, of so many or more: of a page with plain parameters (path,
+    parameters) and one of its content without a query (components).
+    """
+    counts: Counter[Made] = Counter()
+    for rows in clusters:
+        beside = _beside_plain(snapshot, rows[:BESIDE])
+        counts.update(dict.fromkeys(chain.from_iterable(between(*pages) for pages in beside), 1))
+    return [found for found, count in counts.most_common(most) if count >= fewest]
+
+
+def _beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[Beside]:
+    items = snapshot.evidence.paths.items
+    shapes = [snapshot.shape_of(row) for row in rows.tolist()]
+    paths = [str(items[path]) for path in snapshot.path[rows].tolist()]
+    written = dict.fromkeys(path for path, shape in zip(paths, shapes, strict=True) if shape == ())
+    plain = [parts for parts in (path.split("/") for path in written) if len(parts) <= PARTS]
+    for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if plain else ():
+        if shape and len(shape) <= PARTS and all(_is_plain(key) for key in shape):
+            pairs = {key: snapshot.columns[key].column.text(int(snapshot.values(key)[row])) for key in shape}
+            yield from ((path, pairs, parts) for parts in plain)
+
+
+def _is_plain(key: ColumnKey) -> bool:
+    return bool(key[0]) and not key[0].startswith(";") and key[1] == 1
 
 
 def by_values(

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.edits.edit import renumber, reshape
+from clusterd.learning.edits.edit import chosen_of, renumber, reshape
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
 
@@ -77,10 +77,10 @@ class Reference:
         after = snapshot.key.copy()
         for key, _ in self.dropped:
             column = snapshot.columns[key]
-            chosen = column.alive & rows[column.rows]
+            chosen = chosen_of(column, rows)
             after[column.rows[chosen]] -= column.hashes[chosen]
         source = snapshot.columns[self.source]
-        chosen = source.alive & rows[source.rows]
+        chosen = chosen_of(source, rows)
         after[source.rows[chosen]] += self._hashes(source)[source.values[chosen]]
         reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes_with(self._gone, self.target))
         return after
@@ -90,7 +90,7 @@ class Reference:
         snapshot.key = self.keys(snapshot, rows)
         source, target = snapshot.columns[self.source], snapshot.columns[self.target]
         parts = self._parts(source)
-        chosen = source.alive & rows[source.rows]
+        chosen = chosen_of(source, rows)
         texts = [parts[value] or "" for value in source.values[chosen].tolist()]
         target.insert(source.rows[chosen], texts, self._hashes(source)[source.values[chosen]])
         renumber(snapshot, rows, self._referring)

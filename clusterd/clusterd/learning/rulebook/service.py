@@ -23,7 +23,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -31,13 +31,13 @@ from typing import Final
 from clusterd_crawler import topics, urls
 from clusterd_crawler.errors import ClusterdError, NotFound, Unreachable, WrongInput
 from clusterd_crawler.message import Failure, File, Redirect, SkipReport
-from clusterd_crawler.rules import Identity, Rule, RuleSet, State
+from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Outcome
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.rulebook import turns
-from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, By, Entry, Evidence, HostRules, RuleBook
+from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence, HostRules, RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
@@ -180,7 +180,7 @@ class RuleService:
         """Yield the rules in force (with ``every`` the retired ones too), of a host or of all, host by host."""
         for name in [host] if host else self.book.hosts():
             for entry in self.book.load(name).entries.values():
-                if every or entry.rule.state in turns.IN_FORCE:
+                if every or entry.rule.state in LIVE:
                     yield entry.rule
 
     def pages(self, host: str) -> list[Page]:
@@ -284,7 +284,7 @@ class RuleService:
         def change(state: HostRules) -> HostRules:
             if learned is not None:
                 state = turns.relearned(state, learned, now, spans=spans)
-            return turns.turned(state, _strikes(state, failing, spans=spans), now) if failing else state
+            return turns.struck(state, failing, now, spans=spans) if failing else state
 
         state = self._change(host, change)
         recall.tell(state)
@@ -382,19 +382,6 @@ class RuleService:
 def _lease_of(group: str) -> str:
     """Return what stands for a group among the leases: no host's name holds a slash."""
     return f"{group}/"
-
-
-def _strikes(state: HostRules, failing: Mapping[str, str], *, spans: bool) -> dict[str, tuple[State, By, str]]:
-    """Return the change that retires those of the rules that are live; pinned ones stay.
-
-    The rules of a group stand beside those of the host that bears its name, but each learner answers for its own: what
-    a page of that host shows the host's learner cannot have met where a mirror rule speaks of another host's.
-    """
-    return {
-        rule: ("retired", "watch", reason)
-        for rule, reason in failing.items()
-        if (entry := state.entries.get(rule)) and entry.rule.state == "live" and entry.rule.spans == spans
-    }
 
 
 def _form(url: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.rules import Rule, RuleSet, State
+from clusterd_crawler.rules import LIVE, Rule, RuleSet, State
 
 from clusterd.learning.rulebook.contract import (
     HISTORY_LIMIT,
@@ -28,8 +28,6 @@ from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.succession import successors
 from clusterd.learning.watch import NO_LONGER
 
-#: States in which a rule is published.
-IN_FORCE: Final = frozenset({"live", "pinned"})
 #: Why a rule went that was changed in its file, before the id of what it became.
 REPLACED: Final = "replaced by "
 #: Why a rule went of which the log does not say it.
@@ -47,7 +45,7 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
        learner's order, which is the order in which they are applied.
     """
     entries = dict(before.entries)
-    said = {rule.id: rule for rule in learned.rules if rule.state in IN_FORCE}
+    said = {rule.id: rule for rule in learned.rules if rule.state in LIVE}
     failed = {rule: reason for rule, reason in learned.retired if rule not in said}
     gone = [
         entry
@@ -75,6 +73,17 @@ def turned(before: HostRules, changes: Mapping[str, tuple[State, By, str]], at: 
     for rule, (state, by, reason) in changes.items():
         entries[rule] = _turned(entries[rule], at, state, by, reason)
     return _settled(before, entries, at)
+
+
+def struck(before: HostRules, failing: Mapping[str, str], at: int, *, spans: bool = False) -> HostRules:
+    """Return the state after the watch has retired those of these rules that are live (id → why); pinned ones stay.
+
+    The rules of a group stand beside those of the host that bears its name, but each learner answers for its own: what
+    a page of that host shows the host's learner cannot have met where a mirror rule speaks of another host's.
+    """
+    live = {id_: entry.rule for id_, entry in before.entries.items() if entry.rule.state == "live"}
+    gone = {id_: reason for id_, reason in failing.items() if id_ in live and live[id_].spans == spans}
+    return turned(before, {id_: ("retired", "watch", reason) for id_, reason in gone.items()}, at)
 
 
 def imported(before: HostRules, rules: Iterable[Rule], at: int) -> HostRules:
@@ -107,7 +116,7 @@ def _stands_for(rule: str, entries: Mapping[str, Entry]) -> str:
     """Return the rule in force that a file means by an id: of that id, or what it was last changed to; "" for none."""
     for _ in range(HISTORY_LIMIT):
         entry = entries.get(rule)
-        if entry is None or entry.rule.state in IN_FORCE:
+        if entry is None or entry.rule.state in LIVE:
             return rule if entry is not None else ""
         if entry.last.by != "import" or not entry.last.reason.startswith(REPLACED):
             return ""
@@ -138,7 +147,7 @@ def restored(before: HostRules, published: RuleSet, at: int) -> HostRules:
     reasons = dict(published.retired)
     in_force = dict.fromkeys(rule.id for rule in published.rules)
     for known_id, entry in before.entries.items():
-        if entry.rule.state in IN_FORCE and known_id not in in_force:
+        if entry.rule.state in LIVE and known_id not in in_force:
             entries[known_id] = _turned(entry, at, "retired", "restored", reasons.get(known_id, LOST))
     state = _settled(before, {rule: entries[rule] for rule in (*in_force, *entries)}, at)
     rules = replace(state.rules, version=published.version, retired=published.retired, unskip=published.unskip)
@@ -177,7 +186,7 @@ def brought_in(entry: Entry) -> int:
     """Return when (Unix ms) an import put a rule into force that was not; 0 where something else did, or nothing."""
     began = None
     for turn in reversed(entry.history):
-        if turn.state not in IN_FORCE:
+        if turn.state not in LIVE:
             break
         began = turn
     return began.at if began is not None and began.by == "import" else 0
@@ -187,7 +196,7 @@ def _entered(known: Entry | None, rule: Rule, at: int) -> Entry:
     """Enter what the learner says of a rule: figures are always new, the state only where that is the learner's."""
     if known is None:
         return Entry(replace(rule, since=at), (Turn(at, rule.state, "learner"),))
-    if known.rule.state in IN_FORCE or barred(known):
+    if known.rule.state in LIVE or barred(known):
         return Entry(replace(rule, state=known.rule.state, since=known.rule.since), known.history)
     return _turned(Entry(rule, known.history), at, rule.state, "learner", "learned again")
 
@@ -206,7 +215,7 @@ def _settled(before: HostRules, entries: dict[str, Entry], at: int, *, anew: boo
     gone.sort(key=lambda entry: (barred(entry), entry.last.at))
     for entry in gone[: max(0, len(gone) - RETIRED_LIMIT)]:
         del entries[entry.rule.id]
-    in_force = tuple(entry.rule for entry in entries.values() if entry.rule.state in IN_FORCE)
+    in_force = tuple(entry.rule for entry in entries.values() if entry.rule.state in LIVE)
     if not anew and [(r.id, r.state) for r in before.rules.rules] == [(r.id, r.state) for r in in_force]:
         return HostRules(replace(before.rules, rules=in_force), entries)
     gone_ids = {rule.id for rule in before.rules.rules} - {rule.id for rule in in_force}

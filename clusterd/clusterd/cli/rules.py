@@ -37,8 +37,6 @@ SPLIT_COLUMNS: Final = (
     *("precision", "rules", "reduction", "average_reduction_10", "average_reduction_100", "average_reduction_1000"),
     "possible_reduction",
 )
-#: Seconds that publishing a change may take.
-PUBLISH_TIMEOUT: Final = 30.0
 FORMATS: Final = click.Choice(["clusterd", "dud"])
 
 
@@ -55,8 +53,7 @@ def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
     """List the rules in force, host by host, in the order in which they are applied."""
     with caught_up(invocation) as (_, book):
         found = map(rule_record, book.rules(spelled(host, book), every=every))
-        none = f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)"
-        empty = none if host else "no rules yet; they are learned from the pages that clusterd has seen"
+        empty = none_of(host) if host else "no rules yet; they are learned from the pages that clusterd has seen"
         invocation.show(found, COLUMNS, empty=empty)
 
 
@@ -122,7 +119,7 @@ def export_rules(
     with caught_up(invocation) as (_, book):
         given = list(book.rules(spelled(host, book)))
     if host and not given:  # a backup of before stays
-        raise NotFound(f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)")
+        raise NotFound(none_of(host))
     text, done = write_rules(given, file_format, read_file(universal) if universal else "", loose=loose)
     if file == "-":
         sys.stdout.write(one_line(text) if invocation.json else text)
@@ -132,13 +129,22 @@ def export_rules(
     write_file(file, text)
     for rule in given:
         if rule.id not in done.refused:
-            note = done.notes.get(rule.id)
-            record = rule_record(rule) | ({"note": note} if note else {})
-            invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
+            tell(invocation, rule, done.notes.get(rule.id, ""))
     for refused, reason in done.refused.items():
         invocation.emit({"id": refused, "reason": reason}, f"{refused}  not exported: {reason}")
     if not loose and any("other parameters" in reason for reason in done.refused.values()):
         invocation.hint("--loose exports them without their condition on other parameters, each with a note")
+
+
+def none_of(host: str) -> str:
+    """Return what is said where a host has no rules."""
+    return f"no rules of {host}; a host is named with its port, if it has one (clusterd rules list)"
+
+
+def tell(invocation: Invocation, rule: Rule, note: str) -> None:
+    """Print a rule that was written or read, with a note where there is one."""
+    record = rule_record(rule) | ({"note": note} if note else {})
+    invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
 
 
 def one_line(text: str) -> str:
@@ -158,12 +164,8 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
     named = {rule.id for rule in done.rules}
     with changing(invocation) as book:
         for rule in book.import_rules(done.rules, now_ms()):
-            renamed = (
-                None if rule.id in named else "under a new id: that of the file is of a rule that says another thing"
-            )
-            note = done.notes.get(rule.id, renamed)
-            record = rule_record(rule) | ({"note": note} if note else {})
-            invocation.emit(record, f"{rule.id}  {rule.text}" + (f"  (note: {note})" if note else ""))
+            note = "" if rule.id in named else "under a new id: that of the file is of a rule that says another thing"
+            tell(invocation, rule, done.notes.get(rule.id, note))
     for entry, reason in done.refused:
         invocation.emit({"id": entry, "reason": reason}, f"{entry}  not imported: {reason}")
 
@@ -233,9 +235,11 @@ def caught_up(invocation: Invocation) -> Iterator[tuple[Services, RuleService]]:
 @contextmanager
 def changing(invocation: Invocation) -> Iterator[RuleService]:
     """Open the rules for a change; when it is over the crawlers have been told."""
+    from clusterd.services import ANNOUNCE_TIMEOUT
+
     with caught_up(invocation) as (services, book):
         yield book
-        services.publisher.flush(PUBLISH_TIMEOUT)
+        services.publisher.flush(ANNOUNCE_TIMEOUT)
 
 
 def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]:

@@ -92,17 +92,17 @@ class Services:
     def rulebook(self) -> RuleService:
         """Return the rules of all hosts; what changes is published."""
         from clusterd.learning.rulebook.identity import shown_by
-        from clusterd.learning.rulebook.opening import open_rulebook
+        from clusterd.learning.rulebook.redis import RedisRuleBook
+        from clusterd.learning.rulebook.service import RuleService
 
         publisher = self.publisher
         identity = cast(Identity, self.config.rule_identity)
-        rules = open_rulebook(
-            self.redis,
-            self.config.redis_prefix,
+        rules = RuleService(
+            RedisRuleBook(self.redis, self.config.redis_prefix),
             publisher.publish,
-            lambda: publisher.flush(ANNOUNCE_TIMEOUT),
-            identity,
-            shown_by(identity, lambda: self.index),
+            flush=lambda: publisher.flush(ANNOUNCE_TIMEOUT),
+            identity=identity,
+            shown=shown_by(identity, lambda: self.index),
         )
         self._stack.callback(rules.close)
         return rules

@@ -15,7 +15,7 @@ from clusterd.cli.rules import FIELDS
 from clusterd.config import Config
 from clusterd.learning.contract import Page
 from clusterd.learning.interchange.files import write_rules
-from clusterd.learning.rulebook.opening import open_rulebook
+from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import open_services
 from clusterd_consumer.redis_connection import connect
@@ -72,7 +72,7 @@ def cli(
 @pytest.fixture
 def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
     client = connect(redis_url)
-    service = open_rulebook(client, prefix, None)
+    service = RuleService(RedisRuleBook(client, prefix))
     yield service
     client.close()
 

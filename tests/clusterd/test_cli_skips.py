@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from clusterd.cli.commands import run
-from clusterd.learning.rulebook.opening import open_rulebook
+from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.message import SkipReport
@@ -28,7 +28,7 @@ def skip(number: int, rule: str = "r1") -> SkipReport:
 @pytest.fixture
 def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
     client = connect(redis_url)
-    service = open_rulebook(client, prefix, None)
+    service = RuleService(RedisRuleBook(client, prefix))
     service.import_rules([RULE], at=1)
     service.record_skips([skip(1), skip(2), skip(3, "r2")])
     yield service

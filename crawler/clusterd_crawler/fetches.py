@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import ANYONE, Purpose
-from clusterd_crawler.sketch import Name
+from clusterd_crawler.sketch import NAME_KINDS, Name
 
 VERSION: Final = 2
 #: Most pages of one block.
@@ -33,7 +33,6 @@ BLOCK: Final = 1_000
 #: Most bytes of an unpacked block: 1,000 pages of 8 kB URLs with 64 names each, all at once.
 UNPACKED: Final = 16 * 1024 * 1024
 _HEAD: Final = struct.Struct("<Bq")
-_KINDS: Final = frozenset({"canonical", "shortlink", "og", "anchor"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +105,5 @@ def _page(
 ) -> Fetch:
     if not (isinstance(url, str) and isinstance(at, int) and isinstance(content, int)):
         raise TypeError("a page is a URL, a time and an identity")
-    named = tuple(Name(kind, int(value)) for kind, value in names if kind in _KINDS)
+    named = tuple(Name(kind, int(value)) for kind, value in names if kind in NAME_KINDS)
     return Fetch(url, at, content, named, bool(good), Purpose(*map(int, purpose)))

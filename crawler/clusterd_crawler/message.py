@@ -55,7 +55,7 @@ from clusterd_crawler import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
-from clusterd_crawler.sketch import PROFILES, Name, Sketch, StreamSketch
+from clusterd_crawler.sketch import NAME_KINDS, PROFILES, Name, Sketch, StreamSketch
 from clusterd_crawler.wire import Reader, put_texts, put_varint
 
 MAGIC: Final = 0xC1
@@ -81,8 +81,8 @@ EMBEDDED: Final = 8
 PURPOSE: Final = 16
 
 _SKETCH, _SKIP, _FAILURE, _REDIRECT, _FILE = 1, 2, 3, 4, 5
-_NAME_CODES: Final = {kind: code for code, kind in enumerate(("canonical", "shortlink", "og", "anchor"), start=1)}
-_NAME_KINDS: Final = {code: kind for kind, code in _NAME_CODES.items()}
+_NAME_KINDS: Final = dict(enumerate(NAME_KINDS, start=1))
+_NAME_CODES: Final = {kind: code for code, kind in _NAME_KINDS.items()}
 _SKETCH_HEAD: Final = struct.Struct("<BBHqQQ")
 _NAME: Final = struct.Struct("<BQ")
 _I64: Final = struct.Struct("<q")
@@ -354,7 +354,7 @@ def _take_names(reader: Reader) -> tuple[Name, ...]:
     for code, target in _NAME.iter_unpack(reader.take(count * _NAME.size)):
         if code not in _NAME_KINDS:
             raise MessageError(f"a name of the unknown kind {code}", reader.raw)
-        names.append(Name(_NAME_KINDS[code], target))  # type: ignore[arg-type]  # the four kinds, from their codes
+        names.append(Name(_NAME_KINDS[code], target))
     return tuple(names)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import mmh3
 import numpy as np
@@ -82,6 +82,11 @@ class StreamSketch:
         return len(self.values) == 8 * self.shingles
 
 
+#: In the order of the codes by which messages and evidence say them.
+NameKind = Literal["canonical", "shortlink", "og", "anchor"]
+NAME_KINDS: Final[tuple[NameKind, ...]] = get_args(NameKind)
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """What a page calls itself: ``kind`` is canonical, shortlink, og or anchor; ``hash`` 64 bits of its target.
@@ -89,7 +94,7 @@ class Name:
     The target is hashed from the canonical form of the URL (`urls.canonical`), an anchor from its digits.
     """
 
-    kind: Literal["canonical", "shortlink", "og", "anchor"]
+    kind: NameKind
     hash: int
 
 

@@ -14,16 +14,16 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, Literal, cast
+from typing import Final, cast
 
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.names import MAX_ANCHORS, anchor_hash, name_hash
+from clusterd_crawler.html.declared import UrlKind
+from clusterd_crawler.names import MAX_ANCHORS, URL_KINDS, anchor_hash, name_hash
 from clusterd_crawler.rule_tests import Check, Reader, compile_condition, deep_tokens, no_tokens, read_key
 from clusterd_crawler.rules import Condition, Rule
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, parse
 
-UrlKind = Literal["canonical", "shortlink", "og"]
 #: Most names kept of one domain (about 250 bytes each). Beyond it new ones are not taken: fetches more, no wrong skip.
 NAMES_LIMIT: Final = 500_000
 _DIGITS: Final = re.compile(r"[0-9]+\Z")
@@ -41,7 +41,7 @@ def parse_names(text: str) -> tuple[Name, ...]:
             if name is not None and name not in found and anchors < MAX_ANCHORS:
                 anchors += 1
                 found[name] = None
-        elif kind in {"canonical", "shortlink", "og"}:
+        elif kind in URL_KINDS:
             with suppress(WrongInput):
                 found[Name(cast(UrlKind, kind), name_hash(target))] = None
     return tuple(found)

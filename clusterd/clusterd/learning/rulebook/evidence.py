@@ -31,7 +31,7 @@ from typing import Final
 import mmh3
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
-from clusterd_crawler.sketch import Name
+from clusterd_crawler.sketch import NAME_KINDS, Name
 from clusterd_crawler.wire import put_texts, put_varint
 
 from clusterd.learning.contract import Page, State
@@ -49,8 +49,7 @@ BESIDE: Final = 3
 #: Share of the limit that pages fetched to watch a rule may take.
 EXPLORED_SHARE: Final = 0.1
 
-_KINDS: Final = ("canonical", "shortlink", "og", "anchor")
-_CODES: Final = {kind: code for code, kind in enumerate(_KINDS, start=1)}
+_CODES: Final = {kind: code for code, kind in enumerate(NAME_KINDS, start=1)}
 _STATES: Final[tuple[State, ...]] = ("good", "soft", "failed", "redirected", "file")
 _HEAD: Final = struct.Struct("<Qq")
 _NAME: Final = struct.Struct("<BQ")
@@ -197,7 +196,7 @@ def _pages(data: bytes, version: int) -> Iterator[Page]:
         names = []
         for _ in range(count):
             code, value = _NAME.unpack_from(data, at)
-            names.append(Name(_KINDS[code - 1], value))
+            names.append(Name(NAME_KINDS[code - 1], value))
             at += _NAME.size
         explored, at = _text(data, at)
         instead_of, at = _text(data, at)

@@ -11,7 +11,6 @@ ends `END_SECONDS` later as it stands: everything that it does may be cut off an
 from __future__ import annotations
 
 import logging
-import math
 import multiprocessing
 import os
 import signal
@@ -22,8 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
 
-from clusterd_consumer.dead_letters import DeadLetters
-from clusterd_consumer.insisting import Insist, Insisting, StopFlag, Stopped, once
+from clusterd_consumer.insisting import Insisting, StopFlag, Stopped
 from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
 from clusterd_crawler.clock import now_ms
@@ -33,17 +31,15 @@ from clusterd_crawler.servers.redis_address import shown
 
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
-from clusterd.handing import Handing
 from clusterd.health import Heart, Report
-from clusterd.services import Progress, Services, open_services
-from clusterd.upkeep import Upkeep, learn, tell_splits
+from clusterd.services import Services, open_services
+from clusterd.upkeep import Upkeep
+from clusterd.working import make_worker
 
 log = logging.getLogger(__name__)
 
 #: Seconds between two looks at the parent process.
 PARENT_INTERVAL: Final = 0.5
-#: Seconds to wait for pages when working off what is pending: the end is noticed by one empty poll.
-LAST_POLL: Final = 0.05
 #: Seconds after which a worker process that died is replaced, and for which a stopping one may finish.
 RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
@@ -51,69 +47,6 @@ STOP_PATIENCE: Final = 15.0
 END_SECONDS: Final = 6
 #: Seconds of these for alerts that wait for a web address.
 ALERTS_SECONDS: Final = 2.0
-
-
-def make_worker(
-    services: Services,
-    report: Report,
-    poll_timeout: float,
-    stopping: StopFlag | None = None,
-    insist: Insist | None = None,
-) -> tuple[Worker[Outcome], Handing]:
-    """Return a worker over these services, and what it hands on to."""
-    transport = services.transport()
-    handing = Handing(services, transport, report)
-
-    def trouble(what: str) -> None:
-        report.state = "waiting" if what else "running"
-        report.last_error = what or report.last_error
-        report.stepped = now_ms()  # it does not stand still
-
-    def set_back() -> None:
-        report.set_backs += 1
-
-    dead = DeadLetters(transport, services.redis, services.config.redis_prefix)
-    worker = Worker(
-        transport,
-        services.index,
-        handing,
-        dead,
-        batch=services.config.batch,
-        poll_timeout=poll_timeout,
-        on_trouble=trouble,
-        on_set_back=set_back,
-        stopping=stopping,
-        insist=insist,
-    )
-    return worker, handing
-
-
-def work_off(services: Services, progress: Progress | None = None, insist: Insist | None = None) -> int:
-    """Do a daemon's work here until nothing is unread, everything has settled and what is due is learned.
-
-    ``insist`` says how long a store or a log that does not answer is waited for; without it the worker waits as a
-    daemon's does, and nothing else.
-    """
-    report = Report()
-    worker, handing = make_worker(services, report, LAST_POLL, insist=insist)
-    insist = insist or once
-    try:
-        while True:
-            if worker.step():
-                if progress is not None:
-                    progress(worker.messages, 0)
-            elif not (left := insist(services.lag)):
-                break
-            elif progress is not None:
-                progress(worker.messages, left)
-        while insist(lambda: services.index.settle(services.config.settle_steps)):
-            pass
-        insist(lambda: tell_splits(services))
-        insist(lambda: learn(services, math.inf))
-    finally:
-        worker.leave()
-        handing.close()
-    return worker.messages
 
 
 def run(config: Config, with_parent: bool = False) -> bool:

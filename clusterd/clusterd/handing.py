@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clusterd_consumer.redis_connection import unable
 from clusterd_consumer.transport.contract import Transport
@@ -21,7 +21,9 @@ from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd.alerts import WEBHOOK_TIMEOUT, Alert, Alerts, alerts_of
 from clusterd.clusters.contract import Outcome
 from clusterd.health import Report
-from clusterd.services import Services
+
+if TYPE_CHECKING:
+    from clusterd.services import Services
 
 log = logging.getLogger(__name__)
 

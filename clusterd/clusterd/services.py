@@ -213,7 +213,7 @@ def process_pending(services: Services, progress: Progress | None = None, insist
     """Where no daemon is alive, do its work here until nothing is unread and all has settled; return messages done."""
     if (insist or once)(services.daemon_alive):
         return 0
-    from clusterd.daemon import work_off
+    from clusterd.working import work_off
 
     return work_off(services, progress, insist)
 
@@ -229,7 +229,7 @@ def see_through(
 
     A daemon is waited for as long as it makes headway, until at most ``allowed`` messages are left; returned is how
     many are left beyond that when it makes none any more, else 0. What others publish from now on is not waited for,
-    where the store knows which that is (`Services.taken`). ``insist`` as of `daemon.work_off`.
+    where the store knows which that is (`Services.taken`). ``insist`` as of `working.work_off`.
     """
     until = (insist or once)(services.taken) or None  # none is known before a daemon has read there
     least, deadline = None, 0.0

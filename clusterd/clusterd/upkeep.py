@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clusterd_consumer.redis_connection import unable
 from clusterd_consumer.worker import FLUSH_TIMEOUT
@@ -24,7 +24,9 @@ from clusterd_crawler.errors import Unreachable
 
 from clusterd.alerts import alerts_of_splits
 from clusterd.health import Report
-from clusterd.services import Services
+
+if TYPE_CHECKING:
+    from clusterd.services import Services
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,88 @@
+"""A daemon's work over opened services: messages in, clusters, alerts, verdicts and rules out.
+
+The daemon does it as long as it runs (`clusterd.daemon`); a command, where no daemon does, until nothing is left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.insisting import Insist, StopFlag, once
+from clusterd_consumer.worker import Worker
+from clusterd_crawler.clock import now_ms
+
+from clusterd.clusters.contract import Outcome
+from clusterd.handing import Handing
+from clusterd.health import Report
+from clusterd.upkeep import learn, tell_splits
+
+if TYPE_CHECKING:
+    from clusterd.services import Progress, Services
+
+#: Seconds to wait for pages when working off what is pending: the end is noticed by one empty poll.
+LAST_POLL: Final = 0.05
+
+
+def make_worker(
+    services: Services,
+    report: Report,
+    poll_timeout: float,
+    stopping: StopFlag | None = None,
+    insist: Insist | None = None,
+) -> tuple[Worker[Outcome], Handing]:
+    """Return a worker over these services, and what it hands on to."""
+    transport = services.transport()
+    handing = Handing(services, transport, report)
+
+    def trouble(what: str) -> None:
+        report.state = "waiting" if what else "running"
+        report.last_error = what or report.last_error
+        report.stepped = now_ms()  # it does not stand still
+
+    def set_back() -> None:
+        report.set_backs += 1
+
+    dead = DeadLetters(transport, services.redis, services.config.redis_prefix)
+    worker = Worker(
+        transport,
+        services.index,
+        handing,
+        dead,
+        batch=services.config.batch,
+        poll_timeout=poll_timeout,
+        on_trouble=trouble,
+        on_set_back=set_back,
+        stopping=stopping,
+        insist=insist,
+    )
+    return worker, handing
+
+
+def work_off(services: Services, progress: Progress | None = None, insist: Insist | None = None) -> int:
+    """Do a daemon's work here until nothing is unread, everything has settled and what is due is learned.
+
+    ``insist`` says how long a store or a log that does not answer is waited for; without it the worker waits as a
+    daemon's does, and nothing else.
+    """
+    report = Report()
+    worker, handing = make_worker(services, report, LAST_POLL, insist=insist)
+    insist = insist or once
+    try:
+        while True:
+            if worker.step():
+                if progress is not None:
+                    progress(worker.messages, 0)
+            elif not (left := insist(services.lag)):
+                break
+            elif progress is not None:
+                progress(worker.messages, left)
+        while insist(lambda: services.index.settle(services.config.settle_steps)):
+            pass
+        insist(lambda: tell_splits(services))
+        insist(lambda: learn(services, math.inf))
+    finally:
+        worker.leave()
+        handing.close()
+    return worker.messages

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import click
-from clusterd_crawler.clock import now_ms
+from clusterd_crawler.clock import ms_of, now_ms
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
@@ -75,12 +75,11 @@ def moment(given: str) -> int:
     try:
         if given[:-1].isascii() and given[:-1].isdigit() and given[-1:] in SPANS:
             return max(0, now_ms() - int(given[:-1]) * SPANS[given[-1]] * 1000)
-        read = datetime.fromisoformat(given)
+        return max(0, ms_of(datetime.fromisoformat(given)))
     except ValueError:
         raise WrongInput(
             f"--since {given}: takes an ISO 8601 time such as 2026-01-31T12:00:00Z, or a span such as 90s, 2h, 1d"
         ) from None
-    return max(0, round((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp() * 1000))
 
 
 def told(alert: Alert) -> str:

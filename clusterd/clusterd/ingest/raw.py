@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from clusterd_crawler.clock import ms_of
 from clusterd_crawler.errors import ClusterdError
 
 
@@ -53,9 +54,6 @@ def milliseconds(iso: str, field: str = "fetched_at") -> int:
     ``field``: what the file calls it, for the message.
     """
     try:
-        moment = datetime.fromisoformat(iso)
+        return ms_of(datetime.fromisoformat(iso))
     except (ValueError, TypeError):
         raise BrokenRecord(f"{field} is {iso!r}; it takes an ISO 8601 time such as 2026-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1000)

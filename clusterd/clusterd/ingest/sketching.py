@@ -13,11 +13,11 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 from zlib import crc32
 
-from clusterd_crawler.clock import now_ms
+from clusterd_crawler.clock import ms_of, now_ms
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import File, Redirect
 from clusterd_crawler.sketch import Profile, Sketch
@@ -70,10 +70,9 @@ def day_of(label: str) -> int | None:
     if len(label) < len("2026-01-31") or label[4:5] != "-":
         return None
     try:
-        moment = datetime.fromisoformat(label)
+        return ms_of(datetime.fromisoformat(label))
     except ValueError:
         return None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 @dataclass

@@ -6,8 +6,6 @@ numbers a document and the URLs.
 
 from __future__ import annotations
 
-import mmap
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -16,6 +14,7 @@ from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.sketch import PROFILES, Sketch
 
+from clusterd.batch.held_bytes import HeldBytes
 from clusterd.batch.phases import Keys
 from clusterd.clusters.identity import sketch_key, text_key
 
@@ -25,11 +24,9 @@ class Collection:
 
     def __init__(self, scheme: Scheme, folder: Path | None = None) -> None:
         self._scheme = scheme
-        self._file = tempfile.TemporaryFile(prefix="clusterd-batch-", dir=folder)  # noqa: SIM115 - lives as long as the object
+        self._held = HeldBytes(folder)
         self._places: dict[tuple[int, bytes], tuple[int, int, int]] = {}
         self._current: dict[str, tuple[tuple[int, int], bytes, tuple[int, bytes]]] = {}
-        self._size = 0
-        self._bytes: mmap.mmap | bytes = b""
         self._contents: list[tuple[int, int, int]] = []
         #: For each URL: its text, its content's number.
         self.urls: list[str] = []
@@ -46,22 +43,16 @@ class Collection:
                 self._current[sketch.url] = (order, text_key(sketch), key)
                 if key not in self._places:
                     stored, _ = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
-                    self._places[key] = (self._size, len(stored), sketch.profile)
-                    self._size += self._file.write(stored)
+                    self._places[key] = (self._held.add(stored), len(stored), sketch.profile)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if isinstance(self._bytes, mmap.mmap):
-            self._bytes.close()
-        self._file.close()
+        self._held.close()
 
     def number(self) -> None:
         """Number the contents that current versions show; no version is taken after this."""
-        self._file.flush()
-        if self._size:
-            self._bytes = mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
         numbers: dict[tuple[int, bytes], int] = {}
         for url, (_, text, key) in sorted(self._current.items()):
             if key not in numbers:
@@ -82,7 +73,7 @@ class Collection:
     def stored(self, number: int) -> bytes:
         """Return a content's stored sketch."""
         start, size, _ = self._contents[number]
-        return bytes(self._bytes[start : start + size])
+        return bytes(self._held.at(start, size))
 
     def keys(self) -> Iterator[Keys]:
         """Yield the posted keys of each content, in the order of their numbers."""

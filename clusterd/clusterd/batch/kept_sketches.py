@@ -1,11 +1,10 @@
 """The sketches of a collection, in a file: 3 KB each would fill the memory long before the numbers that stand for them.
 
-Memory: 32 bytes a sketch. Cost of one that is read: some microseconds, its bytes being in the system's cache.
+Memory: 32 bytes a sketch. Cost of one that is read: some microseconds (`held_bytes`).
 """
 
 from __future__ import annotations
 
-import tempfile
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +12,14 @@ from typing import Self, overload
 
 from clusterd_crawler.sketch import StreamSketch
 
+from clusterd.batch.held_bytes import HeldBytes
+
 
 class KeptSketches(Sequence[StreamSketch]):
     """Sketches by their numbers; more may be appended at any time."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._file = tempfile.TemporaryFile(prefix="clusterd-batch-", dir=folder)  # noqa: SIM115 - lives as long as the object
+        self._held = HeldBytes(folder)
         #: Where each begins in the file, and at the end where the next would.
         self._starts = array("Q", [0])
         self._shingles = array("Q")
@@ -29,13 +30,12 @@ class KeptSketches(Sequence[StreamSketch]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._held.close()
 
     def append(self, sketch: StreamSketch) -> None:
         """Keep a sketch under the next number."""
-        self._file.seek(self._starts[-1])
-        self._file.write(sketch.values)
-        self._starts.append(self._starts[-1] + len(sketch.values))
+        self._held.add(sketch.values)
+        self._starts.append(self._held.size)
         self._shingles.append(sketch.shingles)
         self._tokens.append(sketch.tokens)
         self._texts.append(sketch.text)
@@ -52,7 +52,6 @@ class KeptSketches(Sequence[StreamSketch]):
             return [self[one] for one in range(len(self))[number]]
         if not 0 <= number < len(self):
             raise IndexError(number)
-        start = self._starts[number]
-        self._file.seek(start)
-        values = self._file.read(self._starts[number + 1] - start)
+        start, end = self._starts[number : number + 2]
+        values = bytes(self._held.at(start, end - start))
         return StreamSketch(values, self._shingles[number], self._tokens[number], self._texts[number])

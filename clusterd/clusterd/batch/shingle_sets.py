@@ -6,8 +6,6 @@ A set is its distinct fingerprints, ascending, 8 bytes each, as a sketch that ke
 
 from __future__ import annotations
 
-import mmap
-import tempfile
 from pathlib import Path
 from typing import Self
 
@@ -15,27 +13,25 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_consumer.resemblance import Estimate, ratios
 
+from clusterd.batch.held_bytes import HeldBytes
+
 
 class ShingleSets:
     """Sets by number; all are put before one is asked for."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._file = tempfile.TemporaryFile(prefix="clusterd-batch-", dir=folder)  # noqa: SIM115 - lives as long as the object
+        self._held = HeldBytes(folder)
         self._places: dict[int, tuple[int, int]] = {}
-        self._size = 0
-        self._bytes: mmap.mmap | bytes = b""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._bytes = b""
-        self._file.close()
+        self._held.close()
 
     def put(self, number: int, values: bytes) -> None:
         """Keep a set."""
-        self._places[number] = (self._size, len(values) // 8)
-        self._size += self._file.write(values)
+        self._places[number] = (self._held.add(values), len(values))
 
     def compare(self, a: int, b: int) -> Estimate:
         """Return resemblance and containment of two sets: counted, not estimated."""
@@ -44,8 +40,4 @@ class ShingleSets:
         return ratios(common, len(first) - common, len(second) - common)
 
     def _set(self, number: int) -> npt.NDArray[np.uint64]:
-        if len(self._bytes) != self._size:
-            self._file.flush()
-            self._bytes = mmap.mmap(self._file.fileno(), self._size, access=mmap.ACCESS_READ)
-        start, count = self._places[number]
-        return np.frombuffer(self._bytes, "<u8", count, start)
+        return np.frombuffer(self._held.at(*self._places[number]), "<u8")

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,13 +43,21 @@ from clusterd_crawler.sketch import Profile, StreamSketch, modulus_exponent
 Values = npt.NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """How alike two documents are: r(A, B), c(A, B) and c(B, A), each from 0 to 1."""
 
     resemblance: float
     a_in_b: float
     b_in_a: float
+
+    @property
+    def containment(self) -> float:
+        """The larger of both containments."""
+        return max(self.a_in_b, self.b_in_a)
+
+    def turned(self) -> Estimate:
+        """Return the same as seen from the other document."""
+        return Estimate(self.resemblance, self.b_in_a, self.a_in_b)
 
 
 NOTHING: Final = Estimate(0.0, 0.0, 0.0)

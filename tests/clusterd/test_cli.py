@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -371,7 +370,7 @@ class TestCollections:
         assert pair == {
             "a": "a",
             "b": "b",
-            **{name: pytest.approx(one, abs=1e-6) for name, one in asdict(found).items()},
+            **{name: pytest.approx(one, abs=1e-6) for name, one in found._asdict().items()},
         }
         command = [sys.executable, "-m", "clusterd", "pairs", "-", "--threshold", "0.5", "--json"]
         piped = subprocess.run(command, input=file.read_bytes(), capture_output=True, check=True)

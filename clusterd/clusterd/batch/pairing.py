@@ -44,6 +44,10 @@ class Pair:
     b: int
     estimate: Estimate
 
+    def measure(self, containment: bool) -> float:
+        """Return the figure that a threshold is compared with."""
+        return self.estimate.containment if containment else self.estimate.resemblance
+
 
 def whole_profile(profile: Profile) -> Profile:
     """Return the profile that keeps every shingle where this one samples: MOD_1."""
@@ -73,7 +77,7 @@ def pairs(
             sharing = groups.sharing(common, folder, threshold, containment, least=threshold)
             passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
             found = _counted(groups, passed, again, folder)
-        yield from (pair for pair in found if _measure(pair.estimate, containment) >= threshold)
+        yield from (pair for pair in found if pair.measure(containment) >= threshold)
 
 
 class _Groups:
@@ -165,7 +169,7 @@ def _estimated(groups: _Groups, sharing: Iterable[tuple[int, int]]) -> Iterator[
     for first, second in sharing:
         found = estimate(groups.sketches[first], groups.sketches[second], groups.profiles[first])
         for a, b in product(groups.members[first], groups.members[second]):
-            yield Pair(a, b, found) if a < b else Pair(b, a, _turned(found))
+            yield Pair(a, b, found) if a < b else Pair(b, a, found.turned())
 
 
 def _counted(groups: _Groups, passed: Collection[tuple[int, int]], again: Again, folder: Path | None) -> Iterator[Pair]:
@@ -201,11 +205,3 @@ def _may_reach(seen: Reading, threshold: float, containment: bool) -> bool:
 
 def _values(sketch: StreamSketch) -> Values:
     return np.frombuffer(sketch.values, "<u8").astype(np.uint64)
-
-
-def _measure(found: Estimate, containment: bool) -> float:
-    return max(found.a_in_b, found.b_in_a) if containment else found.resemblance
-
-
-def _turned(found: Estimate) -> Estimate:
-    return Estimate(found.resemblance, found.b_in_a, found.a_in_b)

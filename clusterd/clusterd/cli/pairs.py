@@ -24,7 +24,6 @@ from clusterd.cli.sketching import sketching
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Sketch, StreamSketch
 
-    from clusterd.batch.pairing import Pair
     from clusterd.ingest.reading import Item
     from clusterd.ingest.revisits import Revisits
 
@@ -51,7 +50,7 @@ def pairs(
         read = Rows(invocation, profile, jobs, tell)
         again = partial(read.again, path)
         every = batch.pairs(read.sketches(path, file), threshold, containment, again=again)
-        found = sorted(every, key=lambda pair: -measure(pair, containment))
+        found = sorted(every, key=lambda pair: -pair.measure(containment))
     records = (
         {
             "a": read.names[pair.a],
@@ -176,8 +175,3 @@ class Rows:
 
         yield from read(file, progress=partial(self._tell, doing), revisits=revisits)
         yield from originals(revisits)
-
-
-def measure(pair: Pair, containment: bool) -> float:
-    """Return the figure that the threshold is compared with."""
-    return max(pair.estimate.a_in_b, pair.estimate.b_in_a) if containment else pair.estimate.resemblance

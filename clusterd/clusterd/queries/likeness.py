@@ -25,8 +25,7 @@ def likeness(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
     if len({made_by(one, profile) for one in (a, b) if isinstance(one, Restored)}) > 1:
         return Estimate(0.0, 0.0, 0.0)
     profile = made_by(a if isinstance(a, Restored) else b, profile)
-    verdict = judge(_stored(a, profile), _stored(b, profile), mantissa(profile))
-    return Estimate(verdict.resemblance, verdict.a_in_b, verdict.b_in_a)
+    return judge(_stored(a, profile), _stored(b, profile), mantissa(profile))
 
 
 def made_by(sketch: StreamSketch, profile: Profile) -> Profile:

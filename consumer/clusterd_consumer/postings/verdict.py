@@ -31,14 +31,14 @@ Cost: a merge, 4 µs for 400 values compiled (`_verify.c`), 60 µs in NumPy; bot
 from __future__ import annotations
 
 from math import inf, log
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.stored import Codes, Stored, unpack
-from clusterd_consumer.resemblance import likeliest, ratios
+from clusterd_consumer.resemblance import NOTHING, Estimate, likeliest, ratios
 
 #: Codes of A and of B up to the common threshold, codes in common, cells of the last octave up to there; whether each
 #: document was seen whole; its shingles.
@@ -53,24 +53,8 @@ STRAY: Final = 0.01
 PART: Final = 0.05
 
 
-class Verdict(NamedTuple):
-    """How alike two documents are, by their stored sketches."""
-
-    resemblance: float
-    a_in_b: float
-    b_in_a: float
-
-    @property
-    def containment(self) -> float:
-        """The larger of both containments."""
-        return max(self.a_in_b, self.b_in_a)
-
-    def turned(self) -> Verdict:
-        """Return the verdict as seen from the other document."""
-        return Verdict(self.resemblance, self.b_in_a, self.a_in_b)
-
-
-NOTHING: Final = Verdict(0.0, 0.0, 0.0)
+#: How alike two documents are, by their stored sketches.
+Verdict = Estimate
 
 
 def judge(a: bytes, b: bytes, bits: int) -> Verdict:

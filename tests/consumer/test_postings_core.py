@@ -8,8 +8,8 @@ import sys
 
 import numpy as np
 import pytest
+from clusterd_consumer.compiled import CORE
 from clusterd_consumer.postings import posted, stored, verdict
-from clusterd_consumer.postings.compiled import CORE
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import estimate
 from clusterd_crawler.sketch import COMPACT, PROFILES, SHORT, TEXT, Profile, StreamSketch
@@ -209,7 +209,8 @@ def test_similar_documents_share_a_key(scheme: Scheme) -> None:
 
 
 JUDGED = """
-from clusterd_consumer.postings import compiled, posted, verdict
+from clusterd_consumer import compiled
+from clusterd_consumer.postings import posted, verdict
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_crawler import compiled as crawler
 from clusterd_crawler.sketch import TEXT, sketch_text

@@ -320,7 +320,7 @@ def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], condition
             seen = seen[bad[seen] <= DIFFER * good[seen]]
             seen = seen[seen > 0] if attribute.column in required else np.union1d(seen, [0])
         elif attribute.column is not None and not seen.any():
-            continue  # Absent from all agreeing pages: `_only_seen_names` says so for every such key at once.
+            continue  # Absent from all agreeing pages: `seen_shapes` says so for every such key at once.
         seen = attribute.written(snapshot, seen)
         condition = attribute.condition(snapshot, seen)
         if condition is None:

@@ -102,13 +102,10 @@ class Embedded:
         if self._watcher.is_alive():
             self._watcher.join()
         with self._starting():
-            try:
-                fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not _is_ours_alone(self._users):
                 log.debug("others still use the store in %s", self.folder)
-            else:
-                if self._runs():
-                    self._shut_down()
+            elif self._runs():
+                self._shut_down()
             self._users.close()
 
     @contextmanager
@@ -121,12 +118,10 @@ class Embedded:
     def _start_where_none_runs(self) -> None:
         """Start the server unless one holds its lock; return when it answers."""
         with _open_lock(self.folder / "redis.server.lock") as alive:
-            try:
-                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._wait_until_it_answers(None)
-            else:
+            if _is_ours_alone(alive):
                 self._start(alive.fileno())
+            else:
+                self._wait_until_it_answers(None)
 
     def _start(self, lock: int) -> None:
         """Start the first server that can read what is in the folder.
@@ -202,11 +197,7 @@ class Embedded:
     def _runs(self) -> bool:
         """Whether a server lives."""
         with _open_lock(self.folder / "redis.server.lock") as alive:
-            try:
-                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-            return False
+            return not _is_ours_alone(alive)
 
     def _last_words(self) -> str:
         """Return the server's last line of log: why it did not start."""
@@ -282,6 +273,15 @@ def _version(binary: str) -> tuple[int, int]:
 
 def _open_lock(path: Path) -> IO[bytes]:
     return path.open("ab")
+
+
+def _is_ours_alone(lock: IO[bytes]) -> bool:
+    """Take a lock that nobody else holds; return whether that is so."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _client(url: str, timeout: float) -> redis.Redis:

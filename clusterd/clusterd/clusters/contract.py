@@ -93,6 +93,11 @@ class Hit:
     match_in_query: float
     cluster: str | None
 
+    @property
+    def rank(self) -> tuple[float, float, str]:
+        """Where it stands among others, the best first."""
+        return -self.resemblance, -self.query_in_match, self.url
+
 
 #: Where a question looks for what resembles a document: in what the posting *lists* propose; in the *clusters* of that,
 #: too, for what full lists left out (the cost grows with the clusters: who asks thousands of questions in a row does

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 
 import mmh3
-from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.sketch import Sketch, StreamSketch
 
 
 def text_key(sketch: Sketch) -> bytes:
@@ -24,8 +24,12 @@ def sketch_key(sketch: Sketch) -> bytes:
     """Return the identity of the main sketch: its values, and whether they are all."""
     if not sketch.main.shingles:
         return _of_url(sketch)
-    seed = sketch.profile * 2 + sketch.main.complete
-    return mmh3.hash_bytes(sketch.main.values, seed)[:8]
+    return stream_key(sketch.main, sketch.profile)
+
+
+def stream_key(stream: StreamSketch, profile: int) -> bytes:
+    """Return the identity of a sketch that has a shingle."""
+    return mmh3.hash_bytes(stream.values, profile * 2 + stream.complete)[:8]
 
 
 def _of_url(sketch: Sketch) -> bytes:

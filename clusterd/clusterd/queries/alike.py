@@ -66,7 +66,7 @@ def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, lo
         for hit in index.similar(sketch, one.code, limit, look=look):
             if hit.url not in best or hit.resemblance > best[hit.url].resemblance:
                 best[hit.url] = hit
-    return sorted(best.values(), key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+    return sorted(best.values(), key=lambda hit: hit.rank)[:limit]
 
 
 def holders(

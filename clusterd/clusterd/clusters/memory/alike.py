@@ -1,4 +1,4 @@
-"""What resembles a document, in memory: what lists propose, its clusters, all contents (`clusters.redis.members`)."""
+"""What resembles a document, in memory: what lists propose, its clusters, all contents (`clusters.redis.asking`)."""
 
 from __future__ import annotations
 
@@ -62,9 +62,5 @@ def original(fetch: Fetch, contents: Mapping[int, Content], forest: Forest, slot
 
 def hits(found: Iterable[tuple[Content, Verdict]], cluster_of: Callable[[Content], str | None]) -> list[Hit]:
     """Return the pages that show these contents, best first."""
-    pages = [
-        Hit(url, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, cluster_of(content))
-        for content, verdict in found
-        for url in urls_of(content)
-    ]
-    return sorted(pages, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))
+    pages = [Hit(url, *verdict, cluster_of(content)) for content, verdict in found for url in urls_of(content)]
+    return sorted(pages, key=lambda hit: hit.rank)

@@ -31,5 +31,5 @@ class Wholes:
         alike = {url: stored for url, (code, stored, keys) in pages if code == profile and asked & keys}
         verdicts = judge_many(prepare(query, kind, self._scheme)[0], list(alike.values()), mantissa(kind))
         found = zip(alike, verdicts, strict=True)
-        hits = [Hit(url, v.resemblance, v.a_in_b, v.b_in_a, None) for url, v in found if v.resemblance]
-        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))
+        hits = [Hit(url, *verdict, None) for url, verdict in found if verdict.resemblance]
+        return sorted(hits, key=lambda hit: hit.rank)

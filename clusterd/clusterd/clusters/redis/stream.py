@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
-import mmh3
 import numpy as np
 from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.postings.posted import keys_of, prepare
@@ -25,6 +24,7 @@ from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
+from clusterd.clusters.identity import stream_key
 from clusterd.clusters.redis.asking.ranking import ranking
 
 LUA: Final = files("clusterd.clusters.redis") / "lua"
@@ -123,4 +123,4 @@ class SecondStream:
 
 def _identity(sketch: StreamSketch, profile: int) -> bytes:
     """Return the identity of a sketch; zeros of one without a shingle."""
-    return mmh3.hash_bytes(sketch.values, profile * 2 + sketch.complete)[:8] if sketch.shingles else bytes(8)
+    return stream_key(sketch, profile) if sketch.shingles else bytes(8)

@@ -164,10 +164,8 @@ class Questions:
             span = spanning.get(own_name)
             size, name = (span.size, span.name) if span else (own_size, own_name)
             cluster = f"{named}-{name}" if size > 1 else None
-            hits += [
-                Hit(u, verdict.resemblance, verdict.a_in_b, verdict.b_in_a, cluster) for u in islice(urls, len(of))
-            ]
-        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+            hits += [Hit(url, *verdict, cluster) for url in islice(urls, len(of))]
+        return sorted(hits, key=lambda hit: hit.rank)[:limit]
 
     def _shown(self, numbers: Sequence[int], limit: int) -> dict[int, tuple[int, int, list[int]]]:
         """Return size and name of the cluster of each content, and pages that show it."""
@@ -189,8 +187,8 @@ class Questions:
             pages = pages >> OWN << 32 | pages & (1 << OWN) - 1
         urls = self._urls(pages)
         verdicts = [verdict for verdict, pages in found for _ in pages]
-        hits = [Hit(u, v.resemblance, v.a_in_b, v.b_in_a, None) for u, v in zip(urls, verdicts, strict=True)]
-        return sorted(hits, key=lambda hit: (-hit.resemblance, -hit.query_in_match, hit.url))[:limit]
+        hits = [Hit(url, *verdict, None) for url, verdict in zip(urls, verdicts, strict=True)]
+        return sorted(hits, key=lambda hit: hit.rank)[:limit]
 
     def versions(self, url: str) -> list[Version]:
         """Return the versions of a URL, oldest first."""

@@ -129,7 +129,7 @@ def _read(snapshot: Snapshot, rows: Rows) -> dict[int, Page]:
         if not len(group):
             continue
         shape = snapshot.shape_of(group[0])
-        paths = [str(snapshot.evidence.paths.items[number]) for number in snapshot.path[group].tolist()]
+        paths = [snapshot.evidence.paths.items[number] for number in snapshot.path[group].tolist()]
         cells: list[list[tuple[ColumnKey, tuple[int, int]]]] = []
         for key in shape:
             column = snapshot.columns[key]

@@ -99,7 +99,7 @@ class MirrorLearner(Learner):
         numbers = {quote(site, safe=""): number for site, number in self.sites.items()}
         names = list(self.sites)
         items = snapshot.evidence.paths.items
-        of_path = np.array([numbers.get(str(item).partition("/")[0], 0) for item in items], np.int64)
+        of_path = np.array([numbers.get(path.partition("/")[0], 0) for path in items], np.int64)
         site: Rows = of_path[snapshot.path]
         every = PathEdit((), lambda parts: ["", *parts[1:]])
         shared = every.keys(snapshot, np.ones(len(snapshot), np.bool_))

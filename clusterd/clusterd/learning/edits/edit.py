@@ -322,8 +322,8 @@ class PathEdit:
     def _paths(self, snapshot: Snapshot) -> Rows:
         paths = snapshot.evidence.paths
 
-        def move(path: object) -> int | None:
-            changed = self.change(str(path).split("/"))
+        def move(path: str) -> int | None:
+            changed = self.change(path.split("/"))
             return None if changed is None else paths.number("/".join(changed))
 
         # What says where it applies is known by what it says; of other edits nothing is remembered.
@@ -359,7 +359,7 @@ class Both:
         (condition,), (edit,) = self.path.needs, self.path.transformation
         ends = {edit.value, *condition.values}
         items = snapshot.evidence.paths.items
-        meant = np.array([str(item).rpartition("/")[2] in ends for item in items], np.bool_)
+        meant = np.array([path.rpartition("/")[2] in ends for path in items], np.bool_)
         changed: Flags = (self.path.rows(snapshot) | self.query.rows(snapshot)) & meant[snapshot.path]
         return changed
 

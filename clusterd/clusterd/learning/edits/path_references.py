@@ -17,10 +17,9 @@ from typing import Final, Literal
 import numpy as np
 from clusterd_crawler.rule_edits import as_component
 from clusterd_crawler.rules import Condition, Edit, Key
-from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.edits.proposing import by_plain_pages
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, path_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 
 #: Fewest contents that propose a reference before it is judged.
@@ -85,7 +84,7 @@ class PathReference:
         """Return the hashes of the paths that are written; no query adds nothing."""
         after = snapshot.key.copy()
         at = np.flatnonzero(rows)
-        hashes = [hash_of(f"\x02{path!r}") for path in self._paths(snapshot, at)]
+        hashes = [path_hash(path) for path in self._paths(snapshot, at)]
         after[at] = np.array(hashes, np.uint64)
         return after
 

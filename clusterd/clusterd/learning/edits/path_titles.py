@@ -153,9 +153,8 @@ def _spoken(snapshot: Snapshot, places: set[Place]) -> dict[Place, set[Prefix]]:
     """Return the prefixes behind which a component begins with anything but the number that titles stand behind."""
     found: dict[Place, set[Prefix]] = {place: set() for place in places}
     behind = {place: prefixes for place, prefixes in found.items() if place.behind}
-    items = snapshot.evidence.paths.items
     for number in snapshot.paths_present().tolist() if behind else ():
-        parts = str(items[number]).split("/")
+        parts = snapshot.evidence.paths.parts(number)
         for place, prefixes in behind.items():
             text = parts[place.at] if len(parts) == place.depth else ""
             if place.delimiter in text and not text.partition(place.delimiter)[0].isdecimal():

@@ -113,10 +113,9 @@ class PathValue:
 
     def _numbers(self, snapshot: Snapshot) -> dict[int, str]:
         """Return, of each path of the form, its number."""
-        items = snapshot.evidence.paths.items
         found = {}
         for path in snapshot.paths_present().tolist():
-            number = self._number(str(items[path]).split("/"))
+            number = self._number(snapshot.evidence.paths.parts(path))
             if number is not None:
                 found[path] = number
         return found

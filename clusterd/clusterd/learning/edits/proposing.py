@@ -63,7 +63,7 @@ def by_plain_pages(
 def _beside_plain(snapshot: Snapshot, rows: Rows) -> Iterator[Beside]:
     items = snapshot.evidence.paths.items
     shapes = [snapshot.shape_of(row) for row in rows.tolist()]
-    paths = [str(items[path]) for path in snapshot.path[rows].tolist()]
+    paths = [items[path] for path in snapshot.path[rows].tolist()]
     written = dict.fromkeys(path for path, shape in zip(paths, shapes, strict=True) if shape == ())
     plain = [parts for parts in (path.split("/") for path in written) if len(parts) <= PARTS]
     for row, path, shape in zip(rows.tolist(), paths, shapes, strict=True) if plain else ():

@@ -90,22 +90,31 @@ def value_hash(key: ColumnKey, value: str) -> int:
     return hash_of(f"{key[0]}\x01{key[1]}\x01{value}")
 
 
-class Interned:
+def path_hash(path: str) -> int:
+    """Return what a path adds to the hash of a page's key."""
+    return hash_of(f"\x02{path!r}")
+
+
+class Paths:
     """Paths numbered in the order in which they came, with a hash each."""
 
     def __init__(self) -> None:
-        self.numbers: dict[object, int] = {}
-        self.items: list[object] = []
+        self.numbers: dict[str, int] = {}
+        self.items: list[str] = []
         self.hashes = array("Q")
 
-    def number(self, item: object) -> int:
-        """Return the item's number, a new one where it is new."""
-        number = self.numbers.get(item)
+    def number(self, path: str) -> int:
+        """Return the path's number, a new one where it is new."""
+        number = self.numbers.get(path)
         if number is None:
-            number = self.numbers[item] = len(self.items)
-            self.items.append(item)
-            self.hashes.append(hash_of(f"\x02{item!r}"))
+            number = self.numbers[path] = len(self.items)
+            self.items.append(path)
+            self.hashes.append(path_hash(path))
         return number
+
+    def parts(self, number: int) -> list[str]:
+        """Return the components of a path."""
+        return self.items[number].split("/")
 
     def table(self) -> Hashes:
         """Return the hashes by number."""
@@ -155,7 +164,7 @@ class Evidence:
         self.seen_by = Crawls()
         self.content_numbers: dict[int, int] = {}
         self.identities: list[int] = []
-        self.paths = Interned()
+        self.paths = Paths()
         self.path_tables = PathTables()
         self.path_moves = Remembered()
         self.shapes = Shapes()
@@ -288,10 +297,10 @@ class Snapshot:
         path = self.path[rows]
         if (path == path[0]).all():
             return
-        items, table = self.evidence.paths.items, self.evidence.paths.table()
-        rest = self.key[rows] - table[path]
+        known = self.evidence.paths
+        rest = self.key[rows] - known.table()[path]
         for query in np.unique(rest):
-            paths = (str(items[number]).split("/") for number in dict.fromkeys(path[rest == query].tolist()))
+            paths = map(known.parts, dict.fromkeys(path[rest == query].tolist()))
             yield [parts for parts in paths if len(parts) <= DEEPEST]
 
     def values(self, key: ColumnKey) -> Rows:

@@ -1,6 +1,6 @@
 """What a host's paths become under an edit: each is edited once, not once a look.
 
-They are numbered (`columns.Interned`), and numbers stay: what an edit made of one is right whatever came since, and
+They are numbered (`columns.Paths`), and numbers stay: what an edit made of one is right whatever came since, and
 whatever edits a snapshot has accepted, since these only exchange numbers.
 """
 
@@ -20,14 +20,14 @@ REMEMBERED: Final = 96
 
 
 class Moves:
-    """What items become under one edit, as far as they were asked for."""
+    """What paths become under one edit, as far as they were asked for."""
 
     def __init__(self) -> None:
         self._known = np.zeros(0, np.bool_)
         self._moved: dict[int, int] = {}
 
-    def table(self, present: Numbers, items: Sequence[object], move: Callable[[object], int | None]) -> Numbers:
-        """Return for every number what its item becomes; of items that are not present, itself. None: it stays."""
+    def table(self, present: Numbers, items: Sequence[str], move: Callable[[str], int | None]) -> Numbers:
+        """Return for every number what its path becomes; of paths that are not present, itself. None: it stays."""
         if len(self._known) < len(items):
             self._known = np.append(self._known, np.zeros(len(items) - len(self._known), np.bool_))
         for number in present[~self._known[present]].tolist():

@@ -1,6 +1,6 @@
 """What is derived from a host's paths, kept while more of them come: a path is taken apart once, not once a candidate.
 
-The tables go by path number (`columns.Interned`), are extended by the numbers that are new, and stay right whatever
+The tables go by path number (`columns.Paths`), are extended by the numbers that are new, and stay right whatever
 edits a snapshot has accepted, since these only exchange numbers.
 """
 
@@ -24,10 +24,10 @@ class Components:
         self._numbers: dict[str, int] = {}
         self.texts: list[str] = [""]
 
-    def table(self, items: Sequence[object]) -> Numbers:
+    def table(self, items: Sequence[str]) -> Numbers:
         """Return the numbers for all paths."""
         known, texts = self._numbers, self.texts
-        new = [str(item) for item in items[len(self._table) :]]
+        new = items[len(self._table) :]
         if not self._start and not self._end:  # The paths themselves, which are distinct.
             self._table.extend(range(len(texts), len(texts) + len(new)))
             texts += new
@@ -42,7 +42,7 @@ class Components:
         self._table.extend(found)
         return np.array(self._table, np.int64)
 
-    def _components(self, paths: list[str]) -> list[str | None]:
+    def _components(self, paths: Sequence[str]) -> list[str | None]:
         if not self._start:
             return [path.rpartition("/")[2] for path in paths]
         at = self._start - 3
@@ -56,9 +56,9 @@ class PathTables:
         self._components: dict[tuple[int, int], Components] = {}
         self._depths = array("q")
 
-    def depths(self, items: Sequence[object]) -> Numbers:
+    def depths(self, items: Sequence[str]) -> Numbers:
         """Return of how many components each of all paths is."""
-        self._depths.extend(str(item).count("/") + 1 for item in items[len(self._depths) :])
+        self._depths.extend(path.count("/") + 1 for path in items[len(self._depths) :])
         return np.array(self._depths, np.int64)
 
     def components(self, start: int, end: int) -> Components:

@@ -150,7 +150,7 @@ def _proposal(
 ) -> Proposal | None:
     if not shape or any(not name or name.startswith(";") for name, _ in shape):
         return None
-    path = str(snapshot.evidence.paths.items[int(snapshot.path[run[0]])])
+    path = snapshot.evidence.paths.items[int(snapshot.path[run[0]])]
     conditions = [Condition(Key(), "is", (path,)), Condition(Key(), "only", tuple(sorted({key[0] for key in shape})))]
     kept = run
     takes_new = False

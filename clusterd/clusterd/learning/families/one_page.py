@@ -63,7 +63,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
     if not dropped:
         return
     few = [key for key in shape if key not in dropped]
-    path = str(snapshot.evidence.paths.items[int(snapshot.path[rows[0]])])
+    path = snapshot.evidence.paths.items[int(snapshot.path[rows[0]])]
     single = np.zeros(len(snapshot), np.bool_)
     for fixed, every in _by_values(few, values, rows):
         members = of_clean_forms(snapshot, every, dropped)

@@ -53,10 +53,6 @@ def path_families(snapshot: Snapshot) -> Iterator[Proposal]:
         yield from _family(snapshot, members, one_page(snapshot, members), [at])
 
 
-def _parts(snapshot: Snapshot, path: int) -> list[str]:
-    return str(snapshot.evidence.paths.items[path]).split("/")
-
-
 def _of_any_path(snapshot: Snapshot, query: Hashes, is_common: Flags) -> Iterator[Proposal]:
     """Yield the families of one query, of as many components each."""
     found, counts = np.unique(query[is_common[snapshot.content]], return_counts=True)
@@ -74,7 +70,7 @@ def _of_one_depth(snapshot: Snapshot, rows: Rows) -> Iterator[tuple[Rows, list[l
     """Yield those of the pages that have as many components, and end with a slash or not, with their components."""
     forms: dict[tuple[int, bool], list[tuple[int, list[str]]]] = defaultdict(list)
     for row, path in zip(rows.tolist(), snapshot.path[rows].tolist(), strict=True):
-        parts = _parts(snapshot, path)
+        parts = snapshot.evidence.paths.parts(path)
         if len(parts) <= DEPTH and all(parts[:-1]):
             forms[len(parts), not parts[-1]].append((row, parts))
     for _, found in sorted(forms.items(), key=lambda form: form[0]):
@@ -115,7 +111,7 @@ def _of_one_component(snapshot: Snapshot, query: Hashes, large: Rows) -> Iterato
         step = 1 + len(rows) // PROPOSING
         counted: Counter[tuple[Place, int]] = Counter()
         for path, one in zip(snapshot.path[rows[::step]].tolist(), query[rows[::step]].tolist(), strict=True):
-            counted.update((place, one) for place in _places(_parts(snapshot, path)))
+            counted.update((place, one) for place in _places(snapshot.evidence.paths.parts(path)))
         proposed.update({key: count * step for key, count in counted.items() if count * step >= FAMILY})
     best = sorted(proposed, key=lambda key: (-proposed[key], key))[:CANDIDATES]
     paths = _by_place(snapshot, {place for place, _ in best}) if best else {}
@@ -141,7 +137,7 @@ def _places(parts: list[str]) -> Iterator[Place]:
 def _by_place(snapshot: Snapshot, places: set[Place]) -> dict[Place, list[int]]:
     found: dict[Place, list[int]] = defaultdict(list)
     for path in snapshot.paths_present().tolist():
-        for place in _places(_parts(snapshot, path)):
+        for place in _places(snapshot.evidence.paths.parts(path)):
             if place in places:
                 found[place].append(path)
     return found
@@ -155,7 +151,7 @@ def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: li
     query = _query_of(snapshot, int(members[0]))
     if query is None:
         return
-    paths = [_parts(snapshot, path) for path in distinct(snapshot.path[members]).tolist()]
+    paths = [snapshot.evidence.paths.parts(path) for path in distinct(snapshot.path[members]).tolist()]
     conditions: list[Condition] = []
     for at in range(len(paths[0])):
         if at not in free:

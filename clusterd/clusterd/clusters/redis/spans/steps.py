@@ -5,7 +5,9 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
+
+from clusterd_consumer.redis_scripts import Script
 
 from clusterd.clusters.redis.home import (
     ACCEPT,
@@ -41,6 +43,7 @@ PUT: Final = struct.Struct("<BI")
 #: accept.lua: content, the other, bits, whether a URL is asked for, sketch identity and profile of the other.
 ACCEPTED: Final = struct.Struct("<IIHB8sB")
 WIDENED: Final = struct.Struct("<IIB")
+ADOPTED: Final = struct.Struct("<II")
 
 
 #: crown.lua: the span of a cluster, whether it was made now.
@@ -48,6 +51,8 @@ GIVEN: Final = struct.Struct("<IB")
 
 #: The era of each home.
 Eras = Sequence[bytes]
+
+Asked = TypeVar("Asked", bound=tuple[int, ...])
 
 
 class Pair(NamedTuple):
@@ -127,12 +132,9 @@ class Spans(Standings):
         Besides, whether that was made now, which one that is asked for twice is told once.
         """
         groups = self._homes.by_home((one[1], one) for one in dict.fromkeys(asked))
-        packed = {
-            place: (eras[place], b"".join([CROWNED.pack(*one) for one in group])) for place, group in groups.items()
-        }
         found: dict[tuple[int, int, int], tuple[int, bool]] = {}
-        for place, reply in self._fresh(self._homes.each(CROWN, packed)).items():
-            for one, (span, is_new) in zip(groups[place], GIVEN.iter_unpack(reply), strict=True):
+        for group, reply in self._in_era(CROWN, CROWNED, groups, eras):
+            for one, (span, is_new) in zip(group, GIVEN.iter_unpack(reply), strict=True):
                 found[one[:3]] = span, bool(is_new)
         return found
 
@@ -224,15 +226,11 @@ class Spans(Standings):
     def _put(self, put: Mapping[tuple[int, int], int], eras: Eras) -> None:
         """Put spans under smaller ones (of a policy), each under one at a time; let these have their parts."""
         under = {span: (other, policy) for (span, other), policy in put.items()}
-        groups = self._homes.by_home((span, (span, *to)) for span, to in under.items())
         anywhere = (1 << len(self._homes)) - 1
-        packed = {
-            place: (eras[place], b"".join([UNDER_ASKED.pack(*one[:2], anywhere, one[2]) for one in group]))
-            for place, group in groups.items()
-        }
+        groups = self._homes.by_home((span, (span, other, anywhere, policy)) for span, (other, policy) in under.items())
         moved: dict[int, tuple[int, int]] = {}
-        for place, reply in self._fresh(self._homes.each(UNDER, packed)).items():
-            for (span, _, policy), (was_root, homes) in zip(groups[place], PUT.iter_unpack(reply), strict=True):
+        for group, reply in self._in_era(UNDER, UNDER_ASKED, groups, eras):
+            for (span, _, _, policy), (was_root, homes) in zip(group, PUT.iter_unpack(reply), strict=True):
                 if was_root:
                     moved[span] = homes, policy
         self.give(moved, eras)
@@ -257,28 +255,31 @@ class Spans(Standings):
         for span, homes, policy in asked:
             merged[span] = homes | merged.get(span, (0, 0))[0], policy
         groups = self._homes.by_home((span, (span, *one)) for span, one in merged.items())
-        packed = {
-            place: (eras[place], b"".join([WIDENED.pack(*one) for one in group])) for place, group in groups.items()
-        }
         wide: set[int] = set()
-        for place, reply in self._fresh(self._homes.each(WIDEN, packed)).items():
-            wide.update(one[0] for one, is_root in zip(groups[place], reply, strict=True) if is_root)
+        for group, reply in self._in_era(WIDEN, WIDENED, groups, eras):
+            wide.update(one[0] for one, is_root in zip(group, reply, strict=True) if is_root)
         return wide
 
     def adopt(self, moved: Iterable[tuple[int, int, int]], eras: Eras) -> None:
         """Let parts of a span become parts of another, in these homes (a bit each)."""
-        groups: dict[int, list[bytes]] = {}
+        groups: dict[int, list[tuple[int, int]]] = {}
         for span, other, homes in moved:
             for place in self._places(homes):
-                groups.setdefault(place, []).append(struct.pack("<II", span, other))
+                groups.setdefault(place, []).append((span, other))
         if groups:
-            packed = {place: (eras[place], b"".join(group)) for place, group in groups.items()}
-            self._fresh(self._homes.each(ADOPT, packed))
+            self._in_era(ADOPT, ADOPTED, groups, eras)
 
-    def _fresh(self, replies: dict[int, Any]) -> dict[int, Any]:
+    def _in_era(
+        self, script: Script, layout: struct.Struct, groups: Mapping[int, Sequence[Asked]], eras: Eras
+    ) -> list[tuple[Sequence[Asked], Any]]:
+        """Run a function over what each home is asked; return that with the home's reply; `Stale` of an era before."""
+        packed = {
+            place: (eras[place], b"".join([layout.pack(*one) for one in group])) for place, group in groups.items()
+        }
+        replies = self._homes.each(script, packed)
         if any(reply == b"" for reply in replies.values()):
             raise Stale
-        return replies
+        return [(group, replies[place]) for place, group in groups.items()]
 
     def tell(self, edges: Sequence[tuple[int, int, int]], graded: int) -> set[int] | None:
         """Let the second content of each edge (and bits of policies) know of the first; return those that are gone.

@@ -271,6 +271,18 @@ def hash_of(text: str) -> int:
     return int(mmh3.hash64(text.encode("utf-8", "surrogatepass"), signed=False)[0])
 
 
+def canonical_hosts(name: str) -> list[str]:
+    """Return a host as canonical URLs have it, by http and by https: the port of the one is said of the other.
+
+    >>> canonical_hosts("H.com:443"), canonical_hosts("h com")
+    (['h.com:443', 'h.com'], [])
+    """
+    try:
+        return [host_of(canonical(f"{scheme}://{name}/")) for scheme in ("http", "https")]
+    except WrongInput:
+        return []
+
+
 def host_of(url: str) -> str:
     """Return the host of a URL as it stands in it, with its port: of a canonical one, if that is not the scheme's.
 

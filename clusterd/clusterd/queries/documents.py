@@ -20,7 +20,7 @@ from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
 from clusterd_crawler.text import NotText, decode, is_markup, main_part, marked_text, plain
 from clusterd_crawler.tokens import tokens
-from clusterd_crawler.urls import canonical, host_of
+from clusterd_crawler.urls import canonical_hosts
 
 from clusterd.clusters.contract import Index
 from clusterd.ingest.contents import is_html, type_of, unpacked
@@ -108,9 +108,9 @@ def known_host(given: str, hosts: Collection[str]) -> str:
     """
     if given in hosts:
         return given
-    meant = _canonical_hosts(given)
+    meant = canonical_hosts(given.rstrip())
     known = next((host for host in meant if host in hosts), None)
-    return known or next((host for host in hosts if not meant.isdisjoint(_canonical_hosts(host))), given)
+    return known or next((host for host in hosts if not set(meant).isdisjoint(canonical_hosts(host))), given)
 
 
 def stored_host(given: str, hosts: Collection[str]) -> str:
@@ -119,13 +119,6 @@ def stored_host(given: str, hosts: Collection[str]) -> str:
     if known not in hosts:
         raise NotFound(f"the store has no pages of the host {given}")
     return known
-
-
-def _canonical_hosts(name: str) -> set[str]:
-    try:
-        return {host_of(canonical(f"{scheme}://{name}")) for scheme in ("http", "https")}
-    except WrongInput:
-        return set()
 
 
 def read(given: str) -> bytes:

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, Final, Literal
 
-from clusterd_crawler.errors import RuleError, WrongInput
+from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rule_json import rule_from_json, rule_to_json
 from clusterd_crawler.rules import Rule
-from clusterd_crawler.urls import canonical, host_of
+from clusterd_crawler.urls import canonical_hosts
 
 from clusterd.learning.interchange.discarder_export import Exported, export
 from clusterd.learning.interchange.discarder_import import Imported, read_entries
@@ -67,12 +66,7 @@ def read_rules(text: str, file_format: Format) -> Imported:
 def _at_home(entry: Any) -> Any:
     """Return a rule's JSON with its host as it stands in URLs: EXAMPLE.org, or münchen.de, would be met by none."""
     host = entry.get("host") if isinstance(entry, dict) else None
-    if not isinstance(host, str):
-        return entry
-    spelled = []
-    for scheme in ("http", "https"):  # the port of one of them is said of the other
-        with suppress(WrongInput):
-            spelled.append(host_of(canonical(f"{scheme}://{host}/")))
+    spelled = canonical_hosts(host) if isinstance(host, str) else []
     return entry if host in spelled or not spelled else {**entry, "host": spelled[0]}
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Final, Literal, cast
 
+import mmh3
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import Identity, RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
@@ -41,7 +42,7 @@ PLACES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class CrawlRow:
-    """One page of a recorded crawl (``content``: equal numbers show equal text)."""
+    """One page of a recorded crawl (``content``: equal numbers show equal text; ``near_cluster``: 0 is alone)."""
 
     url: str
     content: int
@@ -51,7 +52,10 @@ class CrawlRow:
 
 
 def read_crawl(path: str | Path) -> list[CrawlRow]:
-    """Read a crawl file (tab-separated, a header, ``.gz`` or plain); `WrongInput` names the line that is wrong."""
+    """Read a crawl file (tab-separated, a header, ``.gz`` or plain); `WrongInput` names the line that is wrong.
+
+    ``content`` and ``near_cluster`` are numbers, or any text, such as a digest, that stands for one.
+    """
     path = Path(path)
     try:
         with (
@@ -88,15 +92,23 @@ def _row(where: str, columns: dict[str, int], cells: list[str]) -> CrawlRow:
         at = columns.get(name, len(cells))
         return cells[at] if at < len(cells) else ""
 
-    def number(name: str) -> int:
+    def words() -> int:
         try:
-            return int(cell(name) or 0)
+            return int(cell("words") or 0)
         except ValueError:
-            raise WrongInput(f"{where}: {name} is {cell(name)!r}, not a number") from None
+            raise WrongInput(f"{where}: words is {cell('words')!r}, not a number") from None
 
     if not cell("url") or not cell("content"):
         raise WrongInput(f"{where}: url or content is missing")
-    return CrawlRow(cell("url"), number("content"), number("near_cluster"), number("words"), cell("names"))
+    return CrawlRow(cell("url"), _number(cell("content")), _number(cell("near_cluster")), words(), cell("names"))
+
+
+def _number(name: str) -> int:
+    """Return the number that stands for a content: the one that is written, or of another name one of 64 bits."""
+    try:
+        return int(name or 0)
+    except ValueError:
+        return int.from_bytes(mmh3.hash_bytes(name.encode())[:8])
 
 
 class Replay:

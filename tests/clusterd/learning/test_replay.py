@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -151,12 +152,24 @@ def test_a_crawl_file_is_read_plain_and_compressed(tmp_path: Path) -> None:
     assert read_crawl(tmp_path / "two.tsv") == [CrawlRow("http://h.com/a", 7)]
 
 
+def test_any_text_may_say_which_pages_are_the_same(tmp_path: Path) -> None:
+    named, numbered = tmp_path / "named.tsv", tmp_path / "numbered.tsv"
+    rows = [(f"http://h.com/v?t={n}&s={s}", n) for n in range(150) for s in ("a", "b")]
+    numbered.write_text("url\tcontent\n" + "".join(f"{url}\t{n}\n" for url, n in rows))
+    digests = [(url, hashlib.sha1(str(n).encode()).hexdigest()) for url, n in rows]
+    named.write_text("url\tcontent\tnear_cluster\n" + "".join(f"{url}\t{x}\tgroup-{x[:9]}\n" for url, x in digests))
+    expected = replay(read_crawl(numbered))
+    assert expected["skipped"] > 50
+    for found in (replay(read_crawl(named)), replay(read_crawl(named), policy="near")):
+        assert {**found, "urls_per_second": 0} == {**expected, "urls_per_second": 0}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "is empty"),
         ("address\tcontent\n", "header lacks url"),
-        ("url\tcontent\nhttp://h/\tx\n", "line 2: content is 'x'"),
+        ("url\tcontent\twords\nhttp://h/\tx\tmany\n", "line 2: words is 'many'"),
         ("url\tcontent\nhttp://h/\n", "line 2: url or content is missing"),
     ],
 )

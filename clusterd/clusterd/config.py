@@ -1,7 +1,8 @@
 """The daemon's configuration: the crawl's settings and the daemon's own, one frozen dataclass, read once.
 
 Sources, the later wins: defaults, ``--config FILE`` (TOML), environment (``CLUSTERD_…``; ``REDIS_URL`` where nothing
-names a Redis or a data folder), options of the command line. A TOML file gives settings by their short or long name:
+names a Redis or a data folder, and we are in no project whose crawls have a store of their own), options of the command
+line. A TOML file gives settings by their short or long name:
 
     redis = "redis://127.0.0.1:6379/0"        # or CLUSTERD_REDIS
     batch = 200
@@ -40,6 +41,8 @@ POLICY_TABLE: Final = 'a table such as {"identical": {}, "near": {"resemblance":
 POLICY_KEYS: Final = ("resemblance", "containment")
 #: By which Scrapy knows the folder of a project.
 PROJECT_FILE: Final = "scrapy.cfg"
+#: What a data folder has that holds an embedded store, and no spool only (`clusterd_consumer.embedded`).
+STORE_FOLDER: Final = "appendonlydir"
 
 
 def _at_least(least: float) -> Any:
@@ -122,10 +125,14 @@ class Config(Settings):
             ("command line", {k: v for k, v in (options or {}).items() if v is not None}),
         ):
             chosen.update(cls._checked(values, source))
-        if not chosen.keys() & {"redis", "data"} and environment.get("REDIS_URL"):
-            chosen.update(cls._checked({"redis": environment["REDIS_URL"]}, "environment (REDIS_URL)"))
         if not chosen.keys() & {"redis", "data"}:
-            chosen["data"] = _crawls_data(cls().data)
+            project = _project()
+            data = _crawls_data(project, cls().data)
+            url = environment.get("REDIS_URL")
+            if url and not (project and (Path(data) / STORE_FOLDER).is_dir()):  # no crawl goes by REDIS_URL
+                chosen.update(cls._checked({"redis": url}, "environment (REDIS_URL)"))
+            else:
+                chosen["data"] = data
         made = cls(**chosen)
         if made.rule_identity == NEAR.name and not any(p.name == NEAR.name and p.resemblance for p in made.policies):
             raise SettingError("rule_identity = near goes by the policy near: policies have to name it, by resemblance")
@@ -162,17 +169,23 @@ class Config(Settings):
         return bool(self.kafka)
 
 
-def _crawls_data(default: str) -> str:
+def _project() -> Path | None:
+    """Return the folder of the Scrapy project that we are in, None outside of one."""
+    try:
+        here = Path.cwd()
+        return next((folder for folder in (here, *here.parents) if (folder / PROJECT_FILE).is_file()), None)
+    except OSError:  # a folder that is gone, or one above it that we may not look into
+        return None
+
+
+def _crawls_data(project: Path | None, default: str) -> str:
     """Return the data folder that the crawls of this project use, wherever in it somebody asks.
 
     A folder of this name that is here already is meant, and outside of a project the working folder.
     """
-    try:
-        here = Path.cwd()
-        project = next((folder for folder in (here, *here.parents) if (folder / PROJECT_FILE).is_file()), here)
-    except OSError:  # a folder that is gone, or one above it that we may not look into
+    if project is None or project == Path.cwd() or Path(default).is_dir():
         return default
-    return default if project == here or Path(default).is_dir() else str(project / default)
+    return str(project / default)
 
 
 def read_policies(given: Any, source: str) -> tuple[Policy, ...]:

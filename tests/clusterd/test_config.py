@@ -66,6 +66,25 @@ def test_redis_url_serves_where_nothing_names_a_redis(tmp_path: Path) -> None:
     assert Config.load(None, environment, {"redis": "redis://given:1/0"}).redis == "redis://given:1/0"
 
 
+def test_the_store_of_a_projects_crawls_goes_before_redis_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As crawls do not go by it, the commands would ask a store that no crawl has written to."""
+    environment = {"REDIS_URL": "redis://usual:6379/1"}
+    (tmp_path / "scrapy.cfg").touch()
+    (tmp_path / ".clusterd" / "spool").mkdir(parents=True)  # as crawls with a Redis have it, too
+    (tmp_path / "spiders").mkdir()
+    for folder in (tmp_path / "spiders", tmp_path):
+        monkeypatch.chdir(folder)
+        assert Config.load(environment=environment).redis == "redis://usual:6379/1"
+    (tmp_path / ".clusterd" / "appendonlydir").mkdir()
+    for folder in (tmp_path / "spiders", tmp_path):
+        monkeypatch.chdir(folder)
+        config = Config.load(environment=environment)
+        assert (config.redis, config.data_folder().resolve()) == ("", tmp_path / ".clusterd")
+        assert Config.load(environment=environment, options={"redis": "redis://given:1/0"}).redis == "redis://given:1/0"
+    (tmp_path / "scrapy.cfg").unlink()
+    assert Config.load(environment=environment).redis == "redis://usual:6379/1"
+
+
 def test_policies_are_a_table(tmp_path: Path) -> None:
     text = "[policies]\nidentical = {}\nnear = { resemblance = 0.9 }\ncontained = { containment = 0.9 }"
     assert Config.load(toml(tmp_path, text), {}).policies == (IDENTICAL, NEAR, CONTAINED)

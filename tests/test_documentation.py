@@ -17,8 +17,7 @@ from clusterd.cli.commands import COMMANDS, clusterd, run
 from clusterd.config import Config
 from clusterd.health import Report
 from clusterd.metrics import HELD, ReportCollector
-from clusterd_crawler import signals
-from clusterd_crawler.crawling.skipped import SkippedDuplicate
+from clusterd_crawler import SkippedDuplicate, signals
 from clusterd_crawler.settings import PREFIX
 from scrapy import Request
 from scrapy.crawler import Crawler

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import scrapy
-from clusterd_crawler import signals
-from clusterd_crawler.crawling.skipped import SkippedDuplicate
+from clusterd_crawler import SkippedDuplicate, signals
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.exceptions import CloseSpider, StopDownload
 from scrapy.http import HtmlResponse, Response

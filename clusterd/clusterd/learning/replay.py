@@ -10,13 +10,15 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import sys
 import zlib
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import mmh3
 from clusterd_crawler.errors import WrongInput
@@ -36,6 +38,8 @@ EXPLORE: Final = 0.02
 NEAR: Final = 1 << 40
 #: A replay is one crawl.
 CRAWL: Final = "replay"
+#: How a file begins that gzip has packed.
+GZIP: Final = b"\x1f\x8b"
 #: Decimal places of shares: one wrong skip of a hundred thousand is no precision of 1.
 PLACES: Final = 6
 
@@ -52,17 +56,17 @@ class CrawlRow:
 
 
 def read_crawl(path: str | Path) -> list[CrawlRow]:
-    """Read a crawl file (tab-separated, a header, ``.gz`` or plain); `WrongInput` names the line that is wrong.
+    """Read a crawl file (tab-separated, a header, gzip or plain; ``-``: standard input).
 
-    ``content`` and ``near_cluster`` are numbers, or any text, such as a digest, that stands for one.
+    ``content`` and ``near_cluster`` are numbers, or any text, such as a digest, that stands for one. `WrongInput` names
+    the line that is wrong.
     """
     path = Path(path)
     try:
-        with (
-            gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as opened,
-            io.TextIOWrapper(cast(IO[bytes], opened), encoding="utf-8-sig", newline="") as lines,
-        ):
-            return _rows(path, lines)
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
+            packed = cast(io.BufferedReader, file).peek(len(GZIP)).startswith(GZIP)
+            lines = gzip.GzipFile(fileobj=file) if packed else file
+            return _rows(path, (line.decode("utf-8-sig") for line in lines))
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise WrongInput(f"{path}: cannot be read: {reason}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -139,7 +140,7 @@ def test_a_site_that_changes_loses_its_rule_within_the_stated_contradictions() -
     assert not [rule for learner in run.learners.values() for rule in learner.rules if rule.kind == "url"]
 
 
-def test_a_crawl_file_is_read_plain_and_compressed(tmp_path: Path) -> None:
+def test_a_crawl_file_is_read_plain_and_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "url\tcontent\tnear_cluster\twords\tnames\nhttp://h.com/a\t1\t0\t30\tanchor=p5\nhttp://h.com/b\t2\t\t\t\n\n"
     plain, packed = tmp_path / "c.tsv", tmp_path / "c.tsv.gz"
     plain.write_text(text)
@@ -148,6 +149,11 @@ def test_a_crawl_file_is_read_plain_and_compressed(tmp_path: Path) -> None:
     assert read_crawl(plain)[0] == CrawlRow("http://h.com/a", 1, 0, 30, "anchor=p5")
     plain.write_text("\ufeff" + text)
     assert read_crawl(plain) == read_crawl(packed)
+    for file in (plain, packed):
+        with file.open("rb") as given:
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(given))
+            assert read_crawl("-") == read_crawl(file.rename(tmp_path / "whatever"))
+            (tmp_path / "whatever").rename(file)
     (tmp_path / "two.tsv").write_text("content\turl\n7\thttp://h.com/a\n")
     assert read_crawl(tmp_path / "two.tsv") == [CrawlRow("http://h.com/a", 7)]
 

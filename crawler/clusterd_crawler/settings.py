@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -51,6 +52,8 @@ PURE: Final = PREFIX + "PURE"
 #: Largest number of a setting: in milliseconds it still fits the 64 bits of stores and clocks. Infinity does not.
 MOST: Final[Mapping[type, int]] = {int: 10**15, float: 10**9}
 
+#: Value of ``skip_within`` by which only pages of the same crawl count as known.
+THIS_CRAWL: Final = "crawl"
 #: Of what Kafka takes for the name of a topic (249 characters) the beginning.
 TOPIC_PREFIX: Final = re.compile(r"[A-Za-z0-9._-]{0,200}")
 
@@ -75,6 +78,13 @@ def _share(value: float) -> bool:
 
 def _positive(value: float) -> bool:
     return value > 0
+
+
+def _is_seconds(text: str) -> bool:
+    try:
+        return 0 <= float(text) < math.inf
+    except ValueError:
+        return False
 
 
 def _begins_topics(prefix: str) -> bool:
@@ -128,9 +138,9 @@ class Settings:
     sweep: str = setting("", "label of the sweep, for lost & found")
     skip: bool = setting(True, "skip requests whose content a rule says has been fetched")
     skip_within: str = setting(
-        "crawl",
+        THIS_CRAWL,
         "how recent the known page must be",
-        lambda v: v == "crawl" or v.isdecimal(),
+        lambda v: v == THIS_CRAWL or _is_seconds(v),
         "crawl, or a number of seconds",
     )
     rewrite: bool = setting(False, "rewrite a request to its key's URL where that is a URL that was linked")
@@ -156,6 +166,10 @@ class Settings:
         lambda v: v in {"off", "report", "sample", "cut"},
         "off, report, sample or cut",
     )
+
+    def counts_for(self) -> float | None:
+        """Return the seconds for which known pages of any crawl count; None: those of this crawl do, and no others."""
+        return None if self.skip_within == THIS_CRAWL else float(self.skip_within)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, source: str) -> Self:

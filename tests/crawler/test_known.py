@@ -70,7 +70,7 @@ def test_the_next_crawl_fetches_each_content_once_more_or_not_at_all(site: Site,
     default = crawl(tmp_path, steps, SETTINGS)
     assert sorted(default.paths()) == sorted(["/", *(f"/page/{n}" for n in ASKED)])
     time.sleep(1)
-    long_ago = crawl(tmp_path, urls(site, ASKED), SETTINGS | {"CLUSTERD_SKIP_WITHIN": 1})
+    long_ago = crawl(tmp_path, urls(site, ASKED), SETTINGS | {"CLUSTERD_SKIP_WITHIN": 0.5})
     assert len(long_ago.seen) == len(ASKED)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -25,9 +26,18 @@ def test_none_leaves_it_to_the_environment() -> None:
     assert (read.sweep, read.data) == ("may", "here")
 
 
-@pytest.mark.parametrize(("given", "seconds"), [(3600, "3600"), (0.5 * 86400, "43200"), ("3600", "3600")])
-def test_seconds_may_be_any_whole_number(given: Any, seconds: str) -> None:
-    assert Settings.from_crawl({"CLUSTERD_SKIP_WITHIN": given}, {}).skip_within == seconds
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [(3600, 3600), (0.5 * 86400, 43_200), ("3600", 3600), ("3600.0", 3600), (0.5, 0.5), ("1e5", 100_000), (0, 0)],
+)
+def test_seconds_may_be_any_number(given: Any, seconds: float) -> None:
+    assert Settings.from_crawl({"CLUSTERD_SKIP_WITHIN": given}, {}).counts_for() == seconds
+
+
+@pytest.mark.parametrize("given", [-1, "-0.5", math.inf, "nan", "1d", "Crawl", "", True])
+def test_what_is_no_time_is_refused(given: Any) -> None:
+    with pytest.raises(SettingError, match=r"CLUSTERD_SKIP_WITHIN = .* it takes crawl, or a number of seconds"):
+        Settings.from_crawl({"CLUSTERD_SKIP_WITHIN": given}, {})
 
 
 @pytest.mark.parametrize(

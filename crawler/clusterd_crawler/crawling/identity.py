@@ -24,7 +24,7 @@ LONGEST: Final = 200
 
 def identify(settings: Settings, spider: str, job: str | None) -> Wanted:
     """Return the crawl's id and whose pages count in it."""
-    within = None if settings.skip_within == "crawl" else int(settings.skip_within)
+    within = settings.counts_for()
     if settings.crawl_id:
         return Wanted(settings.crawl_id, within, own=True)
     new = f"{spider}-{uuid.uuid4().hex[:12]}"

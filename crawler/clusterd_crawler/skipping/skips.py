@@ -46,7 +46,7 @@ class KnownPages:
         self,
         *,
         explore: float = 0.02,
-        within: int | None = None,
+        within: float | None = None,
         limit: int = 2_000_000,
         guard: Guard = "report",
         crawl: str | None = None,
@@ -77,8 +77,8 @@ class KnownPages:
     @classmethod
     def from_settings(cls, settings: Settings, crawl: str | None = None) -> Self:
         """Make the decider that the settings ask for, for this crawl."""
-        within = None if settings.skip_within == "crawl" else int(settings.skip_within)
         guard = cast(Guard, settings.trap_guard)
+        within = settings.counts_for()
         made = cls(explore=settings.explore, within=within, limit=settings.known_limit, guard=guard, crawl=crawl)
         made._exploring = Exploring(settings.explore, crawl or "")
         return made

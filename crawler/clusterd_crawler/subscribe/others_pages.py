@@ -25,7 +25,7 @@ class Wanted:
 
     crawl: str
     #: Seconds for which pages of other crawls count; None: only pages of this crawl do.
-    within: int | None = None
+    within: float | None = None
     #: Whether pages of this crawl may have been fetched elsewhere or before.
     own: bool = False
 
@@ -37,7 +37,7 @@ class Wanted:
     def since(self, now: int) -> int | None:
         """Return from which time on (Unix milliseconds) blocks are of use, None where none are."""
         if self.within is not None:
-            return max(0, now - 1000 * self.within)
+            return max(0, now - int(1000 * self.within))
         return 0 if self.own else None
 
     def takes(self, crawl: str, at: int, now: int) -> bool:

@@ -20,7 +20,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -28,6 +27,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
+from clusterd_crawler.clock import iso
 from clusterd_crawler.servers.redis_address import shown_host
 
 from clusterd.alert_file import AlertFile
@@ -107,11 +107,6 @@ def alerts_of(outcome: Outcome, at: int, again: bool = False) -> list[Alert]:
 def alerts_of_splits(splits: Sequence[Split], at: int) -> list[Alert]:
     """Return the alerts of parts that came off their clusters: a page of the part, and what is left of the cluster."""
     return [Alert(iso(at), "split", one.url, one.policy, one.cluster, one.size, None, 0.0) for one in splits]
-
-
-def iso(at: int) -> str:
-    """Return Unix milliseconds as ISO 8601."""
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Alerts:

@@ -13,7 +13,7 @@ import logging
 from typing import Any, Final
 
 from clusterd_crawler import topics
-from clusterd_crawler.clock import now_ms
+from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import MessageError
 
 from clusterd_consumer.redis_connection import Client, translated
@@ -56,7 +56,7 @@ def letter(record: Record, reason: str) -> bytes:
     """Return the JSON of a dead letter."""
     return json.dumps(
         {
-            "at": now_ms(),
+            "at": iso(now_ms()),
             "reason": reason[:1000],
             "partition": record.partition,
             "offset": record.offset,

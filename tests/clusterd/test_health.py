@@ -13,6 +13,7 @@ import urllib.request
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,9 @@ def test_check_tells_the_health_and_ends_with_it(group: Daemons) -> None:
         until(services.daemon_alive, say=group.said)
     after = subprocess.run(check, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert after.returncode == 0, after.stderr
-    assert json.loads(after.stdout)["state"] in {"starting", "running"}
+    report = json.loads(after.stdout)
+    assert report["state"] in {"starting", "running"}
+    assert datetime.fromisoformat(report["since"]) <= datetime.fromisoformat(report["at"]) <= datetime.now(UTC)
 
 
 def test_a_worker_that_stands_still_is_told(services: Services, prefix: str, redis_url: str) -> None:

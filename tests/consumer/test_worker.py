@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ def test_what_cannot_be_decoded_becomes_a_dead_letter_with_its_bytes(bench: Benc
     assert (key, value) == (b"1", bad)
     assert reason
     assert json.loads(letter)["offset"]
+    assert datetime.fromisoformat(json.loads(letter)["at"]).tzinfo
     assert worker.dead_letters == counted(bench.client, bench.prefix) == 1
 
 

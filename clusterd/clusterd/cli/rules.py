@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
-from clusterd_crawler.clock import now_ms
+from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
@@ -280,8 +280,6 @@ def rule_record(rule: Rule) -> dict[str, Any]:
     """Return a rule as it is printed."""
     from clusterd_crawler.rule_json import rule_to_json
 
-    from clusterd.alerts import iso
-
     whole = rule_to_json(rule) | {"since": iso(rule.since)}
     more = {name: whole[name] for name in ("kind", "name", "carrier", "spans", "crawl", "identity") if whole[name]}
     return {name: whole[name] for name in FIELDS} | more
@@ -289,16 +287,12 @@ def rule_record(rule: Rule) -> dict[str, Any]:
 
 def entry_record(entry: Entry) -> dict[str, Any]:
     """Return what ``rules show`` adds."""
-    from clusterd.alerts import iso
-
     evidence = [{"a": a, "b": b, "agreed": agreed} for a, b, agreed in entry.rule.evidence]
     return {"evidence": evidence, "history": [asdict(turn) | {"at": iso(turn.at)} for turn in entry.history]}
 
 
 def entry_text(entry: Entry, skips: int) -> str:
     """Return a rule for people."""
-    from clusterd.alerts import iso
-
     rule = entry.rule
     lines = [
         f"{rule.id}  {rule.text}",

@@ -6,14 +6,18 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
+from clusterd_crawler.clock import iso
 from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.settings import Settings
 
 from clusterd.cli.invocation import Invocation
 from clusterd.config import LOG_LEVELS, Config
+
+#: Of a daemon's report what is a time: since when it runs, of when the report is, and when it last finished a step.
+TIMES: Final = ("since", "at", "stepped")
 
 
 def _settings_table() -> str:
@@ -68,7 +72,7 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
             reports = daemons(services.redis, config.redis_prefix)
     here = [report for report in reports if anywhere or report["host"] == socket.gethostname()]
     for report in here:
-        invocation.emit(report)
+        invocation.emit({**report, **{name: iso(report[name]) for name in TIMES if report.get(name)}})
     trouble = _trouble([report for report in here if report["state"] != "stopping"])
     if not here:
         elsewhere = f"; {len(reports)} on other machines (--anywhere)" if reports else ""

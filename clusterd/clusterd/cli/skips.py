@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from clusterd_crawler.clock import now_ms
+from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
@@ -48,8 +48,6 @@ def unskip(invocation: Invocation, url: str | None, rule: str) -> None:
 
 def skip_record(skip: SkipReport) -> dict[str, Any]:
     """Return a skip as it is printed; a URL that was never skipped has no rule."""
-    from clusterd.alerts import iso
-
     return {
         "at": iso(skip.at) if skip.rule else None,
         "url": skip.url,

@@ -36,12 +36,14 @@ _UNABLE: Final = (
 )
 #: What the client says of a single server that is given as a cluster.
 NO_CLUSTER: Final = "Cluster mode is not enabled"
+#: What a server says that is of another kind, or older, than the address has it: no page is to blame.
+_UNKNOWN: Final = "unknown command "
 #: What the client puts before the error of a command in a pipeline.
 _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 _UNABLE_ANSWERS: Final = (
     *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH"),
     *("MOVED ", "ASK ", "TRYAGAIN"),  # while a slot of a cluster moves to another node
-    *_FORBIDDEN,
+    *(_UNKNOWN, *_FORBIDDEN),
 )
 
 
@@ -71,6 +73,8 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
         return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
     if NO_CLUSTER in str(error):
         return Unreachable(f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB")
+    if _UNKNOWN in (reason := _reason(error)):
+        return Unreachable(f"{what} {_of_another_kind(reason)}")
     if _is_forbidden(error):
         return Unreachable(f"{what} refuses us: {_reason(error)}; docs/operations.md has what its user needs (ACLs)")
     if _is_full(error):
@@ -78,6 +82,16 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
             f"{what} is full: raise its maxmemory, or let CLUSTERD_RETENTION make room ({_reason(error)})"
         )
     return Unreachable(f"{what} does not answer: {_reason(error)}{NODE if _is_moved(error) else ''}")
+
+
+def _of_another_kind(reason: str) -> str:
+    """Return what is wrong with a server that does not know a command of ours."""
+    if "SENTINEL" in reason:
+        return "is no sentinel; a single Redis is given as redis://HOST:PORT/DB"
+    return (
+        f"answers as a sentinel does, or a Redis before 7.0 ({reason.partition(',')[0]}); "
+        "sentinels are given as redis+sentinel://HOST:PORT/SERVICE"
+    )
 
 
 def _is_moved(error: Exception) -> bool:

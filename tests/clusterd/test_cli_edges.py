@@ -260,6 +260,13 @@ def test_a_single_redis_that_is_given_as_a_cluster_is_said(redis_url: str, tmp_p
     assert done.stderr == f"clusterd: {url} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB\n"
 
 
+def test_a_single_redis_that_is_given_as_a_sentinel_is_said(redis_url: str, tmp_path: Path) -> None:
+    url = redis_url.replace("redis://", "redis+sentinel://").removesuffix("/0") + "/pages"
+    done = clusterd("status", "--redis", url, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"clusterd: {url} is no sentinel; a single Redis is given as redis://HOST:PORT/DB\n"
+
+
 @pytest.mark.cluster
 def test_a_node_of_a_cluster_that_is_given_as_a_single_redis_is_said(redis_cluster_url: str, tmp_path: Path) -> None:
     url = redis_cluster_url.replace("redis+cluster://", "redis://")

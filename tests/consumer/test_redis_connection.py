@@ -79,3 +79,13 @@ def test_sentinels_that_do_not_answer_are_named() -> None:
     with pytest.raises(Unreachable, match="No master found for 'pages'") as raised, translated(shown(url)):
         connect(url).ping()
     assert "open-sesame" not in str(raised.value)
+
+
+def test_a_server_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
+    """As a sentinel, or a Redis that is too old: it does not know a command of ours, and no page is to blame."""
+    port = free_port()
+    with redis_server(tmp_path / "server", "--rename-command", "HGET", "unheard-of", port=port):
+        client = connect(f"redis://127.0.0.1:{port}/0")
+        with pytest.raises(Unreachable, match=r"before 7\.0 .*'hget'.* redis\+sentinel://HOST"), translated():
+            client.execute_command("hget", "key", "secret")
+        client.close()

@@ -213,6 +213,17 @@ def test_standard_input_keeps_its_name_in_what_is_said(tmp_path: Path, given: st
         assert line.startswith(beginning)
 
 
+def test_a_document_whose_id_is_empty_goes_by_its_url(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "url": "http://h/1", "text": "some words"},
+        {"id": "", "url": "http://h/2", "text": "some words"},
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = clusterd("pairs", "rows.jsonl", "--threshold", "1", "--json", folder=tmp_path)
+    (pair,) = map(json.loads, done.stdout.splitlines())
+    assert (pair["a"], pair["b"]) == ("a", "http://h/2")
+
+
 @pytest.mark.parametrize(
     ("words", "lines"),
     [("ingest {} --json", 1), ("pairs {} --threshold .5 --json", 1), ("batch cluster {} --policy identical --json", 1)],

@@ -117,6 +117,8 @@ def _text(row: dict[str, Any], name: str) -> str:
 
 
 def _id(value: Any) -> str | int | None:
+    if value == "":  # a column that this row leaves open
+        return None
     if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
         return value
     raise BrokenRecord(f"id is {str(value)[:60]!r}; it takes text or a whole number")

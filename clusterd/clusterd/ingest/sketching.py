@@ -172,7 +172,7 @@ class Sketching:
             yield (self.pages, item), task
 
     def _task(self, page: RawPage) -> Task:
-        if self.nameless and not page.url and page.id not in {None, ""}:
+        if self.nameless and not page.url and page.id is not None:
             page = replace(page, url=str(page.id))
         elif not page.url:
             raise WrongInput("id and url are missing" if self.nameless else "url is missing")

@@ -35,6 +35,16 @@ def test_what_another_crawl_fetched_makes_no_trap() -> None:
     assert known.traps.noticed() == []
 
 
+def test_pages_that_are_fetched_again_make_no_trap() -> None:
+    """As where a crawl that was killed begins again under its id: the daemon has told it of what it fetched before."""
+    known = KnownPages.from_settings(Settings(trap_guard="cut", explore=0))
+    for at in (0, 1):
+        for number in range(2 * RUN):
+            known.fetched(f"http://h.com/p/{number}", at, content=number)
+    assert known.decide("http://h.com/p/9999", 2) is None
+    assert known.traps.noticed() == []
+
+
 def test_something_new_opens_a_trap_again() -> None:
     guard = TrapGuard("cut")
     for _ in range(2):

@@ -196,7 +196,8 @@ class KnownPages:
         held = self._held(domain)
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
             new = content not in held.contents
-            if not watched:
+            # A URL that shows again what it showed, to another crawler or in another session, is no step into a trap.
+            if not watched and (new or before is None or before.content != content):
                 self.traps.fetched(url, new=new)
             if new and via:
                 self.led(via)

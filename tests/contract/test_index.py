@@ -104,6 +104,19 @@ def test_a_repeated_delivery_changes_nothing(index: Index) -> None:
         assert index.counts()[counter] == counts[counter]
 
 
+def test_what_a_page_still_shows_tells_of_its_cluster_when_it_is_delivered_again(index: Index) -> None:
+    """Its alerts were lost with the worker that it was delivered to; meanwhile the page was fetched once more."""
+    index.apply([page(B, 1, BASE)])
+    (lost,) = index.apply([page(A, 1, BASE)])
+    index.apply([page(A, 2, BASE)])
+    (again,) = index.apply([page(A, 1, BASE)])
+    assert again.new is False
+    assert again.clusters == lost.clusters != {}
+    index.apply([page(A, 3, range(500, 600))])
+    (again,) = index.apply([page(A, 1, BASE)])
+    assert again.clusters == {}
+
+
 def test_a_changed_page_leaves_and_joins(index: Index) -> None:
     index.apply([page(A, 1, BASE), page(B, 1, BASE), page(C, 1, range(500, 600))])
     (outcome,) = index.apply([page(B, 2, range(500, 600))])

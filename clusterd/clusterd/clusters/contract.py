@@ -144,7 +144,8 @@ class Outcome(NamedTuple):
     #: The known page that matches best (another URL, current), its resemblance; None where there is none.
     match: str | None
     resemblance: float
-    #: Cluster of the page under each policy in which it has company: policy → (cluster, size).
+    #: Cluster of the page under each policy in which it has company: policy → (cluster, size). Of a version that was
+    #: superseded nothing, unless it is delivered again and the page still shows it.
     clusters: Mapping[str, tuple[str, int]]
     changes: tuple[Change, ...] = ()
 

@@ -78,7 +78,8 @@ class MemoryIndex:
             identity, twin, best = self._take(sketch, before)
         fetches = self._pages.of(sketch.url)
         current, fetch = fetches[-1], known or next(f for f in fetches if f.order == order)
-        clusters = self._standing(fetch) if fetch is current else {}
+        shown = fetch.content is current.content and fetch.text_key == current.text_key
+        clusters = self._standing(current) if fetch is current or (known and shown) else {}
         if self._wholes and fetch is current:
             self._wholes.put(sketch)  # also of a version known already: one text may have had other chrome that day
         match = (twin, 1.0) if twin else best or (None, 0.0)

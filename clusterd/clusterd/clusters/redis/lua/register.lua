@@ -144,7 +144,8 @@ do
 
   function keep_late(i, u, v)
     local known = known_old(u, v)
-    if known then return again(i, u, known, false) end
+    -- Fetched once more, unchanged, before it was delivered again: what came of it is told all the same.
+    if known then return again(i, u, known, known == get(PAGES, u)[NODE]) end
     local content = find_content(v.sketch, v.profile, true)
     local node = content and (find_text(v.text, content) or new_text(v, content)) or new_content(v)
     if v.made == 0 then refer(node) end

@@ -117,7 +117,7 @@ def read(a: StreamSketch, b: StreamSketch, profile: Profile) -> Reading:
     if profile.kind == "v":
         shared = max(modulus_exponent(a.shingles, profile.size), modulus_exponent(b.shingles, profile.size))
         va, vb = coarsen(va, shared), coarsen(vb, shared)
-    common = _common(va, vb)
+    common = common_values(va, vb)
     return Reading(common, len(va) - common, len(vb) - common)
 
 
@@ -149,8 +149,11 @@ def ratios(common: int, only_a: int, only_b: int) -> Estimate:
     )
 
 
-def _common(a: Values, b: Values) -> int:
-    return len(np.intersect1d(a, b, assume_unique=True))
+def common_values(a: Values, b: Values) -> int:
+    """Return how many values two sets have in common, each ascending and without repetitions."""
+    both = np.concatenate((a, b))
+    both.sort(kind="stable")  # which merges the two: less than half the time of `np.intersect1d`
+    return int(np.count_nonzero(both[1:] == both[:-1]))
 
 
 def _share(part: float, whole: float) -> float:
@@ -167,7 +170,7 @@ def _read_together(a: Values, b: Values, a_complete: bool, b_complete: bool) -> 
         a, b = a[: np.searchsorted(a, end, "right")], b[: np.searchsorted(b, end, "right")]
     else:
         stopped_by_a = stopped_by_b = False
-    common = _common(a, b)
+    common = common_values(a, b)
     return Reading(common, len(a) - common, len(b) - common, stopped_by_a, stopped_by_b)
 
 

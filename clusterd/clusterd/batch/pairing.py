@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, combinations, product
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, Sketch, StreamSketch
 
 from clusterd.batch.crowds import Crowd
-from clusterd.batch.kept_sketches import KeptSketches
+from clusterd.batch.kept_sketches import RECENT, KeptSketches
 from clusterd.batch.phases import COMMON, Keys, common_counts
 from clusterd.batch.shingle_sets import ShingleSets
 from clusterd.batch.sieve import reaches
@@ -186,9 +187,11 @@ def _counted(groups: _Groups, passed: Collection[tuple[int, int]], again: Again,
             if groups.sketches[number].complete:
                 sets.put(groups.members[number][0], groups.sketches[number].values)
 
+        compare = lru_cache(RECENT)(sets.compare)  # many documents of a group may have one text
+
         def counted(a: int, b: int) -> Estimate:
             first, second = (held.get((group_of[p], groups.texts[p]), groups.members[group_of[p]][0]) for p in (a, b))
-            return EQUAL if first == second else sets.compare(first, second)
+            return EQUAL if first == second else compare(first, second)
 
         yield from (Pair(a, b, counted(a, b)) for a, b in groups.within())
         for first, second in passed:
@@ -199,8 +202,8 @@ def _counted(groups: _Groups, passed: Collection[tuple[int, int]], again: Again,
 
 def _may_reach(seen: Reading, threshold: float, containment: bool) -> bool:
     """Return whether the truth may reach the threshold, given the sample that was seen."""
-    rest = np.array((seen.only_a, seen.only_b) if containment else (seen.only_a + seen.only_b,))
-    return bool(reaches(np.full(len(rest), seen.common), seen.common + rest, threshold).any())
+    rests = (seen.only_a, seen.only_b) if containment else (seen.only_a + seen.only_b,)
+    return any(reaches(seen.common, seen.common + rest, threshold) for rest in rests)
 
 
 def _values(sketch: StreamSketch) -> Values:

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from clusterd_consumer.resemblance import Estimate, ratios
+from clusterd_consumer.resemblance import Estimate, common_values, ratios
 
 from clusterd.batch.held_bytes import HeldBytes
 
@@ -36,7 +36,7 @@ class ShingleSets:
     def compare(self, a: int, b: int) -> Estimate:
         """Return resemblance and containment of two sets: counted, not estimated."""
         first, second = self._set(a), self._set(b)
-        common = len(np.intersect1d(first, second, assume_unique=True))
+        common = common_values(first, second)
         return ratios(common, len(first) - common, len(second) - common)
 
     def _set(self, number: int) -> npt.NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,13 @@ Counts = npt.NDArray[np.int64]
 DEVIATIONS: Final = 5.0
 
 
-def reaches(common: Counts, seen: Counts, threshold: float) -> npt.NDArray[np.bool_]:
+@overload
+def reaches(common: int, seen: int, threshold: float) -> np.bool_: ...
+@overload
+def reaches(common: Counts, seen: Counts, threshold: float) -> npt.NDArray[np.bool_]: ...
+def reaches(common: Any, seen: Any, threshold: float) -> Any:
     """Return whether so many common values of those that were seen let the truth reach the threshold.
 
     What is wanted of them grows with their number, once it is more than none.
     """
-    reached: npt.NDArray[np.bool_] = (
-        common + DEVIATIONS * np.sqrt(seen * threshold * (1 - threshold)) + 1 >= threshold * seen
-    )
-    return reached
+    return common + DEVIATIONS * np.sqrt(seen * threshold * (1 - threshold)) + 1 >= threshold * seen

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from clusterd.clusters.contract import Policy
 from clusterd.config import Config
 from clusterd.services import open_services, process_pending, publish_sketches, see_through
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
@@ -156,6 +157,21 @@ def test_a_question_works_off_what_waits(redis_url: str, prefix: str, typed: Typ
     assert json.loads(done.stdout)["size"] == 3
     assert done.stderr == "3 messages wait and no daemon runs: working them off\n"
     assert typed("clusters").stderr == ""
+
+
+def test_a_question_settles_what_was_left(redis_url: str, prefix: str, typed: Typed) -> None:
+    """A policy was added, and the command ended (kill -9, Ctrl-C) before its clusters were built."""
+    with open_services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        words = [f"w{n}" for n in range(100)]
+        texts = [" ".join(words), " ".join(words[40:])]
+        publish_sketches(services, [sketch_plain(f"http://h.example/{n}", texts[n], fetched_at=1) for n in range(2)])
+        process_pending(services)
+        services.index.add_policy(Policy("loose", resemblance=0.3))
+        assert services.index.counts()["settling"]
+    done = typed("clusters", "--policy", "loose")
+    assert json.loads(done.stdout)["size"] == 2
+    assert done.stderr == "clusters are not settled and no daemon runs: settling them\n"
+    assert typed("clusters", "--policy", "loose").stderr == ""
 
 
 def test_the_daemon_of_a_crawl_works_on_the_crawls_store_whatever_the_environment_names(

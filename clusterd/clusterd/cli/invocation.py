@@ -70,14 +70,19 @@ class Invocation:
 
     @contextmanager
     def caught_up(self) -> Iterator[Services]:
-        """Open the store for a question, with the messages that wait worked off first where no daemon does it.
+        """Open the store for a question, with what waits worked off first where no daemon does it.
 
+        Messages wait, and clusters that are not settled, where an ingest or the building of a policy was interrupted.
         Over Kafka a daemon does it: a question to the store must not need Kafka.
         """
         with self.services() as services:
-            if not self.config.uses_kafka() and not services.daemon_alive() and (waiting := services.lag()):
-                self.hint(f"{waiting} messages wait and no daemon runs: working them off")
-                self.work_off(services)
+            if not self.config.uses_kafka() and not services.daemon_alive():
+                if waiting := services.lag():
+                    self.hint(f"{waiting} messages wait and no daemon runs: working them off")
+                    self.work_off(services)
+                elif services.index.counts()["settling"]:
+                    self.hint("clusters are not settled and no daemon runs: settling them")
+                    self.work_off(services)
             yield services
 
     def work_off(self, services: Services) -> None:

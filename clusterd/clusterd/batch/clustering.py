@@ -5,7 +5,8 @@
    the stream, so that both propose the same pairs; ``common`` bounds a list, None bounds none. One that is bounded
    proposes each document to the next few (``latest``) in the order of their URLs, so that 1,500 pages that differ in a
    word each are one cluster still; 0: to none, as in the paper.
-4. For every pair that shares a shingle, decide by its two sketches, and join under every policy that accepts it.
+4. For every pair that shares a shingle, decide by its two sketches, and join under every policy that accepts it. What
+   is together under all of them by then needs no verdict.
 
 The guarantee: every cluster of this with ``common`` at the stream's bound and ``latest`` 0 lies within one of the
 settled stream, which lies within one of this with None; all three are equal where no list passed its bound. (In the
@@ -58,7 +59,8 @@ def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[B
     for firsts, seconds, _ in blocks:
         pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
         for first, group in groupby(pairs, key=lambda pair: pair[0]):
-            others = [second for _, second in group if collection.profile(first) == collection.profile(second)]
+            alike = [second for _, second in group if collection.profile(first) == collection.profile(second)]
+            others = sorted({second for union in unions for second in union.apart(first, alike)})
             bits = mantissa(PROFILES[collection.profile(first)])
             verdicts = judge_many(collection.stored(first), [collection.stored(other) for other in others], bits)
             for other, verdict in zip(others, verdicts, strict=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 
 class Union:
     """Disjoint sets; a set is named by its smallest element."""
@@ -16,6 +18,11 @@ class Union:
             parent[node] = parent[parent[node]]
             node = parent[node]
         return node
+
+    def apart(self, node: int, others: Iterable[int]) -> Iterator[int]:
+        """Yield those of some nodes that are in another set than this one."""
+        root = self.find(node)
+        return (other for other in others if self.find(other) != root)
 
     def join(self, a: int, b: int) -> None:
         """Make the sets of two nodes one."""

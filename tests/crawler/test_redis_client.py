@@ -1,6 +1,12 @@
-"""What a crawl is told of an address of Redis that is wrong."""
+"""What a crawl is told of an address of Redis that is wrong, and by a Redis that is not there."""
 
 from __future__ import annotations
+
+import logging
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -39,3 +45,32 @@ def test_each_of_servers_and_sentinels_is_told_what_is_for_it() -> None:
     assert [
         issubclass(one.connection_pool.connection_class, redis.SSLConnection) for one in pool.sentinel_manager.sentinels
     ] == [True, True]
+
+
+@pytest.fixture
+def loading(tmp_path: Path) -> Iterator[str]:
+    """Return the address of a server that is reading its data."""
+
+    class Loading(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            while asked := self.request.recv(4096):
+                introduced = asked.count(b"SETINFO")  # as whom the client comes
+                self.request.sendall(b"+OK\r\n" * introduced or b"-LOADING Redis is loading the dataset in memory\r\n")
+
+    with socketserver.ThreadingUnixStreamServer(str(tmp_path / "redis.sock"), Loading) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"unix://{tmp_path}/redis.sock"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(("level", "lines"), [(logging.NOTSET, 0), (logging.DEBUG, 1)])
+def test_a_store_that_still_starts_fills_no_log(
+    level: int, lines: int, loading: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Unless somebody has asked for what the client says."""
+    caplog.set_level(logging.DEBUG)  # Scrapy's default
+    caplog.set_level(level, "redis")
+    with pytest.raises(Unreachable, match="loading"), translated(loading):
+        connect(loading).ping()
+    assert len([record for record in caplog.records if record.name == "redis.client"]) == lines

@@ -15,7 +15,6 @@ import os
 import runpy
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,7 +25,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
-from clusterd_crawler.servers.redis_client import connect, embedded_socket, embedded_url, translated
+from clusterd_crawler.servers.redis_client import connect, embedded_url, translated
 
 logger = logging.getLogger(__name__)
 
@@ -205,14 +204,7 @@ class EmbeddedDaemon:
         return self._process is None or (self._process.poll() is not None and not self._replacements)
 
     def _answers(self) -> bool:
-        # Asked in vain, the client writes a line into the crawl's log each time; Scrapy's default level is DEBUG.
-        return self._listens() and bool(self._ask(lambda client: client.ping()))
-
-    def _listens(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as tried, contextlib.suppress(OSError):  # also where the path is too long
-            tried.connect(str(embedded_socket(self._data)))
-            return True
-        return False
+        return bool(self._ask(lambda client: client.ping()))
 
     def _works(self) -> bool:
         """Whether a daemon says that it is alive (`clusterd.health`)."""

@@ -1,7 +1,8 @@
-"""A Redis client for the crawl's threads: short timeouts, no retries of its own, errors as ours."""
+"""A Redis client for the crawl's threads: short timeouts, no retries of its own, errors as ours, no debug lines."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,8 +25,9 @@ NODE: Final = " (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)"
 
 
 def library() -> Any:
-    """Return the client library; `SettingError` names the extra where it is missing.
+    """Return the client library, which says little then; `SettingError` names the extra where it is missing.
 
+    At ``DEBUG``, which is Scrapy's default, it logs each try in vain, twenty a second while a store reads its data.
     All of it that is used is imported at once: an import beside the running loop would hold it up.
     """
     try:
@@ -36,6 +38,8 @@ def library() -> Any:
         import redis.sentinel
     except ImportError:
         raise SettingError("CLUSTERD_REDIS needs the Redis client: pip install 'clusterd[redis]'") from None
+    if (client := logging.getLogger("redis")).level == logging.NOTSET:  # a level that somebody has set counts
+        client.setLevel(logging.INFO)
     return redis
 
 

@@ -190,7 +190,7 @@ def test_what_a_trap_kept_out_is_fetched_once_it_brings_something_new(
     guard = TrapGuard("sample")
     same = at(site, [f"/calendar/{year}-1-{day}" for year in range(2000, 2012) for day in range(1, 21)])
     for url in same[:RUN]:
-        guard.fetched(url, new=False)
+        guard.fetched(url, 5, new=False)
     news = next(url for year in range(2020, 9999) if not guard.leaves(url := f"{site.url}/calendar/{year}-1-31"))
     steps = [*same[: RUN + 1], {"pause": 1.0}, *same[RUN + 1 :], {"pause": 1.0}, news]
     done = crawl(tmp_path, steps, settings | {"CLUSTERD_TRAP_GUARD": "sample"})

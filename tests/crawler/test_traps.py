@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import mmh3
 import pytest
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipping import traps
 from clusterd_crawler.skipping.skips import KnownPages
-from clusterd_crawler.skipping.traps import REPEATED, RUN, WAITING, TrapGuard, family_of
+from clusterd_crawler.skipping.traps import OFTEN, REPEATED, RUN, WAITING, TrapGuard, family_of
 from clusterd_crawler.urls import parse
 
 
@@ -49,16 +50,34 @@ def test_something_new_opens_a_trap_again() -> None:
     guard = TrapGuard("cut")
     for _ in range(2):
         for number in range(RUN - 1):
-            guard.fetched(f"http://h.com/cal/{number}", new=False)
+            guard.fetched(f"http://h.com/cal/{number}", 5, new=False)
         assert (guard.leaves("http://h.com/cal/9999"), guard.noticed()) == (None, [])
         for number in range(RUN, RUN + 5):
-            guard.fetched(f"http://h.com/cal/{number}", new=False)
+            guard.fetched(f"http://h.com/cal/{number}", 5, new=False)
         left = guard.leaves("http://h.com/cal/9999")
         assert left is not None
         assert (left.family, left.example) == ("h.com/cal/N", f"http://h.com/cal/{RUN + 4}")
         assert len(guard.noticed()) == 1  # each time that it becomes one, once
-        guard.fetched("http://h.com/cal/1", new=True)
+        guard.fetched("http://h.com/cal/1", 5, new=True)
         assert guard.leaves("http://h.com/cal/9999") is None
+
+
+def test_a_second_address_of_each_page_is_no_trap() -> None:
+    """Print views, links with `utm_source=`: they bring nothing new, each of another page."""
+    guard = TrapGuard("cut")
+    for number in range(2000):
+        guard.fetched(f"http://h.com/p/{number}?print=1", mmh3.hash(str(number)), new=False)
+    assert (guard.leaves("http://h.com/p/9999?print=1"), guard.noticed()) == (None, [])
+
+
+def test_pages_that_come_under_ever_new_addresses_are_a_trap() -> None:
+    """Sessions in paths: each of some contents is shown over and over."""
+    for contents in (1, 20, 300):
+        guard = TrapGuard("cut")
+        for number in range(OFTEN * max(contents, RUN // OFTEN)):
+            guard.fetched(f"http://h.com/{number}/index", mmh3.hash(str(number % contents)), new=False)
+        assert guard.leaves("http://h.com/9999/index") is not None
+        assert len(guard.noticed()) == 1
 
 
 def test_traps_that_nobody_asks_for_are_bounded() -> None:
@@ -66,9 +85,9 @@ def test_traps_that_nobody_asks_for_are_bounded() -> None:
     letters = [first + second + third for first in "abcdefghijkl" for second in "mnopqrstuvwx" for third in "abcdefgh"]
     assert len(letters) > WAITING
     for name in letters:
-        guard.fetched(f"http://{name}.com" + "/a" * (REPEATED + 1), new=True)
+        guard.fetched(f"http://{name}.com" + "/a" * (REPEATED + 1), 5, new=True)
     assert len(guard.noticed()) == WAITING
-    guard.fetched("http://h.com/later" + "/a" * (REPEATED + 1), new=True)
+    guard.fetched("http://h.com/later" + "/a" * (REPEATED + 1), 5, new=True)
     assert [trap.family for trap in guard.noticed()] == ["h.com/later" + "/a" * (REPEATED + 1)]
 
 
@@ -92,8 +111,8 @@ def test_of_too_many_families_those_stay_that_are_fetched(monkeypatch: pytest.Mo
     monkeypatch.setattr(traps, "FAMILIES", 3)
     guard = TrapGuard("cut")
     for number in range(RUN):
-        guard.fetched(f"http://h.com/cal/{number}", new=False)
-        guard.fetched(f"http://h.com/{'x' * number}", new=True)
+        guard.fetched(f"http://h.com/cal/{number}", 5, new=False)
+        guard.fetched(f"http://h.com/{'x' * number}", 5, new=True)
     assert len(guard._families) == 3
     assert guard.leaves("http://h.com/cal/9999") is not None
 

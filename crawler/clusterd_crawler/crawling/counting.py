@@ -61,7 +61,13 @@ class Counting:
         """Bring what was counted into the stats, and say which traps were noticed."""
         for trap in self._decisions.traps():
             self._stats.inc_value("clusterd/trapped")
-            logger.warning("%s looks like a crawler trap, and %s: %s", trap.family, self._guarded, trap.reason)
+            logger.warning(
+                "%s looks like a crawler trap, and %s: %s; see %s",
+                trap.family,
+                self._guarded,
+                trap.reason,
+                trap.example,
+            )
         counts = self._publisher.counts
         for name in ("published", "spooled", "dropped"):
             more = getattr(counts, name) - getattr(self._counted, name)

@@ -151,7 +151,7 @@ class Decisions:
             return
         contents = self._contents.setdefault(registrable(host_of(url)), set())
         new = content not in contents
-        self._known.traps.fetched(url, new=new)
+        self._known.traps.fetched(url, content, new)
         if not new:
             return
         contents.add(content)

@@ -198,7 +198,7 @@ class KnownPages:
             new = content not in held.contents
             # A URL that shows again what it showed, to another crawler or in another session, is no step into a trap.
             if not watched and (new or before is None or before.content != content):
-                self.traps.fetched(url, new=new)
+                self.traps.fetched(url, content, new)
             if new and via:
                 self.led(via)
             held.contents.add(content)

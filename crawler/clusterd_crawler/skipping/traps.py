@@ -1,14 +1,18 @@
 """Crawler traps: families of URLs without end that bring nothing new.
 
 Three signs, each from the crawl's own pages: a family (host, path with its numbers taken out, names of the query keys)
-of which the last `RUN` fetched pages brought no new content; a path in which one component comes again and again
-(``/a/b/a/b/a/b``); a path that is longer than any site needs. By setting a trap is reported only, slowed to a sample
-(1 page in `SAMPLE`), or cut. A family that brings something new again is no trap any more.
+of which the last pages, `RUN` at least, showed a few contents over and over, each known; a path in which one component
+comes again and again (``/a/b/a/b/a/b``); a path that is longer than any site needs. By setting a trap is reported only,
+slowed to a sample (1 page in `SAMPLE`), or cut. A family that brings something new again is no trap any more.
+
+Most sites have families that bring nothing new for a while and have an end: the print view of each page, its address
+with ``utm_source=``. Each of their pages shows another content. In a trap the contents come again without end, and so
+`OFTEN` times each.
 
 A site that grows paths grows a family with each. So these are one trap a host: told of once, and one of what skips are
 counted by, and kept by on the disk.
 
-Cost: one short pattern a URL; memory for at most `FAMILIES` families, and as many hosts.
+Cost: one short pattern a URL; some 100 bytes for each of at most `FAMILIES` families, and as many hosts.
 """
 
 from __future__ import annotations
@@ -22,8 +26,11 @@ import mmh3
 
 from clusterd_crawler.urls import Url, parse
 
-#: Fetched pages in a row without new content that make a family a trap.
+#: Fetched pages in a row without new content that make a family a trap, and how often they show each content.
 RUN: Final = 200
+OFTEN: Final = 10
+#: Contents of a row are told apart by so many marks, so that more of them count as about so many.
+MARKS: Final = 256
 #: One page of so many is fetched of a trap that is slowed.
 SAMPLE: Final = 20
 #: Most families that are remembered.
@@ -64,9 +71,23 @@ class Trap:
 
 @dataclass(slots=True)
 class _Family:
+    #: Pages in a row that brought nothing new, and a bit for each mark of what they showed.
     run: int = 0
+    shown: int = 0
     example: str = ""
-    reported: bool = False
+    is_trap: bool = False
+
+    def brought(self, content: int, new: bool) -> None:
+        """Note what a page showed."""
+        if new:
+            self.run, self.shown, self.is_trap = 0, 0, False
+            return
+        self.run += 1
+        self.shown |= 1 << content % MARKS
+
+    def comes_again(self) -> bool:
+        """Whether the row is long enough, and shows few contents for its length."""
+        return self.run >= max(RUN, OFTEN * self.shown.bit_count())
 
 
 class TrapGuard:
@@ -81,8 +102,8 @@ class TrapGuard:
         #: Ids of what was left as traps and are none any more, since the last `over`.
         self._over: set[str] = set()
 
-    def fetched(self, url: str, new: bool) -> None:
-        """Note a fetched page (its URL canonical) and whether it brought a content that was not known."""
+    def fetched(self, url: str, content: int, new: bool) -> None:
+        """Note a fetched page (its URL canonical), its content's identity, and whether that was not known before."""
         if self.mode == "off":
             return
         taken = parse(url)
@@ -93,17 +114,15 @@ class TrapGuard:
             if len(self._families) > FAMILIES:
                 self._families.popitem(last=False)
         self._families.move_to_end(name)
-        if new and family.run >= RUN and self.mode in {"sample", "cut"}:
+        if new and family.is_trap and self.mode in {"sample", "cut"}:
             self._over.add(Trap(name, "").id)
-        family.run = 0 if new else family.run + 1
+        family.brought(content, new)
         family.example = url
         if (reason := _growing(taken)) is not None:
             self._note_growing(Trap(name, reason, url, taken.authority))
-        elif family.run < RUN:
-            family.reported = False
-        elif not family.reported:
-            family.reported = True
-            self._notice(Trap(name, f"the last {RUN} pages brought nothing new", url))
+        elif not family.is_trap and family.comes_again():
+            family.is_trap = True
+            self._notice(_without_news(name, family))
 
     def _note_growing(self, trap: Trap) -> None:
         if trap.grown_on not in self._growing:
@@ -133,8 +152,8 @@ class TrapGuard:
         taken = parse(url)
         name = family_of(taken)
         family = self._families.get(name)
-        if family is not None and family.run >= RUN:
-            return Trap(name, f"the last {family.run} pages brought nothing new", family.example)
+        if family is not None and family.is_trap:
+            return _without_news(name, family)
         reason = _growing(taken)
         host = taken.authority
         return None if reason is None else Trap(name, reason, self._growing.get(host, ""), host)
@@ -157,6 +176,10 @@ def family_of(url: Url) -> str:
     """
     names = "&".join(sorted({name for name, _ in url.query}))
     return f"{url.authority}/{_NUMBER.sub('N', '/'.join(url.path))}" + (f"?{names}" if names else "")
+
+
+def _without_news(name: str, family: _Family) -> Trap:
+    return Trap(name, f"the last {family.run} pages brought nothing new", family.example)
 
 
 def _growing(url: Url) -> str | None:

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import redis
 from clusterd_crawler import topics
-from clusterd_crawler.crawling.verdicts import MISSES, Verdicts
+from clusterd_crawler.crawling.verdicts import MISSES, SILENT_SECONDS, Verdicts
 from clusterd_crawler.message import Verdict, decode, encode_verdict
 from clusterd_crawler.sketch import Sketch
 
@@ -47,6 +48,27 @@ def test_a_prompt_daemon_is_waited_for_and_answers() -> None:
         return await answer
 
     assert asyncio.run(scene()) == VERDICT
+
+
+def test_that_no_daemon_has_answered_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(seconds: float, answered: bool) -> int:
+        caplog.clear()
+        verdicts = Verdicts(timeout=5.0)
+        verdicts.ask(PAGE)
+        if answered:
+            verdicts.arrived(VERDICT)
+        verdicts._first -= seconds
+        for at in range(3):
+            verdicts.ask((PAGE[0], at))
+        said = len(caplog.records)
+        await verdicts.answered(0)
+        assert len(caplog.records) == (not answered)
+        return said
+
+    assert asyncio.run(scene(0, answered=False)) == 0  # it may still come: only at the end
+    assert asyncio.run(scene(SILENT_SECONDS, answered=False)) == 1
+    assert "is one at work (clusterd run)?" in caplog.text
+    assert asyncio.run(scene(SILENT_SECONDS, answered=True)) == 0
 
 
 def test_a_page_that_cannot_be_sketched_waits_no_longer_and_is_no_miss() -> None:

@@ -5,10 +5,14 @@ A page is waited for only while the daemon is *prompt*: its last verdict took le
 is noticed by its first answer.
 
 All waits are equally long, so one timer serves them: it is set for the one that ends first.
+
+Where no page has ever been answered, that is said once: nobody may have started a daemon.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
@@ -22,12 +26,16 @@ from clusterd_crawler.crawling.event_loop import Promise, awaited, keep
 from clusterd_crawler.crawling.older_scrapy import sleep
 from clusterd_crawler.message import Verdict
 
+logger = logging.getLogger(__name__)
+
 #: Vain waits in a row after which nobody waits until a verdict arrives in time again.
 MISSES: Final = 3
 #: Pages whose verdict is remembered as outstanding; of more the oldest are forgotten.
 OUTSTANDING: Final = 10_000
 #: Seconds between two looks whether all pages are answered.
 LOOK_SECONDS: Final = 0.05
+#: Seconds without any answer after which that is said.
+SILENT_SECONDS: Final = 60.0
 
 #: Policies whose verdict makes a page a near-duplicate.
 NEAR_POLICIES: Final = frozenset({"identical", "near"})
@@ -60,14 +68,21 @@ class Verdicts:
         self._waiting: deque[tuple[float, Asked]] = deque()
         self._timer: Any = None
         self._misses = 0
+        #: When the first page was asked about; whether any was answered, or it was said that none was.
+        self._first = math.inf
+        self._heard = False
         #: Whether pages wait now. A daemon that never spoke is not waited for.
         self.prompt = False
 
     def ask(self, page: Page) -> None:
         """Note that a verdict was asked for, before the page is published."""
-        self._asked[page] = Asked(time.monotonic())
+        now = time.monotonic()
+        self._asked[page] = Asked(now)
         if len(self._asked) > OUTSTANDING:
             self._asked.popitem(last=False)
+        self._first = min(self._first, now)
+        if now - self._first > SILENT_SECONDS:
+            self._say_unheard()
 
     def forget(self, page: Page) -> None:
         """Note that no verdict will come; who waits for it goes on."""
@@ -77,10 +92,18 @@ class Verdicts:
             keep(waiter, None)
 
     async def answered(self, seconds: float) -> None:
-        """Wait until no page is outstanding, at most so many seconds."""
+        """Wait until no page is outstanding, at most so many seconds: at the end, where all messages were sent."""
         until = time.monotonic() + seconds
         while self._asked and time.monotonic() < until:
             await sleep(LOOK_SECONDS)
+        if self._asked:
+            self._say_unheard()
+
+    def _say_unheard(self) -> None:
+        """Say that there was no answer at all, once."""
+        if not self._heard:
+            self._heard = True
+            logger.warning("No daemon has answered so far; is one at work (clusterd run)? What was sent waits for it")
 
     def wait(self, page: Page) -> Awaitable[Verdict | None] | None:
         """Return what brings the page's verdict, or None when it does not come in time; None where nobody waits now."""
@@ -112,6 +135,7 @@ class Verdicts:
 
     def arrived(self, verdict: Verdict) -> None:
         """Take a verdict from the daemon."""
+        self._heard = True
         asked = self._asked.pop((verdict.url, verdict.fetched_at), None)
         if asked is None:
             return

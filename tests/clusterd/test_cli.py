@@ -150,7 +150,7 @@ class TestEveryCommand:
     def test_what_cannot_be_done_ends_with_one(self, filled: Typed) -> None:
         for line, says in (
             (["similar", "http://h.example/never"], "the store has no page http://h.example/never"),
-            (["cluster", "http://h.example/never"], "the store has no page"),
+            (["cluster", "http://h.example/never"], "not fetched, or kept out by a rule (see clusterd rules why URL)"),
             (["find-lost", "http://h.example/never"], "no sweep of h.example has seen"),
             (["find-lost", "http://h.example/a"], "has been seen in one sweep only"),
             (["changes", "--host", "none.example"], "no pages of the host none.example"),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from clusterd.queries.changes import Changes
     from clusterd.queries.moves import Found
 
+#: What makes one, for those who have none.
+SWEEPS: Final = "CLUSTERD_SWEEP of a crawl, clusterd ingest --sweep LABEL"
 LOST_COLUMNS: Final = ("url", "match", "resemblance", "margin", "from", "to")
 CHANGES_COLUMNS: Final = (
     "host", "from", "to", "unchanged", "revised", "moved", "vanished", "appeared", "resemblance_quantiles",
@@ -70,7 +72,7 @@ def find_lost(
     if urls:
         which = "this page" if len(urls) == 1 else "these pages"
         raise NotFound(f"nothing is lost: the latest sweep that was asked for still has {which}")
-    invocation.hint("no page was lost; find-lost compares sweeps of a host (clusterd ingest --sweep LABEL)")
+    invocation.hint(f"no page was lost; find-lost compares sweeps of a host ({SWEEPS})")
     return 0
 
 
@@ -99,7 +101,7 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
                 periods.append(period)
                 yield changes_record(period)
 
-        empty = "nothing to compare: no host has been seen in two sweeps (clusterd ingest --sweep LABEL)"
+        empty = f"nothing to compare: no host has been seen in two sweeps ({SWEEPS})"
         invocation.show(invocation.counted(kept(), "periods"), CHANGES_COLUMNS, empty=empty)
         if forgotten := services.index.forgotten():
             invocation.hint(f"versions of before {day(forgotten)} were forgotten (retention): nothing is told of then")

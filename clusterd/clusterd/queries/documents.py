@@ -88,7 +88,12 @@ def of_url(url: str, index: Index) -> Document:
     sketch = None if known is None else index.sketch(known)
     if known is not None and sketch is not None:
         return Document(known, sketch)
-    raise NotFound(f"the store has no page {url}; bring it in with clusterd ingest, or give a file")
+    raise missing(url)
+
+
+def missing(url: str) -> NotFound:
+    """Return what to raise of a page that the store has not."""
+    return NotFound(f"the store has no page {url}: not fetched, or kept out by a rule (see clusterd rules why URL)")
 
 
 def known_url(url: str, index: Index) -> str | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusterd_crawler.errors import NotFound
 from clusterd_crawler.urls import canonical
 
 from clusterd.clusters.contract import Cluster, Index
-from clusterd.queries.documents import known_url
+from clusterd.queries.documents import known_url, missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ def alternatives(index: Index, url: str, policy: str) -> Cluster:
     cluster = index.cluster_of(known, policy) if known else None
     if cluster is None:
         canonical(url)  # refuses what is no absolute URL
-        raise NotFound(f"the store has no page {url}; bring it in with clusterd ingest")
+        raise missing(url)
     return cluster
 
 

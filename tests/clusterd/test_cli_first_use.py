@@ -221,3 +221,21 @@ def test_pages_that_an_archiver_has_cut_short_are_counted(typed: Typed, tmp_path
     done = typed(*words)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "of 1 page the file has only the beginning (WARC-Truncated, segments)\n"
+
+
+def test_a_question_in_the_wrong_folder_says_that_there_was_no_store(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    elsewhere = {name: value for name, value in environment.items() if name not in {"CLUSTERD_REDIS", "REDIS_URL"}}
+    (tmp_path / "page.html").write_text("<p>Some words.")
+
+    def said(*words: str) -> str:
+        command = [sys.executable, "-m", "clusterd", *words]
+        return subprocess.run(
+            command, capture_output=True, text=True, cwd=tmp_path, env=elsewhere, timeout=60, check=True
+        ).stderr
+
+    new = f"there was no store in {tmp_path}/.clusterd: this one is new and empty; --data DIR names another folder\n"
+    assert said("skips") == "no request has been skipped\n" + new
+    assert said("status") == ""
+    assert "no store" not in said("ingest", "page.html", "--data", "other")  # where one is meant to begin

@@ -162,7 +162,7 @@ class Settings:
     known_limit: int = setting(2_000_000, "most known pages that a crawler remembers", _positive, "1 or more")
     trap_guard: str = setting(
         "report",
-        "what happens to families that bring nothing new",
+        "what happens to families of URLs that show the same few pages over and over",
         lambda v: v in {"off", "report", "sample", "cut"},
         "off, report, sample or cut",
     )

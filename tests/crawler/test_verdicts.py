@@ -7,15 +7,21 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from clusterd_crawler import topics
+from clusterd_crawler.crawling.download_places import DownloadPlaces
+from clusterd_crawler.crawling.near_duplicates import NearDuplicates
 from clusterd_crawler.crawling.verdicts import MISSES, SILENT_SECONDS, Verdicts
 from clusterd_crawler.message import Verdict, decode, encode_verdict
 from clusterd_crawler.sketch import Sketch
+from scrapy import Spider
+from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils.test import get_crawler
 
 from tests.crawler.crawling import crawl, tell
 from tests.crawler.site import running
@@ -69,6 +75,27 @@ def test_that_no_daemon_has_answered_is_said_once(caplog: pytest.LogCaptureFixtu
     assert asyncio.run(scene(SILENT_SECONDS, answered=False)) == 1
     assert "is one at work (clusterd run)?" in caplog.text
     assert asyncio.run(scene(SILENT_SECONDS, answered=True)) == 0
+
+
+def test_a_verdict_counts_once_and_for_the_crawler_that_fetched_its_page() -> None:
+    """Crawlers of one crawl hear each other's verdicts, and a daemon that goes back in the log says all again."""
+
+    async def scene() -> None:
+        verdicts = Verdicts(timeout=5.0)
+        verdicts.ask(PAGE)
+        other = replace(VERDICT, url="http://a.test/of-another-crawler")
+        NearDuplicates(stats, verdicts, DownloadPlaces(crawler), announce).answered([other, VERDICT, VERDICT])
+
+    heard: list[str] = []
+
+    def announce(signal: object, **arguments: Any) -> None:
+        heard.append(arguments["response_url"])
+
+    crawler = get_crawler(Spider)
+    stats = MemoryStatsCollector(crawler)
+    asyncio.run(scene())
+    assert heard == [PAGE[0]]
+    assert stats.get_value("clusterd/near_duplicates") == 1
 
 
 def test_a_page_that_cannot_be_sketched_waits_no_longer_and_is_no_miss() -> None:

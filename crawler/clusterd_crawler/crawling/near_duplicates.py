@@ -34,10 +34,9 @@ class NearDuplicates:
             response.flags.append("near_duplicate")
 
     def answered(self, verdicts: Iterable[Verdict]) -> None:
-        """Take verdicts from the daemon."""
+        """Take verdicts from the daemon: one on each page of this crawler, of which other crawlers of it hear as well."""
         for verdict in verdicts:
-            self._verdicts.arrived(verdict)
-            if is_near(verdict):
+            if self._verdicts.arrived(verdict) and is_near(verdict):
                 self._stats.inc_value("clusterd/near_duplicates")
                 arguments: dict[str, Any] = {
                     "response_url": verdict.url,

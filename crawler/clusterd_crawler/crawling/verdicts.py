@@ -30,8 +30,9 @@ logger = logging.getLogger(__name__)
 
 #: Vain waits in a row after which nobody waits until a verdict arrives in time again.
 MISSES: Final = 3
-#: Pages whose verdict is remembered as outstanding; of more the oldest are forgotten.
-OUTSTANDING: Final = 10_000
+#: Pages whose verdict is remembered as outstanding, as those of an outage are (about 300 bytes each); of more the oldest
+#: are forgotten.
+OUTSTANDING: Final = 100_000
 #: Seconds between two looks whether all pages are answered.
 LOOK_SECONDS: Final = 0.05
 #: Seconds without any answer after which that is said.
@@ -133,15 +134,19 @@ class Verdicts:
                 self.prompt = False
             keep(waiter, None)
 
-    def arrived(self, verdict: Verdict) -> None:
-        """Take a verdict from the daemon."""
+    def arrived(self, verdict: Verdict) -> bool:
+        """Take a verdict from the daemon; False where none is outstanding on its page.
+
+        Such a verdict is a repeated one, or on a page of another crawler of the crawl.
+        """
         self._heard = True
         asked = self._asked.pop((verdict.url, verdict.fetched_at), None)
         if asked is None:
-            return
+            return False
         if time.monotonic() - asked.since <= self._timeout:
             self._misses = 0
             self.prompt = True
         waiter, asked.waiter = asked.waiter, None
         if waiter is not None:
             keep(waiter, verdict)
+        return True

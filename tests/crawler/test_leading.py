@@ -66,6 +66,15 @@ def test_no_skip_rests_on_pages_that_lead_to_something_new(known: KnownPages, ru
     assert not known.reopened()
 
 
+def test_a_page_that_is_told_of_again_counts_once(known: KnownPages) -> None:
+    """Crawlers of one crawl hear of their own pages from the daemon, too, and fetch pages that another one fetched."""
+    fetch(known, 1, leads_on=True)
+    for at in (1, 1, 2, 3):
+        known.fetched(leave(1), at, content=WALL)
+    assert is_skipped(known)
+    assert not known.reopened()
+
+
 def test_a_rule_that_comes_later_finds_where_its_pages_led(rule: Rule) -> None:
     known = KnownPages(explore=0)
     for number in range(3):

@@ -138,7 +138,8 @@ class KnownPages:
             if path_of(before.url) != path_of(page.url):
                 held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
         held.note(hashed, page)
-        held.leading.fetched(page.url, key, applied, further=before is not None and not again)
+        if not again:  # told of by the daemon, or fetched by another crawler too, it counts as one page
+            held.leading.fetched(page.url, key, applied, further=before is not None)
         for table in (held.read_before, held.tried):
             if len(table) > self._limit:
                 table.clear()

@@ -3,7 +3,8 @@
 A lesson follows another after `LEARN_PAUSE`, or after as long as it took: a small host's first rules are there a moment
 after its pages, and learning never takes more than half of this thread.
 
-Asked to stop, the thread begins nothing more. A step in hand that takes longer than `STOP_SECONDS` (a lesson of a host
+Asked to stop, the thread begins nothing more; it tells the crawls of the last pages, since one that is paused may go on
+before another daemon has learned anything. A step in hand that takes longer than `STOP_SECONDS` (a lesson of a host
 of 100,000 pages, a store that does not answer) is left where it is, as by a crash: every step of it may be repeated,
 and the worker that takes the host over repeats it.
 """
@@ -89,6 +90,10 @@ class Upkeep:
                     pause = TROUBLE_PAUSE
                 self._report.upkeep_since = 0
                 self._stop.wait(pause)
+            try:
+                share_rest(services)
+            except Exception as error:
+                self._tell(error)
 
     def _tell(self, error: Exception) -> None:
         """Say what failed: of an outage the worker speaks too, but not of a right that only upkeep lacks."""
@@ -148,6 +153,12 @@ def tell_splits(services: Services) -> int:
         services.publisher.flush(FLUSH_TIMEOUT)
         services.index.told(splits)
     return len(splits)
+
+
+def share_rest(services: Services) -> None:
+    """Share with the crawls the pages that came since the last lessons; they have arrived then."""
+    services.rulebook.share_rest(now_ms())
+    services.publisher.flush(FLUSH_TIMEOUT)
 
 
 def restore_rules(services: Services) -> int:

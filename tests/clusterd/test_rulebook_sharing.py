@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from clusterd.health import Report
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.learning.rulebook.sharing import LATE_MS
+from clusterd.services import Services
+from clusterd.upkeep import Upkeep
 from clusterd_crawler import fetches, topics
 from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
@@ -12,6 +16,7 @@ from clusterd_crawler.message import Failure
 from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.clusterd.made_up_rules import HOST, SidLearner, duplicates, sid_rule, sketch
+from tests.services.waiting import wait_until
 
 
 class Shared:
@@ -134,6 +139,38 @@ def test_another_worker_goes_on_where_the_first_left(book: RuleBook) -> None:
     second.learn_due(now=40 + LATE_MS)
     assert shared.urls() == ["new/1", "new/2"]
     second.close()
+
+
+def test_a_worker_that_ends_shares_what_it_has_not_looked_at(book: RuleBook) -> None:
+    """A crawl that is paused may go on before another worker has learned anything."""
+    shared = Shared()
+    service = RuleService(book, shared.publish, make_learner=SidLearner)
+    service.observe([*duplicates(), page(0, 5)])  # type: ignore[list-item]
+    service.learn_due(now=10)
+    shared.urls()
+    service.observe([page(1, 11)])  # type: ignore[list-item]
+    service.share_rest(now=12)
+    assert shared.urls() == ["new/1"]
+    assert HOST in book.changed()  # what they say is still to be learned
+    service.share_rest(now=13)
+    assert shared.urls() == []
+    service.close()
+
+
+def test_upkeep_shares_the_last_pages_when_it_is_stopped(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusterd.upkeep.LEARN_PAUSE", 1000)
+    services.rulebook.import_rules([sid_rule()], at=1)
+    services.rulebook.observe([page(1, 5)])  # type: ignore[list-item]
+    upkeep = Upkeep(services.again(), Report())
+    upkeep.start()
+    stream = topics.stream(services.config.redis_prefix, topics.KNOWN)
+    try:
+        wait_until(lambda: services.redis.xlen(stream) == 1)
+        services.rulebook.observe([page(2, 6)])  # type: ignore[list-item]
+    finally:
+        assert upkeep.stop(30)
+    blocks = [fields[topics.FIELD_VALUE] for _, fields in services.redis.xrange(stream)]
+    assert [fetch.url[-1] for block in blocks for fetch in fetches.unpack(block)] == ["1", "2"]
 
 
 def test_retired_rules_end_the_sharing(book: RuleBook) -> None:

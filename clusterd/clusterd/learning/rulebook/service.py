@@ -167,6 +167,13 @@ class RuleService:
         self._make_room()
         return published
 
+    def share_rest(self, now: int) -> None:
+        """Share the pages that came of this worker's hosts since these were learned last. Before it ends."""
+        for host in sorted(self._leased & self.book.changed().keys()):
+            recall = self._recalls.get(host)
+            if self._publish is not None and recall is not None and recall.is_spoken_of:
+                share(self.book, self._publish, host, self._caught_up(host), now)
+
     def _make_room(self, seconds: float = 0.0) -> None:
         """Let learners go that are too many, unless that was done so many seconds ago: each is looked at for it."""
         if time.monotonic() < self._shrunk + seconds:

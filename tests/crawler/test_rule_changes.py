@@ -52,7 +52,7 @@ class Changing:
         self.known = KnownPages(explore=0)
         self.kept = Kept(Spider(), folder, disk_bytes=10**6, memory=memory)
         self.fetched: list[str] = []
-        decisions = Decisions(self.known, 1000)
+        self.decisions = decisions = Decisions(self.known, 1000)
         self.changes = RuleChanges(
             cast(EventLoop, self.loop),
             decisions,
@@ -88,6 +88,22 @@ def test_what_another_rule_keeps_out_from_now_on_stays_kept_however_much_it_is(t
         # And when that is withdrawn too, all is fetched
         await changing.use(3)
         assert sorted(changing.fetched) == sorted(f"http://{HOST}/a?s={number}" for number in range(100))
+
+    asyncio.run(scenario())
+
+
+def test_what_is_decided_anew_while_pages_of_others_are_taken_is_not_fetched_for_that(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        await changing.use(1, drop("s", "one"))
+        with changing.decisions._lock:
+            deciding = asyncio.create_task(changing.changes.decide_anew([kept_out("one", "s=1")]))
+            await asyncio.sleep(0.1)
+            assert not deciding.done()
+        await deciding
+        assert changing.fetched == []
+        assert len(changing.kept) == 1
 
     asyncio.run(scenario())
 

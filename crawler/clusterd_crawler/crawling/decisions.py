@@ -70,6 +70,11 @@ class Decisions:
         """Whether `decide` may answer with a skip: there are rules, or traps are left."""
         return self._decides
 
+    @property
+    def loading(self) -> bool:
+        """Whether rules or pages are being taken, so that `decide` would not say what they do."""
+        return self._lock.locked()
+
     def load(self, rules: RuleSet) -> None:
         """Take a host's rule set. Blocks until it is in use."""
         with self._lock:

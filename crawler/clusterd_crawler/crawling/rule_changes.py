@@ -200,6 +200,8 @@ class RuleChanges:
     async def decide_anew(self, kept_out: Sequence[KeptOut]) -> None:
         """Decide about requests that were kept out: where rules say the same they still are, else they are fetched."""
         for number, kept in enumerate(kept_out, start=1):
+            while self._decisions.loading and not self._closing:  # other requests go out then; these have time
+                await sleep(LOOK_SECONDS)
             skip = None if self._closing else self._decide(kept.request)
             if self._closing or (skip is not None and not skip.explore):
                 await self.keep(kept if skip is None else under(kept, skip.rule))

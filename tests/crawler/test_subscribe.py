@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 import redis
 from clusterd_crawler import fetches, topics
+from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rule_json import rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.servers.redis_client import connect
+from clusterd_crawler.settings import Settings
 from clusterd_crawler.subscribe.contract import News
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
@@ -63,6 +65,22 @@ def test_rules_of_before_and_of_now_reach_hosts_that_were_met(redis_url: str, pr
         publish(client, prefix, RuleSet("unmet.test", 2, ()))
         wait_until(lambda: len(heard.rules) == 2)
         assert heard.rules[1].unskip == ("http://new.test/a",)
+    client.close()
+
+
+def test_what_was_said_while_there_was_no_connection_is_heard_and_nothing_twice(
+    redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    settings = Settings.from_mapping({"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}, source="a test")
+    connection, client = Connections(settings, tmp_path).feed(known_since=0), connect(redis_url)
+    tell(client, prefix, topics.VERDICTS, b"k", b"before the crawl")
+    tell(client, prefix, topics.KNOWN, b"k", b"pages")
+    for said in ([b"pages"], [b"first", b"second"], [b"third"]):
+        feed = connection()
+        assert [news.value for news in feed.poll(0.1)] == said
+        feed.close()
+        for value in {b"pages": (b"first", b"second"), b"first": (b"third",)}.get(said[0], ()):
+            tell(client, prefix, topics.VERDICTS, b"k", value)
     client.close()
 
 

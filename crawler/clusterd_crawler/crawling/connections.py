@@ -47,11 +47,15 @@ class Connections:
         return lambda: RedisLog(self._redis(), topics.stream(settings.redis_prefix, topics.SKETCHES))
 
     def feed(self, known_since: int | None = None) -> Callable[[], Feed]:
-        """Return what connects to the daemon's messages, to known pages of a time and later too where it is given."""
+        """Return what connects to the daemon's messages, to known pages of a time and later too where it is given.
+
+        A connection to Redis goes on where the one before it ended.
+        """
         settings = self._settings
         if settings.kafka:
             return lambda: KafkaFeed(settings.kafka, settings.kafka_prefix, known_since)
-        return lambda: RedisFeed(self._redis(), settings.redis_prefix, known_since)
+        ends: dict[str, bytes] = {}
+        return lambda: RedisFeed(self._redis(), settings.redis_prefix, known_since, ends)
 
     def _redis(self) -> str:
         """Return the URL of Redis; of the embedded one at each connection anew, since it may have moved."""

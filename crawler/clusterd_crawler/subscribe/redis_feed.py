@@ -7,7 +7,7 @@ time, when the crawl meets it: a store may know very many.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from clusterd_crawler import topics
@@ -25,19 +25,24 @@ Entries = Sequence[tuple[bytes, dict[bytes, bytes]]]
 class RedisFeed:
     """One client that follows the streams."""
 
-    def __init__(self, url: str, prefix: str, known_since: int | None = None) -> None:
+    def __init__(
+        self, url: str, prefix: str, known_since: int | None = None, ends: dict[str, bytes] | None = None
+    ) -> None:
+        """``ends``: stream → up to where it was read, by earlier clients and from now on by this one."""
         self._url = url
         self._prefix = prefix
         self._in_turn = is_cluster(url)
         self._topics = {topics.stream(prefix, topic): topic for topic in (topics.RULES, topics.VERDICTS)}
         self._client: Any = connect(url)
         self._held = None if self._in_turn else Held(self._client)
+        self._ends = {} if ends is None else ends
         with translated(url):
-            self._ends = {stream: self._end(stream) for stream in self._topics}
+            for stream in self._topics.keys() - self._ends.keys():
+                self._ends[stream] = self._end(stream)
         if known_since is not None:
             stream = topics.stream(prefix, topics.KNOWN)
             self._topics[stream] = topics.KNOWN
-            self._ends[stream] = f"{known_since}-0".encode()
+            self._ends.setdefault(stream, f"{known_since}-0".encode())
 
     def poll(self, seconds: float) -> Sequence[News]:
         """See the contract."""
@@ -58,11 +63,15 @@ class RedisFeed:
         """Wait on the streams: together, or in turn on a cluster, whose slots they do not share."""
         turns = [[stream] for stream in self._ends] if self._in_turn else [list(self._ends)]
         news: list[News] = []
+        reached: dict[str, bytes] = {}
         for streams in turns:
             wait = 1 if news else max(1, int(1000 * seconds / len(turns)))
             ends = {stream: self._ends[stream] for stream in streams}
             for name, entries in self._entries(ends, wait):
-                news.extend(self._taken(name.decode(), entries))
+                stream = name.decode()
+                news.extend(self._news(stream, entry) for _, entry in entries)
+                reached[stream] = entries[-1][0]
+        self._ends.update(reached)  # only now: where one stream does not answer, the others are read again
         return news
 
     def _entries(self, ends: dict[str, bytes], wait: int) -> Iterable[tuple[bytes, Entries]]:
@@ -77,11 +86,8 @@ class RedisFeed:
             for stream, entries in streams
         ]
 
-    def _taken(self, stream: str, entries: Entries) -> Iterator[News]:
-        for offset, entry in entries:
-            self._ends[stream] = offset
-            key, value = entry.get(topics.FIELD_KEY, b""), entry.get(topics.FIELD_VALUE, b"")
-            yield News(self._topics[stream], key, value)
+    def _news(self, stream: str, entry: dict[bytes, bytes]) -> News:
+        return News(self._topics[stream], entry.get(topics.FIELD_KEY, b""), entry.get(topics.FIELD_VALUE, b""))
 
     def close(self) -> None:
         """See the contract."""

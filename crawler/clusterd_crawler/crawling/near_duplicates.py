@@ -34,7 +34,7 @@ class NearDuplicates:
             response.flags.append("near_duplicate")
 
     def answered(self, verdicts: Iterable[Verdict]) -> None:
-        """Take verdicts from the daemon: one on each page of this crawler, of which other crawlers of it hear as well."""
+        """Take verdicts from the daemon. Each page of this crawler counts once; the others of its crawl hear of it."""
         for verdict in verdicts:
             if self._verdicts.arrived(verdict) and is_near(verdict):
                 self._stats.inc_value("clusterd/near_duplicates")

@@ -30,8 +30,8 @@ logger = logging.getLogger(__name__)
 
 #: Vain waits in a row after which nobody waits until a verdict arrives in time again.
 MISSES: Final = 3
-#: Pages whose verdict is remembered as outstanding, as those of an outage are (about 300 bytes each); of more the oldest
-#: are forgotten.
+#: Pages whose verdict is remembered as outstanding, as all of an outage are (300 bytes each); of more the oldest are
+#: forgotten.
 OUTSTANDING: Final = 100_000
 #: Seconds between two looks whether all pages are answered.
 LOOK_SECONDS: Final = 0.05

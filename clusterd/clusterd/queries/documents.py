@@ -93,7 +93,8 @@ def of_url(url: str, index: Index) -> Document:
 
 def missing(url: str) -> NotFound:
     """Return what to raise of a page that the store has not."""
-    return NotFound(f"the store has no page {url}: not fetched, or kept out by a rule (see clusterd rules why URL)")
+    why = "not fetched, or kept out by a rule (see clusterd rules why URL)"
+    return NotFound(f"the store has no page {url}: {why}; clusterd ingest brings it in")
 
 
 def known_url(url: str, index: Index) -> str | None:

@@ -128,6 +128,18 @@ def test_only_the_latest_version_of_a_url_counts() -> None:
     assert [found.size for found in cluster(crawl)["related"]] == [1, 1]
 
 
+def test_sketches_that_are_stored_again_and_groups_that_are_left_out_change_no_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    crawl = World(4, urls=60, length=300).crawl(150)
+    every = cluster(crawl)
+    monkeypatch.setattr("clusterd.batch.collection.REMEMBERED", 2)
+    assert cluster(crawl) == every
+    large = {policy: [one for one in found if one.size >= 2] for policy, found in every.items()}
+    assert cluster(crawl, least=2) == large
+    assert large != every
+
+
 @pytest.mark.parametrize("containment", [False, True])
 def test_pairs_are_those_of_all_comparisons(containment: bool) -> None:
     crawl = World(9, urls=40, length=500).crawl(50)

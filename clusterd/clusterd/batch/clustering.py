@@ -42,15 +42,19 @@ def cluster(
     folder: Path | None = None,
     run: int = RUN,
     latest: int = LATEST,
+    least: int = 1,
 ) -> dict[str, list[Cluster]]:
-    """Return the clusters of the current versions under each policy, alone standing pages too, largest first."""
+    """Return the clusters of the current versions under each policy, largest first.
+
+    Those of fewer than ``least`` pages are left out; by default none is, not even pages that stand alone.
+    """
     with Collection(scheme, folder) as collection:
         collection.add(sketches)
         collection.number()
         graded = [policy for policy in policies if not policy.identical]
         blocks = common_counts(collection.keys(), common, folder, run, latest=latest)
         unions = iter(_join(collection, graded, blocks))
-        return {policy.name: _clusters(collection, policy, unions) for policy in policies}
+        return {policy.name: _clusters(collection, policy, unions, least) for policy in policies}
 
 
 def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[Block]) -> list[Union]:
@@ -71,12 +75,11 @@ def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[B
     return unions
 
 
-def _clusters(collection: Collection, policy: Policy, unions: Iterator[Union]) -> list[Cluster]:
+def _clusters(collection: Collection, policy: Policy, unions: Iterator[Union], least: int) -> list[Cluster]:
     """Return the clusters of a policy, by the next of the unions where it is not by identical text."""
-    names: list[object] = list(collection.texts)
+    names = collection.texts
     if not policy.identical:
-        union = next(unions)
-        names = [union.find(number) for number in collection.numbers]
-    groups = enumerate(collection.grouped(names))
+        names = next(unions).names()[collection.numbers]
+    groups = collection.grouped(names, least)
     clusters = [gathered(f"{policy.name}-{number}", policy.name, urls) for number, urls in groups]
     return sorted(clusters, key=lambda cluster: (-cluster.size, cluster.representative))

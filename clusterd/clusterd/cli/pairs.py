@@ -24,6 +24,7 @@ from clusterd.cli.sketching import sketching
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Sketch, StreamSketch
 
+    from clusterd.ingest.raw import RawPage
     from clusterd.ingest.reading import Item
     from clusterd.ingest.revisits import Revisits
 
@@ -78,7 +79,7 @@ def batch() -> None:
 def batch_cluster(
     invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None, jobs: int
 ) -> None:
-    """Cluster a file by the paper's four-phase algorithm: 1.4 kB of memory a document, the rest on disk."""
+    """Cluster a file by the paper's four-phase algorithm: .5 kB of memory a document, the rest on disk."""
     from clusterd_consumer.postings.scheme import DEFAULT
 
     from clusterd import batch as algorithms
@@ -90,8 +91,9 @@ def batch_cluster(
     with watched([file]) as tell:
         read = Rows(invocation, profile, jobs, tell)
         scheme = invocation.config.scheme() or DEFAULT
-        found = algorithms.cluster(read.sketches(file), [known[policy]], scheme=scheme)[policy]
-    records = (cluster_record(cluster) for cluster in found if cluster.size >= min_size)
+        sketches = (sketch for _, _, sketch in read.documents(file))
+        found = algorithms.cluster(sketches, [known[policy]], scheme=scheme, least=min_size)[policy]
+    records = (cluster_record(cluster) for cluster in found)
     invocation.show(records, CLUSTER_COLUMNS, empty="no clusters")
 
 
@@ -130,7 +132,14 @@ class Rows:
         self._tell = tell
 
     def sketches(self, file: str, called: str | None = None) -> Iterator[Sketch]:
-        """Yield the sketches of the documents of a file (``called`` so to the user); `WrongInput` where it has none."""
+        """Yield the sketches of the documents of a file (``called`` so to the user), and keep what they are called."""
+        for number, page, sketch in self.documents(file, called):
+            self.names.append(page.url if page.id is None else page.id)
+            self._records.append(number)
+            yield sketch
+
+    def documents(self, file: str, called: str | None = None) -> Iterator[tuple[int, RawPage, Sketch]]:
+        """Yield the number, the page and the sketch of each document of a file; `WrongInput` where it has none."""
         from clusterd.cli.ingest import tell_shortened, tell_unresolved
         from clusterd.ingest.revisits import Revisits
 
@@ -138,10 +147,7 @@ class Rows:
         called, tell = called or file, self._run.rejecting
         self._run.rejecting = lambda broken: tell(replace(broken, where=broken.where.replace(file, called, 1)))
         try:
-            for number, page, sketch in self._run.named(self._items(file, READING, revisits)):
-                self.names.append(page.url if page.id is None else page.id)
-                self._records.append(number)
-                yield sketch
+            yield from self._run.named(self._items(file, READING, revisits))
         except WrongInput as error:
             raise WrongInput(str(error).replace(file, called, 1)) from None
         tell_shortened(self._invocation, self._run)

@@ -119,6 +119,10 @@ def test_clusters_are_the_same_whether_they_fit_in_memory_or_not(tmp_path: Path)
     assert not any(tmp_path.iterdir())
 
 
+def test_of_no_page_there_is_no_cluster() -> None:
+    assert all(not found for found in cluster([]).values())
+
+
 def test_only_the_latest_version_of_a_url_counts() -> None:
     crawl = [
         page("http://a/1", 2, range(50)),

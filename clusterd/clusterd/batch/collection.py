@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Final, Self
 
@@ -97,9 +98,8 @@ class Collection:
         by_time = np.lexsort((np.arange(len(self._at))[::-1], np.asarray(self._fingerprints), np.asarray(self._at)))
         urls = [self._url(version) for version in range(len(self._at))]
         ordered = sorted(by_time.tolist(), key=urls.__getitem__)
-        following = [*ordered[1:], -1]
-        last = [one for one, other in zip(ordered, following, strict=True) if other < 0 or urls[one] != urls[other]]
-        return np.array(last, np.int64)
+        pairs = zip_longest(ordered, islice(ordered, 1, None))
+        return np.array([one for one, next_ in pairs if next_ is None or urls[one] != urls[next_]], np.int64)
 
     def _url(self, version: int) -> bytes:
         start, end = self._urls[version : version + 2]
@@ -128,14 +128,12 @@ class Collection:
         Groups are numbered as their first URLs come; those of fewer than ``least`` URLs are left out.
         """
         numbers, first = _numbered(names)
-        order = np.argsort(numbers, kind="stable")
-        ends = np.cumsum(np.bincount(numbers, minlength=len(first)))
-        for number, (start, end) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
-            if end - start >= least:
-                yield (
-                    number,
-                    [self._url(one).decode("utf-8", "surrogatepass") for one in self._current[order[start:end]]],
-                )
+        order = self._current[np.argsort(numbers, kind="stable")]
+        sizes = np.bincount(numbers, minlength=len(first))
+        for number, (end, size) in enumerate(zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True)):
+            if size >= least:
+                members = order[end - size : end].tolist()
+                yield number, [self._url(version).decode("utf-8", "surrogatepass") for version in members]
 
 
 def _numbered(names: npt.NDArray[np.integer]) -> tuple[Numbers, Numbers]:

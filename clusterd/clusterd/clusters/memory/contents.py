@@ -47,6 +47,10 @@ class Fetch:
         """Return what decides which version of a URL is current."""
         return self.version.fetched_at, self.version.text
 
+    def shows_as(self, other: Fetch) -> bool:
+        """Whether it shows the text that another one does, in the same content."""
+        return self.text_key == other.text_key and self.content is other.content
+
 
 def version_of(sketch: Sketch) -> Version:
     """Return what is kept of a fetch."""

@@ -78,8 +78,7 @@ class MemoryIndex:
             identity, twin, best = self._take(sketch, before)
         fetches = self._pages.of(sketch.url)
         current, fetch = fetches[-1], known or next(f for f in fetches if f.order == order)
-        shown = fetch.content is current.content and fetch.text_key == current.text_key
-        clusters = self._standing(current) if fetch is current or (known and shown) else {}
+        clusters = self._standing(current) if fetch is current or (known and fetch.shows_as(current)) else {}
         if self._wholes and fetch is current:
             self._wholes.put(sketch)  # also of a version known already: one text may have had other chrome that day
         match = (twin, 1.0) if twin else best or (None, 0.0)
@@ -110,7 +109,7 @@ class MemoryIndex:
         twins = (next((u for u in g if u != sketch.url), None) for g in (group, *content.texts.values()))
         text_twin = next(twins)
         twin = text_twin or next(filter(None, twins), None)
-        if before is None or before.text_key != fetch.text_key or before.content is not content:
+        if before is None or not fetch.shows_as(before):
             group[sketch.url] = None
             self._count(content, 1)
             if before is not None:

@@ -36,9 +36,9 @@ class Collection:
         self._scheme = scheme
         self._held = HeldBytes(folder)
         self._written = HeldBytes(folder)
-        self._places: dict[tuple[int, bytes], tuple[int, int]] = {}
+        self._places: dict[bytes, tuple[int, int]] = {}
         # Of each version: where its URL begins, when it was fetched, its text's fingerprint, the identities of its text
-        # and its sketch, its profile, and where its stored sketch lies.
+        # and its sketch (under its profile), its profile, and where its stored sketch lies.
         self._urls = array("Q", [0])
         self._at = array("q")
         self._fingerprints = array("Q")
@@ -64,19 +64,19 @@ class Collection:
     def add(self, sketches: Iterable[Sketch]) -> None:
         """Take versions in any order."""
         for sketch in sketches:
-            key = (sketch.profile, sketch_key(sketch))
+            key = sketch_key(sketch)
             start, size = self._places.get(key) or self._store(key, sketch)
             self._written.add(sketch.url.encode("utf-8", "surrogatepass"))
             self._urls.append(self._written.size)
             self._at.append(sketch.fetched_at)
             self._fingerprints.append(sketch.main.text)
             self._texts.append(int.from_bytes(text_key(sketch), "little"))
-            self._sketches.append(int.from_bytes(key[1], "little"))
+            self._sketches.append(int.from_bytes(key, "little"))
             self._profiles.append(sketch.profile)
             self._starts.append(start)
             self._sizes.append(size)
 
-    def _store(self, key: tuple[int, bytes], sketch: Sketch) -> tuple[int, int]:
+    def _store(self, key: bytes, sketch: Sketch) -> tuple[int, int]:
         stored, _ = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
         if len(self._places) >= REMEMBERED:
             self._places.clear()
@@ -88,9 +88,7 @@ class Collection:
         self._places.clear()
         self._current = self._latest()
         self.texts, _ = _numbered(np.asarray(self._texts)[self._current])
-        profiles = np.asarray(self._profiles)[self._current].astype(np.uint64)
-        contents, _ = _numbered(np.asarray(self._sketches)[self._current])
-        self.numbers, first = _numbered(contents.astype(np.uint64) << np.uint64(8) | profiles)
+        self.numbers, first = _numbered(np.asarray(self._sketches)[self._current])
         self._shown = self._current[first].tolist()
 
     def _latest(self) -> Numbers:
@@ -122,7 +120,7 @@ class Collection:
         for number in range(len(self)):
             yield keys_of(self.stored(number), self.profile(number), self._scheme)
 
-    def grouped(self, names: Numbers, least: int = 1) -> Iterator[tuple[int, list[str]]]:
+    def grouped(self, names: Numbers, least: int) -> Iterator[tuple[int, list[str]]]:
         """Yield the URLs that have one name, given a name for each URL, with the group's number.
 
         Groups are numbered as their first URLs come; those of fewer than ``least`` URLs are left out.

@@ -21,7 +21,7 @@ def text_key(sketch: Sketch) -> bytes:
 
 
 def sketch_key(sketch: Sketch) -> bytes:
-    """Return the identity of the main sketch: its values, and whether they are all."""
+    """Return the identity of the main sketch, under its profile: its values, and whether they are all."""
     if not sketch.main.shingles:
         return _of_url(sketch)
     return stream_key(sketch.main, sketch.profile)

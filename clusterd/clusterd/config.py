@@ -129,7 +129,7 @@ class Config(Settings):
             project = _project()
             data = _crawls_data(project, cls().data)
             url = environment.get("REDIS_URL")
-            if url and not (project and (Path(data) / STORE_FOLDER).is_dir()):  # no crawl goes by REDIS_URL
+            if url and not (project and holds_store(Path(data))):  # no crawl goes by REDIS_URL
                 chosen.update(cls._checked({"redis": url}, "environment (REDIS_URL)"))
             else:
                 chosen["data"] = data
@@ -167,6 +167,14 @@ class Config(Settings):
     def uses_kafka(self) -> bool:
         """Whether messages travel over Kafka."""
         return bool(self.kafka)
+
+
+def holds_store(folder: Path) -> bool:
+    """Whether an embedded store was begun in a folder. One that we may not look into is somebody's."""
+    try:
+        return (folder / STORE_FOLDER).is_dir()
+    except OSError:
+        return True
 
 
 def _project() -> Path | None:

@@ -63,10 +63,11 @@ class Invocation:
     @contextmanager
     def services(self) -> Iterator[Services]:
         """Open the store and the transport for the time of a ``with``; say so where that begins a store of no page."""
+        from clusterd.config import holds_store
         from clusterd.services import open_services
 
         folder = self.config.data_folder().absolute()
-        begun = not self.config.redis and not _is_store(folder)
+        begun = not self.config.redis and not holds_store(folder)
         with open_services(self.config) as services:
             yield services
             # Who asks in the wrong folder would take this for what the crawl has found.
@@ -121,11 +122,3 @@ class Invocation:
     def hint(self, message: str) -> None:
         """Say something to a person; never on standard output."""
         print(printing.printable(message), file=sys.stderr, flush=True)
-
-
-def _is_store(folder: Path) -> bool:
-    """Whether an embedded store was begun in a folder. One that we may not look into is somebody's."""
-    try:
-        return (folder / "appendonlydir").exists()
-    except OSError:
-        return True

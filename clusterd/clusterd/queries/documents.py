@@ -116,7 +116,7 @@ def known_host(given: str, hosts: Collection[str]) -> str:
         return given
     meant = canonical_hosts(given.rstrip())
     known = next((host for host in meant if host in hosts), None)
-    return known or next((host for host in hosts if not set(meant).isdisjoint(canonical_hosts(host))), given)
+    return known or next((host for host in hosts if any(one in meant for one in canonical_hosts(host))), given)
 
 
 def stored_host(given: str, hosts: Collection[str]) -> str:

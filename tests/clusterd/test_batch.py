@@ -12,11 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clusterd.batch import cluster, crowds, pairs, whole_profile
+from clusterd.batch import clusters, crowds, pairs, whole_profile
+from clusterd.batch.entries import Entries
 from clusterd.batch.kept_sketches import KeptSketches
 from clusterd.batch.phases import common_counts
 from clusterd.batch.sorting import BLOCK, Sorter
 from clusterd.batch.union import Union
+from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.identity import sketch_key
 from clusterd_consumer.resemblance import estimate, exact
 from clusterd_crawler.errors import WrongInput
@@ -26,6 +28,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.index_world import World, page
+
+(RELATED,) = (policy for policy in DEFAULT_POLICIES if policy.name == "related")
 
 
 @settings(max_examples=50, deadline=None)
@@ -66,16 +70,25 @@ def test_a_run_for_which_there_is_no_room_says_so(tmp_path: Path) -> None:
 
 
 def test_many_small_arrays_take_no_more_memory_than_their_keys() -> None:
-    sorter = Sorter()
-    tracemalloc.start()
-    for key in range(100_000):
-        sorter.add(np.array([key], np.uint64))
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held < 2_000_000  # 800 kB of keys; an array each took 14 MB
-    ((keys, counts),) = sorter.blocks()
+    with Sorter() as sorter:
+        tracemalloc.start()
+        for key in range(100_000):
+            sorter.add(np.array([key], np.uint64))
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert held < 2_000_000  # 800 kB of keys; an array each took 14 MB
+        ((keys, counts),) = sorter.blocks()
     assert keys.tolist() == list(range(100_000))
     assert set(counts.tolist()) == {1}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.binary(max_size=3), st.integers(-(2**63), 2**64))), st.integers(1, 40))
+def test_entries_come_back_in_order_from_runs_on_disk(taken: list[tuple[bytes, int]], run: int) -> None:
+    entries = Entries(run=run)
+    for entry in taken:
+        entries.add(entry, 1 + len(entry[0]))
+    assert list(entries.ascending()) == sorted(taken)
 
 
 def test_kept_sketches_are_given_back_as_they_were() -> None:
@@ -96,7 +109,7 @@ def test_common_shingles_are_counted_and_those_of_too_many_documents_ignored(run
     for common in (None, 3):
         counted = {
             (int(a), int(b)): int(count)
-            for block in common_counts(shingles, common, run=run)
+            for block in common_counts(enumerate(shingles), common, run=run)
             for a, b, count in zip(*block, strict=True)
         }
         ignored = {3} if common else set()
@@ -113,14 +126,37 @@ def test_union_find_names_a_set_by_its_smallest() -> None:
 
 def test_clusters_are_the_same_whether_they_fit_in_memory_or_not(tmp_path: Path) -> None:
     crawl = World(3, urls=60, length=300).crawl(150)
-    spilled = cluster(crawl, run=50, folder=tmp_path)
-    assert spilled == cluster(list(reversed(crawl)))
-    assert any(len(found) > 1 and found[0].size > 1 for found in spilled.values())
+    spilled = list(clusters(crawl, run=50, folder=tmp_path))
+    assert spilled == list(clusters(reversed(crawl)))
+    for policy in DEFAULT_POLICIES:
+        sizes = [one.size for one in spilled if one.policy == policy.name]
+        assert sizes == sorted(sizes, reverse=True)
+        assert sizes[0] > sizes[-1]
     assert not any(tmp_path.iterdir())
 
 
+def test_of_more_pages_there_is_more_on_disk_not_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took 460 bytes a page where all that is known of one lay in memory."""
+    monkeypatch.setattr("clusterd.batch.collection.REMEMBERED", 100)
+    for constant in ("sorting.BLOCK", "numbers.CHUNK"):
+        monkeypatch.setattr(f"clusterd.batch.{constant}", 100)
+
+    def peak(size: int) -> int:
+        crawl = (page(f"http://a/{n}", 1, range(n // 3 * 10, n // 3 * 10 + 20)) for n in range(size))
+        tracemalloc.start()
+        found = sum(one.size for one in clusters(crawl, [RELATED], run=2000, least=2))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert found == size
+        return most
+
+    peak(9)  # what is loaded once
+    small, large = 3000, 9000
+    assert peak(large) - peak(small) < 100 * (large - small)
+
+
 def test_of_no_page_there_is_no_cluster() -> None:
-    assert all(not found for found in cluster([]).values())
+    assert not list(clusters([]))
 
 
 def test_only_the_latest_version_of_a_url_counts() -> None:
@@ -129,18 +165,18 @@ def test_only_the_latest_version_of_a_url_counts() -> None:
         page("http://a/1", 1, range(100, 150)),
         page("http://a/2", 1, range(100, 150)),
     ]
-    assert [found.size for found in cluster(crawl)["related"]] == [1, 1]
+    assert [one.size for one in clusters(crawl, [RELATED])] == [1, 1]
 
 
 def test_sketches_that_are_stored_again_and_groups_that_are_left_out_change_no_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crawl = World(4, urls=60, length=300).crawl(150)
-    every = cluster(crawl)
+    every = list(clusters(crawl))
     monkeypatch.setattr("clusterd.batch.collection.REMEMBERED", 2)
-    assert cluster(crawl) == every
-    large = {policy: [one for one in found if one.size >= 2] for policy, found in every.items()}
-    assert cluster(crawl, least=2) == large
+    assert list(clusters(crawl)) == every
+    large = [one for one in every if one.size >= 2]
+    assert list(clusters(crawl, least=2)) == large
     assert large != every
 
 
@@ -255,9 +291,9 @@ def test_pages_of_one_template_are_not_compared_each_with_each(monkeypatch: pyte
 
 
 def test_a_giant_cluster_of_common_shingles_holds_together() -> None:
-    sizes = [found.size for found in cluster(_crowd(40), common=10)["related"]]
+    sizes = [one.size for one in clusters(_crowd(40), [RELATED], common=10)]
     assert sizes == [40, *[1] * 41]
-    assert max(found.size for found in cluster(_crowd(40), common=10, latest=0)["related"]) < 40  # as in the paper
+    assert max(one.size for one in clusters(_crowd(40), [RELATED], common=10, latest=0)) < 40  # as in the paper
 
 
 def test_short_passages_are_found_in_long_documents() -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import mmh3
 import numpy as np
-from clusterd.batch import cluster
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch
+
+from clusterd import batch
 
 Partition = dict[str, set[frozenset[str]]]
 
@@ -53,8 +54,10 @@ def expected(
     scheme: Scheme = DEFAULT,
 ) -> Partition:
     """Return what the batch says."""
-    found = cluster(sketches, policies, common=common, scheme=scheme, latest=0)
-    return {policy: {frozenset(one.members) for one in clusters} for policy, clusters in found.items()}
+    found: Partition = {policy.name: set() for policy in policies}
+    for one in batch.clusters(sketches, policies, common=common, scheme=scheme, latest=0):
+        found[one.policy].add(frozenset(one.members))
+    return found
 
 
 def settled(index: Index) -> None:

@@ -16,7 +16,7 @@ which sees the latest versions alone, may find pairs that such a list proposes t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from clusterd_consumer.postings.verdict import judge_many
 from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.batch.collection import Collection
+from clusterd.batch.entries import Entries
 from clusterd.batch.phases import COMMON, LATEST, Block, common_counts
 from clusterd.batch.sorting import RUN
 from clusterd.batch.union import Union
@@ -33,7 +34,7 @@ from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Policy
 
 
-def cluster(
+def clusters(
     sketches: Iterable[Sketch],
     policies: Sequence[Policy] = DEFAULT_POLICIES,
     *,
@@ -43,23 +44,29 @@ def cluster(
     run: int = RUN,
     latest: int = LATEST,
     least: int = 1,
-) -> dict[str, list[Cluster]]:
-    """Return the clusters of the current versions under each policy, largest first.
+) -> Iterator[Cluster]:
+    """Yield the clusters of the current versions under one policy after the other, the largest of each first.
 
     Those of fewer than ``least`` pages are left out; by default none is, not even pages that stand alone.
+
+    Memory: what is being sorted, ``run`` entries at most or the URLs of one cluster, whatever the number of documents.
     """
-    with Collection(scheme, folder) as collection:
+    with Collection(scheme, folder, run) as collection:
         collection.add(sketches)
         collection.number()
         graded = [policy for policy in policies if not policy.identical]
         blocks = common_counts(collection.keys(), common, folder, run, latest=latest)
-        unions = iter(_join(collection, graded, blocks))
-        return {policy.name: _clusters(collection, policy, unions, least) for policy in policies}
+        unions = iter(_join(collection, graded, blocks, folder))
+        for policy in policies:
+            groups = collection.grouped(_naming(collection, policy, unions), least)
+            yield from _ordered(policy, groups, Entries(folder, run))
 
 
-def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[Block]) -> list[Union]:
+def _join(
+    collection: Collection, policies: Sequence[Policy], blocks: Iterable[Block], folder: Path | None
+) -> list[Union]:
     """Phases two to four: return a union-find over contents for each policy."""
-    unions = [Union(len(collection)) for _ in policies]
+    unions = [Union(len(collection), folder) for _ in policies]
     for firsts, seconds, _ in blocks:
         pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
         for first, group in groupby(pairs, key=lambda pair: pair[0]):
@@ -75,11 +82,18 @@ def _join(collection: Collection, policies: Sequence[Policy], blocks: Iterable[B
     return unions
 
 
-def _clusters(collection: Collection, policy: Policy, unions: Iterator[Union], least: int) -> list[Cluster]:
-    """Return the clusters of a policy, by the next of the unions where it is not by identical text."""
-    names = collection.texts
-    if not policy.identical:
-        names = next(unions).names()[collection.numbers]
-    groups = collection.grouped(names, least)
-    clusters = [gathered(f"{policy.name}-{number}", policy.name, urls) for number, urls in groups]
-    return sorted(clusters, key=lambda cluster: (-cluster.size, cluster.representative))
+def _naming(collection: Collection, policy: Policy, unions: Iterator[Union]) -> Callable[[int], int]:
+    """Return what names a document's cluster, its first document: by the next of the unions, or by identical text."""
+    if policy.identical:
+        return collection.texts.__getitem__
+    union, contents = next(unions), collection.contents
+    return lambda number: union.find(contents[number])
+
+
+def _ordered(policy: Policy, groups: Iterable[tuple[int, list[str]]], ordered: Entries) -> Iterator[Cluster]:
+    """Yield the clusters that these groups of URLs are, the largest first."""
+    for first, urls in groups:
+        one = gathered(f"{policy.name}-{first}", policy.name, urls)
+        ordered.add((-one.size, one.representative, one.cluster, one.members), one.size)
+    for size, representative, name, members in ordered.ascending():
+        yield Cluster(name, policy.name, -size, representative, members)

@@ -1,80 +1,71 @@
 """Phase one: the documents of a batch. Identical ones are eliminated first (Broder et al. 1997, section 5.2).
 
-Of all versions of a URL the latest counts, as in the stream. Stored sketches and URLs go to files; memory holds some 50
-bytes a document, and the URLs (each some 40 bytes more than it is long) while they are sorted. A sketch that many
-documents have is kept once, where fewer than `REMEMBERED` others lie between.
+Of all versions of a URL the latest counts, as in the stream. Documents are numbered in the order of their URLs. What
+there is one of for each document lies in files; memory holds what is being sorted. A sketch that many documents have is
+stored once, where fewer than `REMEMBERED` others lie between.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator
-from itertools import islice, zip_longest
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_crawler.sketch import PROFILES, Sketch
 
+from clusterd.batch.entries import Entries
 from clusterd.batch.held_bytes import HeldBytes
-from clusterd.batch.phases import Keys
+from clusterd.batch.numbers import Column, Records, chunks
+from clusterd.batch.phases import Keys, lists
+from clusterd.batch.sorting import RUN, Sorter
 from clusterd.clusters.identity import sketch_key, text_key
 
 #: Sketches of which it is known where they are stored; some 150 bytes each.
-REMEMBERED: Final = 1 << 20
-
-Numbers = npt.NDArray[np.int64]
+REMEMBERED: Final = 1 << 16
+#: Bytes of a URL that a run counts as one entry more.
+LONG: Final = 500
 
 
 class Collection:
     """The current versions of a collection: URL → text → content, and each content's stored sketch."""
 
-    def __init__(self, scheme: Scheme, folder: Path | None = None) -> None:
+    def __init__(self, scheme: Scheme, folder: Path | None = None, run: int = RUN) -> None:
         self._scheme = scheme
+        self._folder = folder
+        self._run = run
         self._held = HeldBytes(folder)
-        self._written = HeldBytes(folder)
         self._places: dict[bytes, tuple[int, int]] = {}
-        # Of each version: where its URL begins, when it was fetched, its text's fingerprint, the identities of its text
-        # and its sketch (under its profile), its profile, and where its stored sketch lies.
-        self._urls = array("Q", [0])
-        self._at = array("q")
-        self._fingerprints = array("Q")
-        self._texts = array("Q")
-        self._sketches = array("Q")
-        self._profiles = array("B")
-        self._starts = array("Q")
-        self._sizes = array("I")
-        #: Versions that count, in the order of their URLs; the number of the text and of the content of each.
-        self._current: Numbers = np.zeros(0, np.int64)
-        self.texts: Numbers = self._current
-        self.numbers: Numbers = self._current
-        #: Of each content a version that shows it.
-        self._shown: list[int] = []
+        #: URL, when it was fetched, its text's fingerprint, its number downwards; then what is known of the version.
+        self._versions = Entries(folder, run)
+        self._taken = 0
+        # Of each document, by number: its URL, where that lies; its profile, and where its stored sketch lies.
+        self._written = HeldBytes(folder)
+        self._urls = Records("QI", folder)
+        self._sketches = Records("BQI", folder)
+        #: Of each document, by number, the first that has its text, and the first that has its content.
+        self.texts = self.contents = Column(0).at
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
-        self._written.close()
+        for file in (self._held, self._versions, self._written, self._urls, self._sketches):
+            file.close()
 
     def add(self, sketches: Iterable[Sketch]) -> None:
         """Take versions in any order."""
         for sketch in sketches:
-            key = sketch_key(sketch)
-            start, size = self._places.get(key) or self._store(key, sketch)
-            self._written.add(sketch.url.encode("utf-8", "surrogatepass"))
-            self._urls.append(self._written.size)
-            self._at.append(sketch.fetched_at)
-            self._fingerprints.append(sketch.main.text)
-            self._texts.append(int.from_bytes(text_key(sketch), "little"))
-            self._sketches.append(int.from_bytes(key, "little"))
-            self._profiles.append(sketch.profile)
-            self._starts.append(start)
-            self._sizes.append(size)
+            url, key = sketch.url.encode("utf-8", "surrogatepass"), sketch_key(sketch)
+            order = (url, sketch.fetched_at, sketch.main.text, -self._taken)
+            stored = self._places.get(key) or self._store(key, sketch)
+            self._versions.add((*order, text_key(sketch), key, sketch.profile, *stored), 1 + len(url) // LONG)
+            self._taken += 1
 
     def _store(self, key: bytes, sketch: Sketch) -> tuple[int, int]:
         stored, _ = prepare(sketch.main, PROFILES[sketch.profile], self._scheme)
@@ -84,60 +75,53 @@ class Collection:
         return place
 
     def number(self) -> None:
-        """Number the texts and contents that current versions show; no version is taken after this."""
+        """Number the documents, and find what is the same; no version is taken after this."""
         self._places.clear()
-        self._current = self._latest()
-        self.texts, _ = _numbered(np.asarray(self._texts)[self._current])
-        self.numbers, first = _numbered(np.asarray(self._sketches)[self._current])
-        self._shown = self._current[first].tolist()
+        texts, contents = Entries(self._folder, self._run), Entries(self._folder, self._run)
+        for _, versions in groupby(self._versions.ascending(), key=itemgetter(0)):
+            (latest,) = deque(versions, 1)
+            url, _, _, _, text, key, *sketch = latest
+            texts.add((text, len(self)))
+            contents.add((key, len(self)))
+            self._sketches.append(*sketch)
+            self._urls.append(self._written.add(url), len(url))
+        self.texts, self.contents = self._firsts(texts), self._firsts(contents)
 
-    def _latest(self) -> Numbers:
-        """Return the latest version of each URL, in the order of the URLs."""
-        by_time = np.lexsort((np.arange(len(self._at))[::-1], np.asarray(self._fingerprints), np.asarray(self._at)))
-        urls = [self._url(version) for version in range(len(self._at))]
-        ordered = sorted(by_time.tolist(), key=urls.__getitem__)
-        pairs = zip_longest(ordered, islice(ordered, 1, None))
-        return np.array([one for one, next_ in pairs if next_ is None or urls[one] != urls[next_]], np.int64)
-
-    def _url(self, version: int) -> bytes:
-        start, end = self._urls[version : version + 2]
-        return bytes(self._written.at(start, end - start))
+    def _firsts(self, named: Entries) -> memoryview:
+        """Return of each document the first that has its name; given are ⟨name, document⟩."""
+        found = Column(len(self), self._folder).at
+        before, first = None, 0
+        for name, number in named.ascending():
+            if name != before:
+                before, first = name, number
+            found[number] = first
+        return found
 
     def __len__(self) -> int:
-        return len(self._shown)
+        return len(self._urls)
 
     def profile(self, number: int) -> int:
-        """Return the code of a content's profile."""
-        return self._profiles[self._shown[number]]
+        """Return the code of a document's profile."""
+        return int(self._sketches[number][0])
 
     def stored(self, number: int) -> bytes:
-        """Return a content's stored sketch."""
-        version = self._shown[number]
-        return bytes(self._held.at(self._starts[version], self._sizes[version]))
+        """Return a document's stored sketch."""
+        _, start, size = self._sketches[number]
+        return self._held.at(start, size)
 
-    def keys(self) -> Iterator[Keys]:
-        """Yield the posted keys of each content, in the order of their numbers."""
+    def keys(self) -> Iterator[tuple[int, Keys]]:
+        """Yield the first document of each content, ascending, and its posted keys."""
         for number in range(len(self)):
-            yield keys_of(self.stored(number), self.profile(number), self._scheme)
+            if self.contents[number] == number:
+                yield number, keys_of(self.stored(number), self.profile(number), self._scheme)
 
-    def grouped(self, names: Numbers, least: int) -> Iterator[tuple[int, list[str]]]:
-        """Yield the URLs that have one name, given a name for each URL, with the group's number.
+    def grouped(self, name: Callable[[int], int], least: int) -> Iterator[tuple[int, list[str]]]:
+        """Yield the first document and all URLs of those that have one name, where these are ``least`` and more."""
+        with Sorter(self._folder, self._run) as named:
+            for chunk in chunks(len(self)):
+                named.add(np.fromiter((name(number) << 32 | number for number in chunk), np.uint64, len(chunk)))
+            for numbers in lists(named, least):
+                yield int(numbers[0]), [self._url(number) for number in numbers.tolist()]
 
-        Groups are numbered as their first URLs come; those of fewer than ``least`` URLs are left out.
-        """
-        numbers, first = _numbered(names)
-        order = self._current[np.argsort(numbers, kind="stable")]
-        sizes = np.bincount(numbers, minlength=len(first))
-        for number, (end, size) in enumerate(zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True)):
-            if size >= least:
-                members = order[end - size : end].tolist()
-                yield number, [self._url(version).decode("utf-8", "surrogatepass") for version in members]
-
-
-def _numbered(names: npt.NDArray[np.integer]) -> tuple[Numbers, Numbers]:
-    """Number names as they first come: return the number of each, and where each number comes first."""
-    _, first, which = np.unique(names, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    number = np.empty(len(first), np.int64)
-    number[order] = np.arange(len(first))
-    return number[which], first[order]
+    def _url(self, number: int) -> str:
+        return self._written.at(*self._urls[number]).decode("utf-8", "surrogatepass")

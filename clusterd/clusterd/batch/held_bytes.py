@@ -5,9 +5,13 @@ Cost of one that is read: some microseconds.
 
 from __future__ import annotations
 
-import mmap
+import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class HeldBytes:
@@ -15,24 +19,23 @@ class HeldBytes:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = tempfile.TemporaryFile(prefix="clusterd-batch-", dir=folder)  # noqa: SIM115 - see `close`
-        self._mapped: mmap.mmap | bytes = b""
-        #: Bytes in the file: where the next begins.
+        #: Bytes in the file, where the next begins; and how many of them can be read.
         self.size = 0
+        self._readable = 0
 
-    def add(self, data: bytes) -> int:
+    def add(self, data: ReadableBuffer) -> int:
         """Take a byte string; return where it begins."""
         start = self.size
         self.size += self._file.write(data)
         return start
 
-    def at(self, start: int, size: int) -> memoryview:
+    def at(self, start: int, size: int) -> bytes:
         """Return so many bytes from a place on."""
-        if len(self._mapped) != self.size:
+        if start + size > self._readable:
             self._file.flush()
-            self._mapped = mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ)
-        return memoryview(self._mapped)[start : start + size]
+            self._readable = self.size
+        return os.pread(self._file.fileno(), size, start)
 
     def close(self) -> None:
-        """Let go of the file; what was returned stays readable."""
-        self._mapped = b""
+        """Let go of the file."""
         self._file.close()

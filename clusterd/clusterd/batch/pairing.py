@@ -126,7 +126,7 @@ class _Groups:
         """
         sizes = np.array([len(sketch.values) // 8 for sketch in self.sketches])
         ignored: Counter[int] = Counter()
-        blocks = common_counts(map(self._keys, range(len(sizes))), common, folder, ignored=ignored)
+        blocks = common_counts(enumerate(map(self._keys, range(len(sizes)))), common, folder, ignored=ignored)
         begun = next(blocks, None)  # from now on it is known what was ignored
         crowd = Crowd(self.sketches, self.profiles, ignored, threshold, containment, common or 0)
         unknown = np.zeros(len(sizes), np.int64)

@@ -28,22 +28,22 @@ Block = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uin
 
 
 def common_counts(
-    shingles: Iterable[Keys],
+    shingles: Iterable[tuple[int, Keys]],
     common: int | None = COMMON,
     folder: Path | None = None,
     run: int = RUN,
     ignored: Counter[int] | None = None,
     latest: int = 0,
 ) -> Iterator[Block]:
-    """Yield (first, second, count) in blocks, for the documents numbered as their shingles come; first < second.
+    """Yield (first, second, count) in blocks, given each document's number and its shingles; first < second.
 
     ``ignored`` counts the shingles of each document that were ignored, before the first block is yielded.
     """
     with Sorter(folder, run) as pairs:
         with Sorter(folder, run) as postings:
-            for number, words in enumerate(shingles):
+            for number, words in shingles:
                 postings.add((np.unique(words).astype(np.uint64) << np.uint64(32)) + np.uint64(number))
-            for documents in _lists(postings):
+            for documents in lists(postings, 2):
                 if common is None or len(documents) <= common:
                     for place in range(len(documents) - 1):
                         pairs.add((documents[place] << np.uint64(32)) + documents[place + 1 :])
@@ -56,14 +56,15 @@ def common_counts(
             yield (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32), counts
 
 
-def _lists(postings: Sorter) -> Iterator[npt.NDArray[np.uint64]]:
-    """Yield the documents of each shingle that has more than one, ascending."""
+def lists(entries: Sorter, least: int) -> Iterator[npt.NDArray[np.uint64]]:
+    """Yield the documents of each name that ``least`` and more have, ascending; entries are ⟨name, document⟩."""
     rest = np.zeros(0, np.uint64)
-    for block, _ in postings.blocks():
-        entries = np.concatenate((rest, block))
-        bounds = np.flatnonzero(np.diff(entries >> np.uint64(32))) + 1
-        rest = entries[bounds[-1] if len(bounds) else 0 :]
-        starts = np.append(0, bounds[:-1])
-        for run in np.flatnonzero(bounds - starts > 1) if len(bounds) else ():
-            yield entries[starts[run] : bounds[run]] & np.uint64(0xFFFFFFFF)
-    yield rest & np.uint64(0xFFFFFFFF)
+    for block, _ in entries.blocks():
+        rest = np.concatenate((rest, block))
+        bounds = np.flatnonzero(np.diff(rest >> np.uint64(32))) + 1
+        starts = np.append(0, bounds)
+        for group in np.flatnonzero(np.diff(starts) >= least).tolist():
+            yield rest[starts[group] : starts[group + 1]] & np.uint64(0xFFFFFFFF)
+        rest = rest[starts[-1] :]
+    if len(rest) >= least:
+        yield rest & np.uint64(0xFFFFFFFF)

@@ -4,30 +4,31 @@ Entries are 64-bit keys with a 32-bit count. They gather until a run is full, wh
 the end all runs are merged in one pass: of each run a block lies in memory, and what is not above the smallest last key
 of these blocks can be sorted and given out.
 
-The runs lie in files without a name, so that none is left behind, also where the process is killed.
+The runs lie in files without a name (`held_bytes`): none is left behind, also where the process is killed.
 
 Cost: O(n log n) time; memory of one run while dividing, of one block of each run while merging.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from clusterd.batch.held_bytes import HeldBytes
 
 Keys = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.uint32]
 
 #: Entries of a run: 12 bytes each, twice while sorting.
-RUN: Final = 4_000_000
+RUN: Final = 1_000_000
 #: Arrays that are made one as they come: an array of one key takes a hundred bytes beside it.
 PACKED: Final = 4096
-#: Entries of each run in memory while merging.
+#: Entries of each run in memory while merging, at most; of all runs together as many as a run has.
 BLOCK: Final = 65_536
 
 
@@ -42,15 +43,16 @@ class Sorter:
         self._loose: list[Keys] = []
         self._size = 0
         #: Keys and counts of the runs, one behind the other, and where each ends.
-        self._files: list[IO[bytes]] = []
+        self._keys = HeldBytes(folder)
+        self._counts = HeldBytes(folder)
         self._ends = [0]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files:
-            file.close()
+        self._keys.close()
+        self._counts.close()
 
     def add(self, keys: Keys) -> None:
         """Take keys."""
@@ -63,7 +65,7 @@ class Sorter:
 
     def blocks(self) -> Iterator[tuple[Keys, Counts]]:
         """Yield ascending blocks of distinct keys and their counts; no key is in two blocks."""
-        if not self._files:
+        if len(self._ends) == 1:
             if self._size:
                 yield _added(self._all(), None)
         else:
@@ -74,13 +76,9 @@ class Sorter:
         """Sort what waits and write it as a run."""
         if not self._size:
             return
-        if not self._files:
-            for _ in range(2):
-                file = tempfile.TemporaryFile(prefix="clusterd-batch-", dir=self._folder)  # noqa: SIM115 - see __exit__
-                self._files.append(file)
         keys, counts = _added(self._all(), None)
-        self._files[0].write(keys.data)
-        self._files[1].write(counts.data)
+        self._keys.add(keys.data)
+        self._counts.add(counts.data)
         self._ends.append(self._ends[-1] + len(keys))
         self._size = 0
 
@@ -95,23 +93,27 @@ class Sorter:
         return keys
 
     def _merged(self) -> Iterator[tuple[Keys, Counts]]:
-        for file in self._files:
-            file.flush()
-        all_keys, all_counts = np.memmap(self._files[0], np.uint64, "r"), np.memmap(self._files[1], np.uint32, "r")
-        runs = [(all_keys[start:end], all_counts[start:end]) for start, end in pairwise(self._ends)]
-        at = [0] * len(runs)
-        while True:
-            open_runs = [n for n, (keys, _) in enumerate(runs) if at[n] < len(keys)]
-            if not open_runs:
-                return
-            heads = {n: runs[n][0][at[n] : at[n] + BLOCK] for n in open_runs}
-            limit = min(head[-1] for head in heads.values())
-            parts = []
-            for n, head in heads.items():
-                size = int(np.searchsorted(head, limit, "right"))
-                parts.append((np.array(head[:size]), np.array(runs[n][1][at[n] : at[n] + size])))
-                at[n] += size
-            yield _added(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
+        block = min(BLOCK, 1 + self._run // len(self._ends))
+        runs = [self._read(start, end, block) for start, end in pairwise(self._ends)]
+        heads = [(run, *next(run)) for run in runs]
+        while heads:
+            limit = min(keys[-1] for _, keys, _ in heads)
+            taken, left = [], []
+            for run, keys, counts in heads:
+                size = int(np.searchsorted(keys, limit, "right"))
+                taken.append((keys[:size], counts[:size]))
+                rest = (keys[size:], counts[size:]) if size < len(keys) else next(run, None)
+                if rest:
+                    left.append((run, *rest))
+            yield _added(*map(np.concatenate, zip(*taken, strict=True)))
+            heads = left
+
+    def _read(self, start: int, end: int, block: int) -> Iterator[tuple[Keys, Counts]]:
+        """Yield a run in blocks."""
+        for at in range(start, end, block):
+            size = min(block, end - at)
+            keys, counts = self._keys.at(8 * at, 8 * size), self._counts.at(4 * at, 4 * size)
+            yield np.frombuffer(keys, np.uint64), np.frombuffer(counts, np.uint32)
 
 
 def _added(keys: Keys, counts: Counts | None) -> tuple[Keys, Counts]:

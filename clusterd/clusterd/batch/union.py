@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
+from clusterd.batch.numbers import Column
 
 
 class Union:
     """Disjoint sets; a set is named by its smallest element."""
 
-    def __init__(self, size: int) -> None:
-        self._parent = array("q", range(size))
+    def __init__(self, size: int, folder: Path | None = None) -> None:
+        self._parent = Column(size, folder).at
 
     def find(self, node: int) -> int:
         """Return the smallest element of the node's set."""
@@ -32,7 +31,3 @@ class Union:
         """Make the sets of two nodes one."""
         a, b = sorted((self.find(a), self.find(b)))
         self._parent[b] = a
-
-    def names(self) -> npt.NDArray[np.int64]:
-        """Return the smallest element of the set of each element."""
-        return np.fromiter(map(self.find, range(len(self._parent))), np.int64, len(self._parent))

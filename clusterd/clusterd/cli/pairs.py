@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from shutil import copyfileobj
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Final
@@ -79,7 +80,7 @@ def batch() -> None:
 def batch_cluster(
     invocation: Invocation, file: str, policy: str, min_size: int, profile: str | None, jobs: int
 ) -> None:
-    """Cluster a file by the paper's four-phase algorithm: .5 kB of memory a document, the rest on disk."""
+    """Cluster a file by the paper's four-phase algorithm, in bounded memory: what is long lies in files of TMPDIR."""
     from clusterd_consumer.postings.scheme import DEFAULT
 
     from clusterd import batch as algorithms
@@ -92,9 +93,9 @@ def batch_cluster(
         read = Rows(invocation, profile, jobs, tell)
         scheme = invocation.config.scheme() or DEFAULT
         sketches = (sketch for _, _, sketch in read.documents(file))
-        found = algorithms.cluster(sketches, [known[policy]], scheme=scheme, least=min_size)[policy]
-    records = (cluster_record(cluster) for cluster in found)
-    invocation.show(records, CLUSTER_COLUMNS, empty="no clusters")
+        found = algorithms.clusters(sketches, [known[policy]], scheme=scheme, least=min_size)
+        first = list(islice(found, 1))  # by then the work is done, and what comes is printed as it is read
+    invocation.show(map(cluster_record, chain(first, found)), CLUSTER_COLUMNS, empty="no clusters")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ export UV_PYTHON_DOWNLOADS = never
 
 setup: $(VENV)/.stamp  ## the environment: pinned dependencies, the packages in place, the compiled core
 
-$(VENV)/.stamp: requirements.lock pyproject.toml crawler/build_core.py $(wildcard crawler/clusterd_crawler/*.c crawler/clusterd_crawler/core/*.h consumer/clusterd_consumer/*.c consumer/clusterd_consumer/core/*.h clusterd/clusterd/clusters/redis/*.c)
+$(VENV)/.stamp: requirements.lock pyproject.toml crawler/build_core.py $(wildcard crawler/*/core/*.[ch] consumer/*/core/*.[ch] clusterd/clusterd/clusters/redis/*.c)
 	deploy/setup.sh $(PYTHON) $(VENV)
 	@touch $@
 

@@ -129,7 +129,7 @@ def own_callbacks(switched_on: bool) -> Iterator[Callable[[], dict[str, float]]]
     from clusterd_crawler.crawling.counting import Counting
     from clusterd_crawler.crawling.crawl import Crawl
     from clusterd_crawler.crawling.event_loop import EventLoop
-    from clusterd_crawler.crawling.pages import Pages
+    from clusterd_crawler.crawling.pages.gathered import Pages
 
     of_crawl = ("consider", "admit", "fetched", "left_downloader", "ended", "failed", "idle")
     timed: list[tuple[type, str]] = [(Pages, "flush"), (Counting, "count"), *((Crawl, name) for name in of_crawl)]

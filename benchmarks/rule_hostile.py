@@ -18,7 +18,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.koppula.selection import Evidence
 from clusterd.learning.koppula.tokenize import split_url
 from clusterd.learning.learner import Learner
-from clusterd_crawler.keys import Keys
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 
 from benchmarks.rule_speed import HOST, Row, learned, one_host, row

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
-from clusterd_crawler.keys import Keys
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.skips import KnownPages
 

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from clusterd_crawler import compiled, text
+from clusterd_crawler import text
+from clusterd_crawler.core import compiled
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.sketch import TEXT, sketch_text
 from selectolax.lexbor import LexborHTMLParser

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("crawler/clusterd_crawler", "consumer/clusterd_consumer", "clusterd/clusterd/clusters/redis")
+PACKAGES = ("crawler/clusterd_crawler/core", "consumer/clusterd_consumer/core", "clusterd/clusterd/clusters/redis")
 
 
 def compile_cores(root: Path = ROOT) -> list[Path]:

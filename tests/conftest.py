@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 
 from tests.services import kafka_broker
 from tests.services.redis_server import redis_cluster, redis_server

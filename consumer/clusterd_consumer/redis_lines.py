@@ -21,7 +21,7 @@ from redis import ConnectionError as NotConnected
 from redis import ConnectionPool, RedisError, TimeoutError
 from redis.exceptions import ResponseError
 
-from clusterd_consumer.compiled import REPLIES as CORE
+from clusterd_consumer.core.compiled import REPLIES as CORE
 from clusterd_consumer.redis_replies import ends
 
 #: Bytes that are received at first, and that a line at rest keeps at most for what it receives.

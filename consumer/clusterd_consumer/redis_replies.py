@@ -12,7 +12,7 @@ from typing import Final
 
 import hiredis
 
-from clusterd_consumer.compiled import REPLIES as CORE
+from clusterd_consumer.core.compiled import REPLIES as CORE
 
 #: What stands behind ``$`` and ``*``.
 NUMBER: Final = re.compile(rb"(-?\d+)\r\n")

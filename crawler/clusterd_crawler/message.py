@@ -51,7 +51,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.purpose import ANYONE, PACKED, Purpose

@@ -23,8 +23,8 @@ from scrapy.utils.conf import closest_scrapy_cfg
 
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
-from clusterd_crawler.crawling.responses import is_good
-from clusterd_crawler.crawling.rewriting import goes_round, original
+from clusterd_crawler.crawling.pages.responses import is_good
+from clusterd_crawler.crawling.requests.rewriting import goes_round, original
 from clusterd_crawler.settings import Settings
 
 if TYPE_CHECKING:

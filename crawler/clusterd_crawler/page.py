@@ -13,7 +13,7 @@ from typing import Any
 import mmh3
 
 from clusterd_crawler import names, text
-from clusterd_crawler.embedded_content import FEW_TOKENS, embedded_identity
+from clusterd_crawler.embedded_identity import FEW_TOKENS, embedded_identity
 from clusterd_crawler.html.declared import Declared
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.sketch import TEXT, Profile, Sketch, sketch_streams

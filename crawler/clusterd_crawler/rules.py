@@ -4,7 +4,7 @@ Koppula et al. 2010, definitions 1 and 2. A URL is a function from keys to value
 keys) and a transformation (edits of keys). It yields a *key*: a string that equals another URL's key when the rules say
 that both show the same content. The key need not be a URL that exists.
 
-How rules are applied is in `keys`, how they are written as JSON in `rule_json`.
+How rules are applied to URLs, and how they are written as JSON, is in `rule_language`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, get_args
 import mmh3
 import numpy as np
 
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.fingerprints import Values, fingerprints
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.token_hashes import fmix64, hash_text
@@ -114,7 +114,7 @@ class Sketch:
     whole: StreamSketch
     #: Identity of the main text's words whatever their order, 64 bits.
     bag: int
-    #: Identity of the pictures, frames and data that a page of few words shows besides them (`embedded_content`), 64
+    #: Identity of the pictures, frames and data that a page of few words shows besides them (`embedded_identity`), 64
     #: bits; 0 where it shows none, or has more words.
     embedded: int = 0
     status: int = 200

@@ -23,7 +23,7 @@ from typing import Final
 
 from w3lib.encoding import read_bom
 
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.charsets import said_by_header, said_by_markup, said_further_on

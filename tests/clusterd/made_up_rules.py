@@ -10,7 +10,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler import topics
 from clusterd_crawler.errors import NotFound
-from clusterd_crawler.rule_json import rule_set_from_json
+from clusterd_crawler.rule_language.json_form import rule_set_from_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.sketch import Sketch, StreamSketch
 

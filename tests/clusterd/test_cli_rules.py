@@ -21,7 +21,7 @@ from clusterd.services import open_services
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.message import SkipReport
 from clusterd_crawler.page import sketch_plain
-from clusterd_crawler.rule_json import rule_set_from_json
+from clusterd_crawler.rule_language.json_form import rule_set_from_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.known_pages import ALIKE
 

@@ -10,7 +10,7 @@ from clusterd.learning.rulebook.sharing import LATE_MS
 from clusterd.services import Services
 from clusterd.upkeep import Upkeep
 from clusterd_crawler import fetches, topics
-from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.message import Failure
 from clusterd_crawler.skipping.skips import KnownPages

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusterd_consumer.compiled import BUCKETS as CORE
+from clusterd_consumer.core.compiled import BUCKETS as CORE
 from clusterd_consumer.hash_tags import hash_tags
 from clusterd_consumer.postings import buckets
 from clusterd_consumer.postings.redis_lists import LOAD, SWAP, Posting, RedisLists

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from clusterd_consumer.compiled import CORE
+from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings import posted, stored, verdict
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import estimate
@@ -209,10 +209,10 @@ def test_similar_documents_share_a_key(scheme: Scheme) -> None:
 
 
 JUDGED = """
-from clusterd_consumer import compiled
+from clusterd_consumer.core import compiled
 from clusterd_consumer.postings import posted, verdict
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
-from clusterd_crawler import compiled as crawler
+from clusterd_crawler.core import compiled as crawler
 from clusterd_crawler.sketch import TEXT, sketch_text
 pages = [sketch_text(" ".join(f"w{n}" for n in range(first, first + 900)), TEXT) for first in (0, 300)]
 one, two = (posted.prepare(page, TEXT, DEFAULT)[0] for page in pages)

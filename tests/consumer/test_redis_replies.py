@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from clusterd_consumer import redis_replies
-from clusterd_consumer.compiled import REPLIES as CORE
+from clusterd_consumer.core.compiled import REPLIES as CORE
 from clusterd_consumer.redis_replies import ends, strings
 from hypothesis import given
 from hypothesis import strategies as st

@@ -14,7 +14,7 @@ from typing import Any
 import redis
 from clusterd_crawler import topics
 from clusterd_crawler.message import Message, decode
-from clusterd_crawler.rule_json import rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_to_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from unittest import mock
 
-from clusterd_crawler import compiled, text
+from clusterd_crawler import text
+from clusterd_crawler.core import compiled
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.sketch import Sketch
 

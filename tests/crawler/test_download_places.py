@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling.download_places import LENT, DownloadPlaces
+from clusterd_crawler.crawling.pages.download_places import LENT, DownloadPlaces
 from scrapy import Spider
 from scrapy.utils.test import get_crawler
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.embedded_content import FEW_TOKENS
+from clusterd_crawler.embedded_identity import FEW_TOKENS
 from clusterd_crawler.html.embedded_content import MAX_EMBEDDED
 from clusterd_crawler.page import sketch_page
 

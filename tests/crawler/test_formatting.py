@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.markup import EXTREME, IRREGULAR
 from clusterd_crawler.text import marked_text

@@ -20,7 +20,7 @@ from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
-from clusterd_crawler.rule_json import rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber

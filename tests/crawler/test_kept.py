@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import scrapy
-from clusterd_crawler.crawling.kept import Kept, KeptOut, pack, under
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, pack, under
 
 
 class Spider(scrapy.Spider):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from clusterd_crawler.keys import PASSES, CompiledRule, HostRules, Keys, key_under
-from clusterd_crawler.rule_tests import read_key
+from clusterd_crawler.rule_language.conditions import read_key
+from clusterd_crawler.rule_language.keys import PASSES, CompiledRule, HostRules, Keys, key_under
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import Url, parse
 

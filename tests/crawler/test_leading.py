@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling.item_files import ItemFiles
+from clusterd_crawler.crawling.pages.item_files import ItemFiles
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skipping import leading
 from clusterd_crawler.skipping.exploring import FAMILY_TIMES

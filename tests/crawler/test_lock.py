@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.message import encode
 from clusterd_crawler.page import sketch_page
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.message import (
     YEAR_1,

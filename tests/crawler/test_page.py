@@ -7,7 +7,8 @@ import time
 
 import mmh3
 import pytest
-from clusterd_crawler import compiled, names, text
+from clusterd_crawler import names, text
+from clusterd_crawler.core import compiled
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.recoding import check_utf8, recoded, repaired
 from clusterd_crawler.html.well_nested import LARGE, well_nested

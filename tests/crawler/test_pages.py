@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling import reporter
 from clusterd_crawler.crawling.event_loop import EventLoop
-from clusterd_crawler.crawling.pages import GATHER_SECONDS, PAGES, Pages
-from clusterd_crawler.crawling.reporter import AT_ONCE, Page, Reporter, Seen
+from clusterd_crawler.crawling.pages import reporter
+from clusterd_crawler.crawling.pages.gathered import GATHER_SECONDS, PAGES, Pages
+from clusterd_crawler.crawling.pages.reporter import AT_ONCE, Page, Reporter, Seen
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.message import decode
 from clusterd_crawler.publish.spool import Entry

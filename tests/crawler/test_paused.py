@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import scrapy
 from clusterd.cli.commands import run
-from clusterd_crawler.crawling.kept import Kept, KeptOut
-from clusterd_crawler.crawling.paused import FILE, Paused
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
+from clusterd_crawler.crawling.requests.paused import FILE, Paused
 
 from tests.crawler.crawling import crawl
 from tests.crawler.site import Site

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling.purposes import Purposes
+from clusterd_crawler.crawling.requests.purposes import Purposes
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.bearers import parse_names
@@ -170,7 +170,7 @@ MADE = """
 from functools import partial
 from scrapy import Request, Spider
 from scrapy.utils.test import get_crawler
-from clusterd_crawler.crawling.purposes import Purposes
+from clusterd_crawler.crawling.requests.purposes import Purposes
 
 class Reading(Spider):
     name = "reading"

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling.reporter import Page, Reporter, Seen
-from clusterd_crawler.crawling.unread import Unread
+from clusterd_crawler.crawling.pages.reporter import Page, Reporter, Seen
+from clusterd_crawler.crawling.pages.unread import Unread
 from clusterd_crawler.message import Failure
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from clusterd_crawler.crawling.reporter import Page, Reporter, Seen
+from clusterd_crawler.crawling.pages.reporter import Page, Reporter, Seen
 from clusterd_crawler.message import File, decode
 from clusterd_crawler.page import content_identity
 from clusterd_crawler.publish.kafka_log import LONGEST_MESSAGE

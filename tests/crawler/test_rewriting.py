@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusterd_crawler.crawling.rewriting import Rewriting
+from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from scrapy import Request
 
 

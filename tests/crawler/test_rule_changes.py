@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import scrapy
-from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.event_loop import EventLoop
-from clusterd_crawler.crawling.kept import Kept, KeptOut
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skipping.skips import KnownPages

@@ -6,7 +6,7 @@ from dataclasses import replace
 from time import process_time
 
 import pytest
-from clusterd_crawler.keys import CANDIDATES, LONGEST, Keys, key_under
+from clusterd_crawler.rule_language.keys import CANDIDATES, LONGEST, Keys, key_under
 from clusterd_crawler.rules import Condition, Edit, Key, Rule
 from hypothesis import given, settings
 from hypothesis import strategies as st

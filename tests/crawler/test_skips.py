@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler import keys, urls
-from clusterd_crawler.crawling.decisions import Decisions
+from clusterd_crawler import urls
+from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.fetches import Fetch
+from clusterd_crawler.rule_language import keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipping import known_pages, skips

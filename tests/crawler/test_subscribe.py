@@ -15,7 +15,7 @@ from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd_crawler.purpose import Purpose
-from clusterd_crawler.rule_json import rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.settings import Settings

@@ -8,7 +8,8 @@ import unicodedata
 import mmh3
 import numpy as np
 import pytest
-from clusterd_crawler import compiled, sketch, token_classes
+from clusterd_crawler import sketch, token_classes
+from clusterd_crawler.core import compiled
 from clusterd_crawler.sketch import TEXT, Profile
 from clusterd_crawler.token_hashes import hash_text
 from clusterd_crawler.tokens import PIECE, composed, fold, hash_tokens, token_hash, tokens
@@ -141,7 +142,7 @@ def test_core_refuses_no_bytes() -> None:
 @pytest.mark.core
 def test_tables_are_at_hand_once_a_text_has_had_them_made() -> None:
     script = """
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.sketch import TEXT, sketch_text
 for text in ("caf\\u00e9", "\\u6f22\\u5b57", "\\U0001f600"):
     before = compiled.CORE.at_hand(text.encode())
@@ -156,7 +157,7 @@ assert not compiled.CORE.at_hand(b"cut off: \\xe6\\xbc") and not compiled.CORE.a
 @pytest.mark.core
 def test_what_is_no_table_is_told() -> None:
     script = """
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 compiled.CORE.set_fold(lambda first: b"too short")
 try:
     compiled.CORE.sketch("caf\u00e9", False, False, 10, 0, 400, 1600)

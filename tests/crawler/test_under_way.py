@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusterd_crawler.crawling.under_way import NOTED, UnderWay
+from clusterd_crawler.crawling.requests.under_way import NOTED, UnderWay
 from clusterd_crawler.rules import RuleSet
 from scrapy import Request
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import redis
 from clusterd_crawler import topics
-from clusterd_crawler.crawling.download_places import DownloadPlaces
-from clusterd_crawler.crawling.near_duplicates import NearDuplicates
-from clusterd_crawler.crawling.verdicts import MISSES, SILENT_SECONDS, Verdicts
+from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
+from clusterd_crawler.crawling.pages.near_duplicates import NearDuplicates
+from clusterd_crawler.crawling.pages.verdicts import MISSES, SILENT_SECONDS, Verdicts
 from clusterd_crawler.message import Verdict, decode, encode_verdict
 from clusterd_crawler.sketch import Sketch
 from scrapy import Spider

@@ -278,7 +278,7 @@ def explained(services: Services, book: RuleService, url: str) -> dict[str, Any]
 
 def rule_record(rule: Rule) -> dict[str, Any]:
     """Return a rule as it is printed."""
-    from clusterd_crawler.rule_json import rule_to_json
+    from clusterd_crawler.rule_language.json_form import rule_to_json
 
     whole = rule_to_json(rule) | {"since": iso(rule.since)}
     more = {name: whole[name] for name in ("kind", "name", "carrier", "spans", "crawl", "identity") if whole[name]}

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from clusterd_consumer.compiled import BUCKETS as CORE
+from clusterd_consumer.core.compiled import BUCKETS as CORE
 from clusterd_consumer.redis_replies import strings
 
 #: Fewest buckets of a table.

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 
-from clusterd_consumer.compiled import CORE
+from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.stored import Codes, Restored, Values, cut, ordered, pack, unpack
 

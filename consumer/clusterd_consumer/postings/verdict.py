@@ -36,7 +36,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from clusterd_consumer.compiled import CORE
+from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings.stored import Codes, Stored, unpack
 from clusterd_consumer.resemblance import NOTHING, Estimate, likeliest, ratios
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 from scrapy.statscollectors import StatsCollector
 from scrapy.utils.asyncio import create_looping_call
 
-from clusterd_crawler.crawling.decisions import Decisions
-from clusterd_crawler.crawling.kept import Kept
-from clusterd_crawler.crawling.paused import Paused
-from clusterd_crawler.crawling.reporter import Reporter
+from clusterd_crawler.crawling.pages.reporter import Reporter
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.kept import Kept
+from clusterd_crawler.crawling.requests.paused import Paused
 from clusterd_crawler.publish.publisher import Counts, Publisher
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipping.traps import GUARDED

@@ -22,32 +22,32 @@ from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.collector import Frozen
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.counting import Counting
-from clusterd_crawler.crawling.decisions import Decisions
-from clusterd_crawler.crawling.download_places import DownloadPlaces
 from clusterd_crawler.crawling.embedded_daemon import EmbeddedDaemon
 from clusterd_crawler.crawling.event_loop import EventLoop
-from clusterd_crawler.crawling.explored import Explored
 from clusterd_crawler.crawling.identity import identify
-from clusterd_crawler.crawling.item_files import ItemFiles
-from clusterd_crawler.crawling.kept import Kept, KeptOut
 from clusterd_crawler.crawling.meeting import Meeting
-from clusterd_crawler.crawling.near_duplicates import NearDuplicates
 from clusterd_crawler.crawling.older_scrapy import run_in_thread
-from clusterd_crawler.crawling.pages import Pages
-from clusterd_crawler.crawling.paused import Paused
-from clusterd_crawler.crawling.purposes import Purposes
-from clusterd_crawler.crawling.redirected import Redirected
+from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
+from clusterd_crawler.crawling.pages.gathered import Pages
+from clusterd_crawler.crawling.pages.item_files import ItemFiles
+from clusterd_crawler.crawling.pages.near_duplicates import NearDuplicates
+from clusterd_crawler.crawling.pages.redirected import Redirected
+from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
+from clusterd_crawler.crawling.pages.responses import is_good, is_part
+from clusterd_crawler.crawling.pages.rewritten import Rewritten
+from clusterd_crawler.crawling.pages.unread import Unread
+from clusterd_crawler.crawling.pages.verdicts import Verdicts
 from clusterd_crawler.crawling.remembered import Remembered
-from clusterd_crawler.crawling.reporter import CACHED, Page, Reporter, Seen
-from clusterd_crawler.crawling.requests import is_page, may_be_skipped, referrer
-from clusterd_crawler.crawling.responses import is_good, is_part
-from clusterd_crawler.crawling.rewriting import Rewriting
-from clusterd_crawler.crawling.rewritten import Rewritten
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.explored import Explored
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
+from clusterd_crawler.crawling.requests.kinds import is_page, may_be_skipped, referrer
+from clusterd_crawler.crawling.requests.paused import Paused
+from clusterd_crawler.crawling.requests.purposes import Purposes
+from clusterd_crawler.crawling.requests.rewriting import Rewriting
+from clusterd_crawler.crawling.requests.under_way import UnderWay
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.crawling.skipped import SkippedDuplicate, end_unscheduled
-from clusterd_crawler.crawling.under_way import UnderWay
-from clusterd_crawler.crawling.unread import Unread
-from clusterd_crawler.crawling.verdicts import Verdicts
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.message import SkipReport, may_speak_of
 from clusterd_crawler.publish.publisher import Publisher

@@ -11,10 +11,10 @@ from typing import Any, Final
 from scrapy import Request
 
 from clusterd_crawler import signals
-from clusterd_crawler.crawling.decisions import Decisions
 from clusterd_crawler.crawling.event_loop import EventLoop
-from clusterd_crawler.crawling.kept import Kept, KeptOut, under
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, under
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.urls import canonical, registrable

@@ -19,7 +19,7 @@ from typing import Final, cast
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html.declared import UrlKind
 from clusterd_crawler.names import MAX_ANCHORS, URL_KINDS, anchor_hash, name_hash
-from clusterd_crawler.rule_tests import Check, Reader, compile_condition, deep_tokens, no_tokens, read_key
+from clusterd_crawler.rule_language.conditions import Check, Reader, compile_condition, deep_tokens, no_tokens, read_key
 from clusterd_crawler.rules import Condition, Rule
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.urls import Url, parse

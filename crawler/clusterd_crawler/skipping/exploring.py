@@ -14,7 +14,7 @@ from typing import Final
 
 import mmh3
 
-from clusterd_crawler.keys import FAMILY
+from clusterd_crawler.rule_language.keys import FAMILY
 from clusterd_crawler.rules import Key, Rule
 from clusterd_crawler.skipping.renaming import Renaming
 from clusterd_crawler.skipping.resting import Resting

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from clusterd_crawler.keys import FAMILY
+from clusterd_crawler.rule_language.keys import FAMILY
 
 #: Fewest pages of a key, or further ones of the keys of a rule, that have to lead on, and one in how many.
 LED: Final = 3

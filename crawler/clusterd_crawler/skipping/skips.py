@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Final, Self, cast
 
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.keys import FAMILY, Keys
 from clusterd_crawler.purpose import ANYONE, Purpose
+from clusterd_crawler.rule_language.keys import FAMILY, Keys
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from clusterd_crawler.keys import Keys
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from duplicate_url_discarder.url_canonicalizer import UrlCanonicalizer
 

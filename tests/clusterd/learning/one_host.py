@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
-from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 
 HOST = "example.com"

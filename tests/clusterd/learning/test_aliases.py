@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_language.keys import key_under
 
 from tests.clusterd.learning.one_host import key, learned
 

@@ -8,7 +8,7 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.families.exhausted import RUN
 from clusterd.learning.learner import Learner
-from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import Rule
 from clusterd_crawler.skipping.skips import KnownPages
 

@@ -11,7 +11,7 @@ from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS
 from clusterd.learning.families.one_page import families
 from clusterd.learning.learner import Learner
-from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import canonical, parse
 

@@ -11,7 +11,7 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
 from clusterd_crawler.errors import NotFound
-from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 
 HOST = "h.com"

@@ -8,7 +8,7 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.mirrors import MirrorLearner, site_of
 from clusterd.learning.replay import CrawlRow, replay
-from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.skips import KnownPages
 

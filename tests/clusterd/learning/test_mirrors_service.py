@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.service import RuleService
-from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch, StreamSketch
 from clusterd_crawler.skipping.skips import KnownPages

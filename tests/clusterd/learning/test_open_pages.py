@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
-from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 
 HOST = "http://library.example"

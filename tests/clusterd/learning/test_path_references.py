@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
-from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 
 HOST = "http://w.com"

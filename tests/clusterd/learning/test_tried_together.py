@@ -9,7 +9,7 @@ from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.trials.contexts import refine
 from clusterd.learning.trials.tried_together import chosen, lets_through
-from clusterd_crawler.keys import key_under
+from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import parse
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from clusterd_consumer.compiled import load
+from clusterd_consumer.core.compiled import load
 
 CORE = load("clusterd.clusters.redis._versions")

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from clusterd_crawler.rule_tests import NUMBER as ANY_NUMBER
-from clusterd_crawler.rule_tests import deep_spans, stars
+from clusterd_crawler.rule_language.conditions import NUMBER as ANY_NUMBER
+from clusterd_crawler.rule_language.conditions import deep_spans, stars
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import AnyComponent

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from clusterd_crawler.rule_edits import as_component
+from clusterd_crawler.rule_language.edits import as_component
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.proposing import by_plain_pages

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
-from clusterd_crawler.rule_tests import NUMBER as ANY_NUMBER
-from clusterd_crawler.rule_tests import deep_tokens
+from clusterd_crawler.rule_language.conditions import NUMBER as ANY_NUMBER
+from clusterd_crawler.rule_language.conditions import deep_tokens
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import AnyComponent

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.rule_tests import NUMBER as ANY_NUMBER
-from clusterd_crawler.rule_tests import stars
+from clusterd_crawler.rule_language.conditions import NUMBER as ANY_NUMBER
+from clusterd_crawler.rule_language.conditions import stars
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.path_fields import NUMBER, token_of

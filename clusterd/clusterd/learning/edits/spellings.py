@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_crawler.rule_edits import written
+from clusterd_crawler.rule_language.edits import written
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite

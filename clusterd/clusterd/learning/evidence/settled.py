@@ -2,7 +2,8 @@
 
 ``/-/issues/7?sort=created`` less ``sort`` is ``/-/issues/7``. Where a rule says that this is ``/issues/7``, of paths
 without a query, no page has the key that the deletion leads to: all that had it have the other one by now. The crawl
-applies the rule to what the deletion made of the URL (`clusterd_crawler.keys`); so do the trials of the deletion.
+applies the rule to what the deletion made of the URL (`clusterd_crawler.rule_language.keys`); so do the trials of the
+deletion.
 
 Layout: three sorted columns, 24 bytes for each key that an accepted edit has changed. Cost: a binary search a key.
 """
@@ -21,7 +22,7 @@ Hashes = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-#: Most accepted edits that are followed from one key, as in the crawl (`clusterd_crawler.keys.PASSES`).
+#: Most accepted edits that are followed from one key, as in the crawl (`clusterd_crawler.rule_language.keys.PASSES`).
 FOLLOWED: Final = 6
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
-from clusterd_crawler.rule_tests import NUMBER
+from clusterd_crawler.rule_language.conditions import NUMBER
 from clusterd_crawler.rules import Condition, Edit, Rule
 
 from clusterd.learning.interchange.discarder_paths import INCLUDES_LIMIT, Context, Inexpressible, paths, take_path

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Final
 
-from clusterd_crawler.rule_tests import compile_condition
+from clusterd_crawler.rule_language.conditions import compile_condition
 from clusterd_crawler.rules import Condition
 from clusterd_crawler.urls import Url
 

@@ -1,8 +1,8 @@
 """Rule files: clusterd's own, and duplicate-url-discarder's.
 
 clusterd's file is one JSON object, ``{"clusterd-rules": 1, "rules": [rule, …]}``, each rule as it is published
-(`clusterd_crawler.rule_json`); it loses nothing. duplicate-url-discarder's is a list of entries; what cannot be said in
-it is named rule by rule (`discarder_export`, `discarder_import`), never approximated in silence.
+(`clusterd_crawler.rule_language.json_form`); it loses nothing. duplicate-url-discarder's is a list of entries; what
+cannot be said in it is named rule by rule (`discarder_export`, `discarder_import`), never approximated in silence.
 
 A file with an error in it is refused whole, with the entry and the reason.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 from clusterd_crawler.errors import RuleError
-from clusterd_crawler.rule_json import rule_from_json, rule_to_json
+from clusterd_crawler.rule_language.json_form import rule_from_json, rule_to_json
 from clusterd_crawler.rules import Rule
 from clusterd_crawler.urls import canonical_hosts
 

@@ -2,7 +2,7 @@
 
 Clusters are of two URLs and more on one host (the paper leaves singletons out, and says so). Each goes to one half by
 chance. For each precision the rules that reach it on the training half (with the paper's filter on coverage) normalize
-the test half's URLs, by the keys that a crawl would use (`clusterd_crawler.keys`).
+the test half's URLs, by the keys that a crawl would use (`clusterd_crawler.rule_language.keys`).
 
 What is printed: ``reduction`` = (URLs - keys) / URLs; ``average_reduction_N`` = URLs saved for each rule that covers N
 training URLs or more; ``possible_reduction`` = (URLs - clusters) / URLs. Beside the paper's figures, since a reduction
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Protocol
 
-from clusterd_crawler.keys import Keys
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 
 from clusterd.learning.koppula.publish import published

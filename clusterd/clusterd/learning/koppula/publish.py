@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from clusterd_crawler.rule_tests import deep_spans
+from clusterd_crawler.rule_language.conditions import deep_spans
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
 
 from clusterd.learning.koppula.generalize import ANY, Context

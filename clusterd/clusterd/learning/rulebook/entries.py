@@ -1,7 +1,7 @@
 """A host's rules as bytes, for the store: the published set as JSON, and every rule with its history.
 
 The entries are zlib over JSON: ``{"rules": {…}, "history": {id: [[at, state, by, reason], …]}}``, where ``rules`` is a
-rule set of all rules, retired ones too, in the published format (`clusterd_crawler.rule_json`).
+rule set of all rules, retired ones too, in the published format (`clusterd_crawler.rule_language.json_form`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import zlib
 from dataclasses import replace
 from typing import Final
 
-from clusterd_crawler.rule_json import rule_set_from_json, rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 
 from clusterd.learning.rulebook.contract import Entry, HostRules, Turn

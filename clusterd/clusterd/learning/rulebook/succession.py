@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from clusterd_crawler.keys import Keys
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Rule, RuleSet
 
 #: Pairs of agreeing pages of a rule that its successor has to bring together.

@@ -33,8 +33,8 @@ from scrapy.http.headers import Headers
 from scrapy.settings import BaseSettings
 from scrapy.spiders import CrawlSpider
 
-from clusterd_crawler.crawling.carried import Carried
-from clusterd_crawler.crawling.requests import is_page
+from clusterd_crawler.crawling.requests.carried import Carried
+from clusterd_crawler.crawling.requests.kinds import is_page
 from clusterd_crawler.purpose import Purpose
 
 #: Headers by which a server may choose what it shows under a URL.

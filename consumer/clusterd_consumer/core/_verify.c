@@ -4,7 +4,7 @@
  * the byte layout, postings/posted.py the keys. keys(stored, ...): the same keys again.
  * judge(query, candidates, bits) -> [(resemblance, a in b, b in a)]: postings/verdict.py. Cost: O(n), a word at a time.
  */
-#include "core/numbers.h"
+#include "numbers.h"
 
 #include <math.h>
 

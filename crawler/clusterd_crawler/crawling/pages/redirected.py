@@ -16,10 +16,10 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.utils.response import get_meta_refresh
 
 from clusterd_crawler.clock import now_ms
-from clusterd_crawler.crawling.decisions import Decisions
-from clusterd_crawler.crawling.explored import Explored
-from clusterd_crawler.crawling.reporter import Reporter
-from clusterd_crawler.crawling.requests import is_page
+from clusterd_crawler.crawling.pages.reporter import Reporter
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.explored import Explored
+from clusterd_crawler.crawling.requests.kinds import is_page
 from clusterd_crawler.message import may_speak_of
 from clusterd_crawler.skipping.redirects import STATUSES, leads_to
 

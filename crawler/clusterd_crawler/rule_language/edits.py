@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from clusterd_crawler.rule_tests import Reader, Tokens, component_index, deep_index, no_tokens, read_key
+from clusterd_crawler.rule_language.conditions import Reader, Tokens, component_index, deep_index, no_tokens, read_key
 from clusterd_crawler.rules import Edit, Key, Rule
 from clusterd_crawler.urls import Url, registrable
 

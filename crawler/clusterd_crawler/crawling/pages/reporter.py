@@ -16,7 +16,7 @@ from typing import Final
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from clusterd_crawler import compiled
+from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, File, Message, Redirect, SkipReport, encode
 from clusterd_crawler.page import content_identity, sketch_page

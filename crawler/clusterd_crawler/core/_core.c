@@ -15,11 +15,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "core/marks.h"
-#include "core/modern.h"
-#include "core/scratch.h"
-#include "core/shingles.h"
-#include "core/tokenize.h"
+#include "marks.h"
+#include "modern.h"
+#include "scratch.h"
+#include "shingles.h"
+#include "tokenize.h"
 
 static MODERN enum outcome tokenize_modern(tokens_t *t, const uint8_t *p, size_t size, int marked, int is_folded,
                                            PyThreadState **thread) {

@@ -17,7 +17,7 @@ from typing import Any, Final
 from scrapy.utils.asyncio import call_later
 
 from clusterd_crawler.crawling.event_loop import EventLoop, Worker
-from clusterd_crawler.crawling.reporter import AT_ONCE, Outcome, Page, Reporter, Seen
+from clusterd_crawler.crawling.pages.reporter import AT_ONCE, Outcome, Page, Reporter, Seen
 from clusterd_crawler.errors import ClusterdError
 
 #: Seconds from the first of the gathered pages to the sketching of all.

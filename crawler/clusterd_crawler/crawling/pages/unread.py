@@ -16,7 +16,7 @@ from typing import Final
 
 from scrapy.http import Response
 
-from clusterd_crawler.crawling.reporter import CACHED, Page, Reporter, Seen
+from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
 
 #: Seconds from the response to the spider, beside those that it may wait for its verdict.
 UNREAD_SECONDS: Final = 20

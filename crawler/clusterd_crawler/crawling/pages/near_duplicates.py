@@ -10,8 +10,8 @@ from scrapy.http import Response
 from scrapy.statscollectors import StatsCollector
 
 from clusterd_crawler import signals
-from clusterd_crawler.crawling.download_places import DownloadPlaces
-from clusterd_crawler.crawling.verdicts import Verdicts, is_near
+from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
+from clusterd_crawler.crawling.pages.verdicts import Verdicts, is_near
 from clusterd_crawler.message import Verdict
 
 

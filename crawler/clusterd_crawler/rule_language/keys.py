@@ -22,8 +22,8 @@ from operator import attrgetter
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.rule_edits import Applied, Edited, compile_edit
-from clusterd_crawler.rule_tests import Check, compile_condition, deep_tokens
+from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
+from clusterd_crawler.rule_language.edits import Applied, Edited, compile_edit
 from clusterd_crawler.rules import LIVE, Key, Rule, RuleSet
 from clusterd_crawler.urls import Url, canonical, host_of, parse, registrable
 

@@ -19,7 +19,7 @@ def _load() -> ModuleType | None:
     if os.environ.get(PURE) == "1":
         return None
     try:
-        from clusterd_crawler import _core
+        from clusterd_crawler.core import _core
     except ImportError:
         return None
     _core.set_classes(class_table())

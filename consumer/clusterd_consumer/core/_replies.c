@@ -5,7 +5,7 @@
  * was sent. `line` is the number of a socket (its file descriptor).
  * Cost: 5 ns a string, however long. A reply that comes in many pieces takes Python's lock once.
  */
-#include "core/replies.h"
+#include "replies.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -24,6 +24,6 @@ def load(name: str) -> ModuleType | None:
 
 
 #: Stored sketches; buckets of postings; replies of Redis.
-CORE = load("clusterd_consumer._verify")
-BUCKETS = load("clusterd_consumer._buckets")
-REPLIES = load("clusterd_consumer._replies")
+CORE = load("clusterd_consumer.core._verify")
+BUCKETS = load("clusterd_consumer.core._buckets")
+REPLIES = load("clusterd_consumer.core._replies")

@@ -17,8 +17,8 @@ from typing import Final
 
 from scrapy import Request, Spider
 
-from clusterd_crawler.crawling.kept import Kept, KeptOut, pack, unpack
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, pack, unpack
 
 logger = logging.getLogger(__name__)
 

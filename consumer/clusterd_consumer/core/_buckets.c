@@ -2,7 +2,7 @@
  *
  * plan, find, split, strikes, fill, pick: as there. Cost: a key .1 µs.
  */
-#include "core/replies.h"
+#include "replies.h"
 
 enum { ENTRY = 7, FIRST = 256 };
 static const uint32_t COMMON = 0xFFFFFFFFu;

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from scrapy import Request
 
-from clusterd_crawler.crawling.decisions import Decisions
-from clusterd_crawler.crawling.kept import KeptOut
-from clusterd_crawler.crawling.purposes import Purposes
-from clusterd_crawler.crawling.reporter import Page, Seen
-from clusterd_crawler.crawling.rewriting import Rewriting, original
+from clusterd_crawler.crawling.pages.reporter import Page, Seen
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.kept import KeptOut
+from clusterd_crawler.crawling.requests.purposes import Purposes
+from clusterd_crawler.crawling.requests.rewriting import Rewriting, original
 from clusterd_crawler.crawling.rule_changes import RuleChanges
 from clusterd_crawler.skipping.skip import Skip
 

@@ -130,6 +130,7 @@ PACED = (
     "tests/crawler/test_outage",
     "tests/crawler/test_paused",
     "tests/crawler/test_publish",
+    "tests/crawler/test_rewriting",
     "tests/crawler/test_subscribe",
     "tests/crawler/test_under_way",
     "tests/crawler/test_verdicts",

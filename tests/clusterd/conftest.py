@@ -1,11 +1,14 @@
-"""Services and daemons over a store of their own; a rule book on either store, and workers over it."""
+"""Services and daemons over a store of their own, and commands; a rule book on either store, and workers over it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from clusterd.cli.commands import run
 from clusterd.config import Config
 from clusterd.learning.contract import HostLearner
 from clusterd.learning.rulebook.contract import RuleBook
@@ -15,6 +18,7 @@ from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, open_services
 from clusterd_consumer.redis_connection import connect
 
+from tests.clusterd.command_line import Typed, page, words, write
 from tests.clusterd.made_up_rules import Log, Serve, SidLearner
 from tests.flow.daemons import Daemons, daemons
 
@@ -58,3 +62,35 @@ def serve(book: RuleBook, log: Log) -> Iterator[Serve]:
     yield make
     for worker in workers:
         worker.close()
+
+
+@pytest.fixture
+def typed(
+    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Typed:
+    """A command line on a store of this test's own; returns status, JSON lines (or text lines) and standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+
+    def typed(*words: str, json_lines: bool = True) -> tuple[int, list[Any], str]:
+        capsys.readouterr()
+        status = run([*words, "--json"] if json_lines else list(words))
+        out, err = capsys.readouterr()
+        return status, [json.loads(line) if json_lines else line for line in out.splitlines()], err
+
+    return typed
+
+
+@pytest.fixture
+def filled(typed: Typed, tmp_path: Path) -> Typed:
+    rows = [
+        page("a", words(1)),
+        page("a?sid=1", words(1)),
+        page("b", words(1) + " and a few words more"),
+        page("c", words(2)),
+        page("d", words(1, 100) + " " + words(3, 200)),
+    ]
+    status, lines, _ = typed("ingest", str(write(tmp_path / "pages.jsonl.gz", *rows)))
+    assert (status, lines[0]["sketched"]) == (0, 5)
+    return typed

@@ -9,6 +9,7 @@ import redis
 from clusterd_consumer.transport.contract import Transport
 from clusterd_consumer.transport.kafka import KafkaTransport
 
+from tests.consumer.kafka_members import OPENED
 from tests.consumer.worker_bench import DEAD_AFTER, Bench, Ledger, bench_on_redis
 
 
@@ -44,3 +45,11 @@ def kafka_bench(kafka_bootstrap: str, redis_url: str, prefix: str) -> Iterator[B
 def any_bench(request: pytest.FixtureRequest) -> Bench:
     bench: Bench = request.getfixturevalue(request.param)
     return bench
+
+
+@pytest.fixture
+def closed_at_last() -> Iterator[None]:
+    """Close what a test that fails leaves open: its threads go on, and draw random numbers beside the next tests."""
+    yield
+    while OPENED:
+        OPENED.pop().close()

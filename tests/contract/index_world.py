@@ -15,6 +15,8 @@ from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch
 from clusterd import batch
 
 Partition = dict[str, set[frozenset[str]]]
+#: Opens the index under test, the same one each time where it is a store; takes its policies and its scheme.
+Opened = Callable[..., Index]
 
 
 def stream(shingles: Iterable[int], profile: Profile = TEXT, order: str = "") -> StreamSketch:

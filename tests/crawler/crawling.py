@@ -17,7 +17,20 @@ from clusterd_crawler.message import Message, decode
 from clusterd_crawler.rule_language.json_form import rule_set_to_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 
+from tests.crawler.site import Site
+
 ROOT = Path(__file__).resolve().parents[2]
+
+#: Settings: the loops that a crawl may run in.
+MODES = {
+    "asyncio": {},
+    "reactorless": {"TWISTED_REACTOR_ENABLED": False},
+    "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
+}
+#: Two URLs of one content that are on their way at once are both fetched.
+ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1}
+#: Settings: pages of any status reach the spider, at the first attempt.
+ALL_STATUS = {"HTTPERROR_ALLOW_ALL": True, "RETRY_ENABLED": False}
 
 
 @dataclass
@@ -103,3 +116,21 @@ def sid_rule(host: str, name: str = "r1") -> Rule:
     """Return the rule that ``sid`` does not matter."""
     sid = Key(name="sid")
     return Rule(id=name, host=host, context=(Condition(sid, "any"),), transformation=(Edit(sid, "delete"),))
+
+
+def sid_rules(site: Site, version: int = 1, **fields: Any) -> RuleSet:
+    """Return the rule set that holds `sid_rule` alone."""
+    return RuleSet(site.host, version, (sid_rule(site.host),), **fields)
+
+
+def at(site: Site, steps: list[Any]) -> list[Any]:
+    """Return the steps with the site's address."""
+    placed: list[Any] = []
+    for step in steps:
+        if isinstance(step, str):
+            placed.append(site.url + step)
+        elif "url" in step:
+            placed.append({**step, "url": site.url + step["url"]})
+        else:
+            placed.append(step)
+    return placed

@@ -14,46 +14,19 @@ from clusterd_crawler.message import Failure, File, SkipReport
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
 
-from tests.crawler.crawling import Crawled, Crawling, crawl, publish_rules, published, sid_rule
+from tests.crawler.crawling import MODES, ONE_BY_ONE, Crawled, Crawling, at, crawl, publish_rules, published, sid_rules
 from tests.crawler.site import LONG, ODD, PAGES, Site
 from tests.services.waiting import wait_until
 
 #: The page that is known, time to fetch it, and the URL that a rule would skip.
 SID = ["/page/1", {"pause": 0.5}, "/page/1?sid=a"]
 
-MODES = {
-    "asyncio": {},
-    "reactorless": {"TWISTED_REACTOR_ENABLED": False},
-    "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
-}
-
-
-#: Two URLs of one content that are on their way at once are both fetched.
-ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1}
-
-
-def at(site: Site, steps: list[Any]) -> list[Any]:
-    """Return the steps with the site's address."""
-    placed: list[Any] = []
-    for step in steps:
-        if isinstance(step, str):
-            placed.append(site.url + step)
-        elif "url" in step:
-            placed.append({**step, "url": site.url + step["url"]})
-        else:
-            placed.append(step)
-    return placed
-
-
-def rules(site: Site, version: int = 1, **fields: Any) -> RuleSet:
-    return RuleSet(site.host, version, (sid_rule(site.host),), **fields)
-
 
 @pytest.mark.parametrize("mode", MODES)
 def test_pages_are_published_and_duplicates_skipped(
     mode: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     done = crawl(tmp_path, at(site, ["/"]), settings | MODES[mode] | ONE_BY_ONE, follow=True)
     messages = published(redis_url, prefix)
     pages = [message for message in messages if isinstance(message, Sketch)]
@@ -76,7 +49,7 @@ def test_a_request_queued_before_its_rule_ends_in_its_errback(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     """One at a time, so that the second waits in the scheduler while the first is fetched."""
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     slow = settings | {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0.3}
     # The pause lets the rule arrive before the two are asked for.
     done = crawl(tmp_path, at(site, ["/", {"pause": 1.5}, "/page/1", "/page/1?sid=a"]), slow)
@@ -89,7 +62,7 @@ def test_a_request_that_is_not_even_queued_ends_in_its_errback(
     mode: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     """Once, however often it is linked: as with requests that the duplicate filter drops."""
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     skipped = "/page/1?sid=a"
     done = crawl(tmp_path, at(site, ["/page/1", {"pause": 1.5}, skipped, skipped]), settings | MODES[mode])
     assert done.paths() == ["/page/1"]
@@ -100,7 +73,7 @@ def test_a_request_that_is_not_even_queued_ends_in_its_errback(
 def test_what_must_be_sent_is_sent(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     steps = [
         "/page/1",
         {"pause": 0.5},
@@ -120,7 +93,7 @@ def test_the_http_cache_keeps_its_own_counsel(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     """The second crawl is served from the cache: not sketched anew, and a skip may still rest on it."""
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
     first = crawl(tmp_path, at(site, SID), cached)
     second = crawl(tmp_path, at(site, SID), cached)
@@ -148,7 +121,7 @@ def test_a_page_of_the_http_cache_is_there_in_its_sweep(
 def test_no_skip_rests_on_an_error_page_of_the_http_cache(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path, error: str
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
     steps = [error, {"pause": 0.3}, f"{error}&sid=a"]
     for _ in range(2):
@@ -176,7 +149,7 @@ def test_robots_txt_and_media_are_not_pages(
 def test_with_the_scheduler_of_scrapy_redis(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     more = {
         "SCHEDULER": "scrapy_redis.scheduler.Scheduler",
         "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
@@ -192,7 +165,7 @@ def test_with_the_scheduler_of_scrapy_redis(
 def test_failed_pages_justify_no_skip(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     more = {"RETRY_TIMES": 1, "HTTPERROR_ALLOW_ALL": True}
     steps = ["/broken", "/soft", "/gone", {"pause": 0.8}, "/broken?sid=a", "/soft?sid=a", "/gone?sid=a"]
     done = crawl(tmp_path, at(site, steps), settings | more)
@@ -227,7 +200,7 @@ def test_odd_pages_and_urls_are_sketched_or_counted(
 def test_a_small_share_is_explored_and_says_so(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     done = crawl(tmp_path, at(site, SID), settings | {"CLUSTERD_EXPLORE": 1})
     assert done.paths() == ["/page/1", "/page/1?sid=a"]
     assert (done.stat("explored"), done.stat("skipped")) == (1, 0)
@@ -240,7 +213,7 @@ def test_a_small_share_is_explored_and_says_so(
 def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     go = tmp_path / "go"
     steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
@@ -260,7 +233,7 @@ def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_oth
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     """Scrapy counts the requests that it is busy with by object: one object twice would be an error."""
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     asked = {"url": f"{site.url}/page/1?sid=a", "options": {"errback": "fail_slowly"}}
     running = Crawling(tmp_path, [f"{site.url}/page/1", {"pause": 0.5}, asked, {"pause": 8.0}], settings)
     wait_until(lambda: any(isinstance(message, SkipReport) for message in published(redis_url, prefix)))
@@ -273,88 +246,17 @@ def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_oth
 def test_an_unskipped_url_is_fetched_and_no_other(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     go = tmp_path / "go"
     steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
     wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
-    publish_rules(redis_url, prefix, rules(site, version=2, unskip=(f"{site.url}/page/1?sid=a",)))
+    publish_rules(redis_url, prefix, sid_rules(site, version=2, unskip=(f"{site.url}/page/1?sid=a",)))
     wait_until(lambda: site.hits["/page/1?sid=a"])
     go.touch()
     done = running_crawl.result()
     assert set(done.paths()) == {"/page/1", "/page/2", "/page/3", "/page/1?sid=a"}
     assert done.stat("skipped") == 2
-
-
-ALL_STATUS = {"HTTPERROR_ALLOW_ALL": True, "RETRY_ENABLED": False}
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_two_urls_of_one_key_at_once_are_fetched_once(
-    mode: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
-) -> None:
-    publish_rules(redis_url, prefix, rules(site))
-    slow = [f"/slow/{n}?sid={sid}" for n in range(3) for sid in "abc"]
-    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), settings | MODES[mode])
-    assert sorted(path.partition("?")[0] for path in done.paths()) == ["/", "/slow/0", "/slow/1", "/slow/2"]
-    assert done.stat("skipped") == 6
-    assert done.stat("awaited") == 6
-    assert done.stats["elapsed_time_seconds"] < 10
-
-
-def test_a_page_waited_for_that_fails_is_fetched_under_the_other_url(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
-) -> None:
-    """By an error, and by a redirect, which never comes back to where the others wait."""
-    publish_rules(redis_url, prefix, rules(site))
-    steps = ["/", {"pause": 0.5}, "/slow/1?sid=bad", {"pause": 0.3}, "/slow/1?sid=a", "/slow/1?sid=b"]
-    steps += ["/slow/redir?sid=a", {"pause": 0.3}, "/slow/redir?sid=b"]
-    done = crawl(tmp_path, at(site, steps), settings | ALL_STATUS)
-    assert site.hits["/slow/1?sid=bad"] == site.hits["/slow/1?sid=a"] + site.hits["/slow/1?sid=b"] == 1
-    assert site.hits["/slow/redir?sid=a"] == site.hits["/slow/redir?sid=b"] == 1
-    assert done.stat("awaited") == 3
-    assert done.stats["elapsed_time_seconds"] < 12
-
-
-def test_few_wait_so_that_the_crawl_goes_on(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
-) -> None:
-    publish_rules(redis_url, prefix, rules(site))
-    slow = [f"/slow/0?sid={n}" for n in range(8)]
-    few = settings | {"CONCURRENT_REQUESTS": 4, "CONCURRENT_REQUESTS_PER_DOMAIN": 4}
-    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), few)
-    assert 2 <= done.stat("awaited") <= 7
-    assert 2 <= sum(hits for path, hits in site.hits.items() if path.startswith("/slow/")) <= 3
-    assert len(done.seen) + done.stat("skipped") == 9
-
-
-def test_a_request_is_rewritten_to_a_key_that_was_linked(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
-) -> None:
-    """The key's own request, still queued, is spared; a key that nobody linked is never asked for."""
-    publish_rules(redis_url, prefix, rules(site))
-    one = settings | ONE_BY_ONE | ALL_STATUS | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
-    missing = {"url": "/missing?sid=bad", "options": {"priority": 1}}
-    first = {"url": "/page/1?sid=a", "options": {"priority": 2}}
-    # The pause lets the rule arrive before the others are asked for; /page/3 holds the slot until all are queued.
-    steps = ["/", {"pause": 1.5}, "/page/3", first, "/page/1", "/page/2?sid=b", missing, "/missing"]
-    done = crawl(tmp_path, at(site, steps), one)
-    assert sorted(done.paths()) == sorted(["/", "/page/3", "/page/1", "/page/2?sid=b", "/missing?sid=bad", "/missing"])
-    assert site.hits["/page/1"] == 1
-    assert site.hits["/page/2"] == site.hits["/page/1?sid=a"] == 0
-    assert done.stat("rewritten") == 2
-    assert [skip[:2] for skip in done.skipped] == [[f"{site.url}/page/1", "r1"]]
-
-
-def test_an_unskipped_url_is_rewritten_to_no_other(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
-) -> None:
-    publish_rules(redis_url, prefix, rules(site, unskip=(f"{site.url}/page/1?sid=a",)))
-    one = settings | ONE_BY_ONE | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
-    first = [{"url": f"/page/{n}?sid=a", "options": {"priority": 2}} for n in (1, 2)]
-    done = crawl(tmp_path, at(site, ["/", {"pause": 1.5}, "/page/3", *first, "/page/1", "/page/2"]), one)
-    assert sorted(done.paths()) == ["/", "/page/1?sid=a", "/page/2", "/page/3"]
-    assert done.stat("rewritten") == 1
 
 
 @pytest.mark.parametrize(("guard", "least", "most"), [("report", 260, 260), ("sample", 200, 240), ("cut", 200, 235)])
@@ -378,7 +280,7 @@ def test_switched_off_it_is_not_there(site: Site, settings: dict[str, Any], tmp_
 def test_skipping_may_be_switched_off_alone(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    publish_rules(redis_url, prefix, rules(site))
+    publish_rules(redis_url, prefix, sid_rules(site))
     done = crawl(tmp_path, at(site, SID), settings | {"CLUSTERD_SKIP": False})
     assert len(done.seen) == 2
 

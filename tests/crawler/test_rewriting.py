@@ -1,9 +1,15 @@
-"""What a rewriting remembers of links and of the keys that came."""
+"""Requests that are rewritten to a key that was linked; what is remembered of links and of the keys that came."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from scrapy import Request
+
+from tests.crawler.crawling import ALL_STATUS, ONE_BY_ONE, at, crawl, publish_rules, sid_rules
+from tests.crawler.site import Site
 
 
 def test_a_key_that_came_is_known_and_what_is_no_url_is_not() -> None:
@@ -14,3 +20,32 @@ def test_a_key_that_came_is_known_and_what_is_no_url_is_not() -> None:
     rewriting.came(instead, "r1")
     assert rewriting.has_come("http://h.com/a") == "r1"
     assert rewriting.has_come("http://no%20host/") is None
+
+
+def test_a_request_is_rewritten_to_a_key_that_was_linked(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """The key's own request, still queued, is spared; a key that nobody linked is never asked for."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    one = settings | ONE_BY_ONE | ALL_STATUS | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
+    missing = {"url": "/missing?sid=bad", "options": {"priority": 1}}
+    first = {"url": "/page/1?sid=a", "options": {"priority": 2}}
+    # The pause lets the rule arrive before the others are asked for; /page/3 holds the slot until all are queued.
+    steps = ["/", {"pause": 1.5}, "/page/3", first, "/page/1", "/page/2?sid=b", missing, "/missing"]
+    done = crawl(tmp_path, at(site, steps), one)
+    assert sorted(done.paths()) == sorted(["/", "/page/3", "/page/1", "/page/2?sid=b", "/missing?sid=bad", "/missing"])
+    assert site.hits["/page/1"] == 1
+    assert site.hits["/page/2"] == site.hits["/page/1?sid=a"] == 0
+    assert done.stat("rewritten") == 2
+    assert [skip[:2] for skip in done.skipped] == [[f"{site.url}/page/1", "r1"]]
+
+
+def test_an_unskipped_url_is_rewritten_to_no_other(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, sid_rules(site, unskip=(f"{site.url}/page/1?sid=a",)))
+    one = settings | ONE_BY_ONE | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
+    first = [{"url": f"/page/{n}?sid=a", "options": {"priority": 2}} for n in (1, 2)]
+    done = crawl(tmp_path, at(site, ["/", {"pause": 1.5}, "/page/3", *first, "/page/1", "/page/2"]), one)
+    assert sorted(done.paths()) == ["/", "/page/1?sid=a", "/page/2", "/page/3"]
+    assert done.stat("rewritten") == 1

@@ -12,7 +12,7 @@ from clusterd_crawler.crawling.requests.under_way import NOTED, UnderWay
 from clusterd_crawler.rules import RuleSet
 from scrapy import Request
 
-from tests.crawler.crawling import crawl, publish_rules, sid_rule
+from tests.crawler.crawling import ALL_STATUS, MODES, at, crawl, publish_rules, sid_rule, sid_rules
 from tests.crawler.site import Site
 
 
@@ -26,6 +26,45 @@ class Replacing:
             return None
         await sleep(0.5)
         return request.replace(url=f"{request.url}&signed=1")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_two_urls_of_one_key_at_once_are_fetched_once(
+    mode: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, sid_rules(site))
+    slow = [f"/slow/{n}?sid={sid}" for n in range(3) for sid in "abc"]
+    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), settings | MODES[mode])
+    assert sorted(path.partition("?")[0] for path in done.paths()) == ["/", "/slow/0", "/slow/1", "/slow/2"]
+    assert done.stat("skipped") == 6
+    assert done.stat("awaited") == 6
+    assert done.stats["elapsed_time_seconds"] < 10
+
+
+def test_a_page_waited_for_that_fails_is_fetched_under_the_other_url(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """By an error, and by a redirect, which never comes back to where the others wait."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    steps = ["/", {"pause": 0.5}, "/slow/1?sid=bad", {"pause": 0.3}, "/slow/1?sid=a", "/slow/1?sid=b"]
+    steps += ["/slow/redir?sid=a", {"pause": 0.3}, "/slow/redir?sid=b"]
+    done = crawl(tmp_path, at(site, steps), settings | ALL_STATUS)
+    assert site.hits["/slow/1?sid=bad"] == site.hits["/slow/1?sid=a"] + site.hits["/slow/1?sid=b"] == 1
+    assert site.hits["/slow/redir?sid=a"] == site.hits["/slow/redir?sid=b"] == 1
+    assert done.stat("awaited") == 3
+    assert done.stats["elapsed_time_seconds"] < 12
+
+
+def test_few_wait_so_that_the_crawl_goes_on(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, sid_rules(site))
+    slow = [f"/slow/0?sid={n}" for n in range(8)]
+    few = settings | {"CONCURRENT_REQUESTS": 4, "CONCURRENT_REQUESTS_PER_DOMAIN": 4}
+    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), few)
+    assert 2 <= done.stat("awaited") <= 7
+    assert 2 <= sum(hits for path, hits in site.hits.items() if path.startswith("/slow/")) <= 3
+    assert len(done.seen) + done.stat("skipped") == 9
 
 
 @pytest.mark.parametrize("pause", [0.2, 1.5])

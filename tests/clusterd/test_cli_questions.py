@@ -1,0 +1,196 @@
+"""The questions as they are typed, each with the fields of its answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from clusterd_consumer.resemblance import exact
+
+from tests.clusterd.command_line import FIELDS, PROGRAM, Typed, page, words, write
+
+
+class TestQuestions:
+    def test_clusters_under_policies(self, filled: Typed) -> None:
+        (near,) = filled("clusters")[1]
+        assert near.keys() == FIELDS["clusters"]
+        assert near["members"] == [f"http://h.example/{path}" for path in ("a", "a?sid=1", "b")]
+        assert (near["size"], near["representative"]) == (3, "http://h.example/a")
+        (identical,) = filled("clusters", "--policy", "identical")[1]
+        assert identical["size"] == 2
+        assert len(filled("clusters", "--min-size", "1")[1]) == 3
+        assert filled("clusters", "--host", "other.example")[1] == []
+        (one,) = filled("cluster", "http://h.example/b", "--policy", "near")[1]
+        assert one == near
+
+    def test_a_table_for_people(self, filled: Typed) -> None:
+        _, lines, _ = filled("clusters", json_lines=False)
+        assert lines[0].split() == ["cluster", "size", "representative", "members"]
+        assert lines[1].split()[1:] == [
+            "3",
+            *["http://h.example/a"] * 2,
+            "http://h.example/a?sid=1",
+            "http://h.example/b",
+        ]
+
+    def test_similar_and_holders(self, filled: Typed, tmp_path: Path) -> None:
+        (tmp_path / "asked.txt").write_text(words(1))
+        _, hits, _ = filled("similar", "asked.txt")
+        assert hits[0].keys() == FIELDS["similar"]
+        assert [hit["resemblance"] for hit in hits[:2]] == [1.0, 1.0]
+        assert {hit["url"][-1] for hit in hits} == {"a", "1", "b", "d"}
+        _, of_page, _ = filled("similar", "http://h.example/a", "--limit", "1")
+        assert [hit["url"] for hit in of_page] == ["http://h.example/a?sid=1"]
+        assert filled("similar", "asked.txt", "--all")[1] == hits
+        (tmp_path / "part.txt").write_text(words(1, 100))
+        _, held, _ = filled("holders", "part.txt")
+        assert held[0].keys() == FIELDS["holders"]
+        assert len(held) == 4
+        assert {one["host"] for one in held} == {"h.example"}
+
+    def test_compare(self, filled: Typed) -> None:
+        _, (exact,), _ = filled(
+            "compare", "text:a rose is a rose is a rose", "text:a rose is a flower which is a rose", "--w", "2"
+        )
+        assert (exact["resemblance"], exact["exact_resemblance"], exact["error"]) == (0.5, 0.5, 0.0)
+        _, (stored,), _ = filled("compare", "http://h.example/a", "http://h.example/a?sid=1")
+        assert stored == {"resemblance": 1.0, "a_in_b": 1.0, "b_in_a": 1.0}
+
+    def test_group(self, filled: Typed) -> None:
+        urls = [f"http://h.example/{path}" for path in ("c", "b", "a")]
+        _, groups, _ = filled("group", *urls)
+        assert groups == [
+            {"representative": urls[0], "members": urls[:1]},
+            {"representative": urls[1], "members": urls[1:]},
+        ]
+
+    def test_policies(self, filled: Typed) -> None:
+        assert [one["policy"] for one in filled("policy", "list")[1]] == ["identical", "near", "related", "contained"]
+        _, (added,), _ = filled("policy", "add", "loose", "--resemblance", "0.2")
+        assert added.keys() == FIELDS["policy"]
+        assert added["clusters"] == 1
+        assert filled("clusters", "--policy", "loose")[1][0]["size"] == 4
+        status, _, err = filled("policy", "add", "loose", "--resemblance", "0.3")
+        assert status == 2
+        assert "already" in err
+
+    def test_an_alert_tells_of_a_split(self, typed: Typed, tmp_path: Path) -> None:
+        first, second = words(1), words(2)
+        rows = [page("a", first), page("b", f"{first} {second}"), page("c", second)]
+        typed("ingest", str(write(tmp_path / "first.jsonl", *rows)))
+        typed("ingest", str(write(tmp_path / "second.jsonl", page("b", words(3)))))
+        told = [one for one in typed("alerts")[1] if one["event"] == "split"]
+        (alert,) = [one for one in told if one["policy"] == "contained"]
+        assert alert.keys() == FIELDS["alerts"]
+        assert (alert["size"], alert["match"]) == (1, None)
+        assert alert["url"] in {"http://h.example/a", "http://h.example/c"}
+        typed("ingest", str(write(tmp_path / "third.jsonl", page("d", words(4)))))
+        assert [one for one in typed("alerts")[1] if one["event"] == "split"] == told
+
+    def test_alerts(self, filled: Typed) -> None:
+        _, told, _ = filled("alerts")
+        assert told[0].keys() == FIELDS["alerts"]
+        assert {alert["event"] for alert in told} == {"joined"}
+        assert len(filled("alerts", "--since", "1h")[1]) == len(told)
+        assert filled("alerts", "--since", "2099-01-01")[1] == []
+
+
+class TestSweeps:
+    @pytest.fixture
+    def dated(self, typed: Typed, tmp_path: Path) -> Iterator[Typed]:
+        old = [page("old/tool", words(1)), page("stays", words(2)), page("vanishes", words(3))]
+        new = [page("new/tool", words(1, 150)), page("stays", words(2) + " news"), page("appears", words(4))]
+        typed("ingest", str(write(tmp_path / "old.jsonl", *old)), "--sweep", "2.0")
+        typed("ingest", str(write(tmp_path / "new.jsonl", *new)), "--sweep", "2.4")
+        return typed
+
+    def test_find_lost(self, dated: Typed) -> None:
+        _, (moved,), _ = dated("find-lost", "http://h.example/old/tool")
+        assert FIELDS["find-lost"] <= moved.keys()
+        assert (moved["match"], moved["from"], moved["to"]) == ("http://h.example/new/tool", "2.0", "2.4")
+        assert moved["match_in_query"] == pytest.approx(1, abs=0.02)
+        found = {one["url"]: one["match"] for one in dated("find-lost", "--all")[1]}
+        assert found == {"http://h.example/old/tool": "http://h.example/new/tool", "http://h.example/vanishes": None}
+        status, _, err = dated("find-lost", "http://h.example/stays")
+        assert status == 1
+        assert "still has this page" in err
+
+    def test_changes(self, dated: Typed, tmp_path: Path) -> None:
+        _, (period,), _ = dated("changes", "--plot", "changes.svg")
+        assert FIELDS["changes"] <= period.keys()
+        counted = [period[name] for name in ("unchanged", "revised", "moved", "vanished", "appeared")]
+        assert counted == [0, 1, 1, 1, 1]
+        assert (tmp_path / "changes.svg").read_text().startswith("<?xml")
+
+
+class TestCollections:
+    def test_pairs(self, typed: Typed, tmp_path: Path) -> None:
+        file = write(
+            tmp_path / "p.jsonl",
+            {"id": "a", "text": words(1)},
+            {"id": "b", "text": words(1) + " more"},
+            {"url": "http://h.example/c", "text": words(1, 80)},
+            {"id": "d", "text": words(2)},
+        )
+        _, (near,), _ = typed("pairs", str(file), "--threshold", "0.9")
+        assert near.keys() == FIELDS["pairs"]
+        assert (near["a"], near["b"]) == ("a", "b")
+        _, contained, _ = typed("pairs", str(file), "--threshold", "0.9", "--containment")
+        assert {(one["a"], one["b"]) for one in contained} == {
+            ("a", "b"), ("a", "http://h.example/c"), ("b", "http://h.example/c"),
+        }  # fmt: skip
+
+    def test_pairs_of_long_documents_are_exact(self, typed: Typed, tmp_path: Path) -> None:
+        long = words(1, 2000).split()
+        other = [*long[:1000], "other", *long[1001:]]
+        broken = "{"
+        rows = [
+            broken,
+            *(json.dumps({"id": name, "text": " ".join(text)}) for name, text in (("a", long), ("b", other))),
+        ]
+        file = tmp_path / "p.jsonl"
+        file.write_text("\n".join(rows))
+        _, (pair,), _ = typed("pairs", str(file), "--threshold", "0.5")
+        found = exact(long, other, 10)
+        assert pair == {
+            "a": "a",
+            "b": "b",
+            **{name: pytest.approx(one, abs=1e-6) for name, one in found._asdict().items()},
+        }
+        command = [sys.executable, "-m", "clusterd", "pairs", "-", "--threshold", "0.5", "--json"]
+        piped = subprocess.run(command, input=file.read_bytes(), capture_output=True, check=True)
+        assert json.loads(piped.stdout) == pair
+
+    def test_batch_agrees_with_the_store(self, filled: Typed, tmp_path: Path) -> None:
+        _, batch, _ = filled("batch", "cluster", str(tmp_path / "pages.jsonl.gz"))
+        assert [one["members"] for one in batch] == [one["members"] for one in filled("clusters")[1]]
+
+
+def test_alerts_are_followed(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    follower = subprocess.Popen(
+        [*PROGRAM, "alerts", "--follow", "--since", "1h", "--json"],
+        stdout=subprocess.PIPE,
+        env=environment,
+        cwd=tmp_path,
+    )
+    timer = threading.Timer(30, follower.kill)
+    timer.start()
+    try:
+        file = write(tmp_path / "p.jsonl", page("a", words(1)), page("b", words(1)))
+        subprocess.run([*PROGRAM, "ingest", str(file)], env=environment, cwd=tmp_path, check=True, capture_output=True)
+        assert follower.stdout is not None
+        assert json.loads(follower.stdout.readline())["event"] == "joined"
+        follower.send_signal(2)
+        follower.stdout.close()
+        assert follower.wait(20) == 0
+    finally:
+        timer.cancel()
+        follower.kill()
+        follower.wait()

@@ -1,0 +1,173 @@
+"""Kafka's topics: with which settings they are made, and what happens where they are made anew or have lost records."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+from clusterd_consumer.transport.kafka import KafkaTransport
+from clusterd_consumer.transport.kafka_topics import DAY, TOPICS, ensure
+from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from tests.consumer.kafka_members import drain, transport
+from tests.services.kafka_broker import ROOT
+
+pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("closed_at_last")]
+
+
+def test_topics_have_partitions_retention_and_compaction(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.replace(":", "-")
+    assert len(ensure(kafka_bootstrap, name, partitions=3)) == len(TOPICS)
+    assert ensure(kafka_bootstrap, name, partitions=3) == []
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    try:
+        described = {topic["name"]: topic for topic in admin.describe_topics([name + topic for topic in TOPICS])}
+        wanted = [ConfigResource(ConfigResourceType.TOPIC, name + topic) for topic in TOPICS]
+        said = str(admin.describe_configs(wanted))
+    finally:
+        admin.close()
+    assert len(described[name + topics.SKETCHES]["partitions"]) == 3
+    assert len(described[name + topics.RULES]["partitions"]) == 1
+    assert "compact" in said
+    assert str(7 * DAY) in said
+
+
+def test_what_the_producer_takes_every_topic_takes(
+    kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    member = transport(kafka_bootstrap, prefix.rstrip(":"))
+    for topic in TOPICS:
+        member.publish(topic, b"k", bytes(1_900_000))
+    member.flush(20)
+    member.close()
+    assert "is dropped" not in caplog.text
+
+
+def test_the_topics_script_runs_from_the_command_line(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.replace(":", "-")
+    command = [
+        sys.executable,
+        str(ROOT / "deploy/kafka/create_topics.py"),
+        "--kafka",
+        kafka_bootstrap,
+        "--prefix",
+        name,
+    ]
+    first = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert all(name + topic in first.stdout for topic in TOPICS)
+    assert (
+        "all topics are there" in subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    )
+
+
+def test_what_the_broker_will_not_do_is_said_by_its_setting(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.rstrip(":")
+    with pytest.raises(Unreachable, match=f"no topic {name}-sketches of 3 replicas .*CLUSTERD_KAFKA_REPLICATION"):
+        ensure(kafka_bootstrap, f"{name}-", replication=3)
+    for seconds in (0.9, 3600):
+        member = KafkaTransport(kafka_bootstrap, group=name, prefix=f"{name}-", session_timeout=seconds, partitions=1)
+        with pytest.raises(Unreachable, match=r"takes group\.min\.session\.timeout\.ms .* to group\.max\.session"):
+            drain(member, 1, 10)
+        member.close()
+
+
+def test_a_topic_made_anew_is_read_from_its_beginning(kafka_bootstrap: str, prefix: str) -> None:
+    name = prefix.rstrip(":")
+    held: dict[str, str] = {}
+    first = transport(kafka_bootstrap, name, held)
+    for n in range(10):
+        first.publish(topics.SKETCHES, b"k", b"old %d" % n)
+    first.flush(10)
+    held.update({record.partition: record.next for record in drain(first, 10)})
+    first.close()
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topics.SKETCHES}"])
+    admin.close()
+    second = transport(kafka_bootstrap, name, held)
+    for n in range(20):
+        second.publish(topics.SKETCHES, b"k", b"new %d" % n)
+    second.flush(10)
+    assert [record.value for record in drain(second, 20)] == [b"new %d" % n for n in range(20)]
+    second.close()
+
+
+def test_a_topic_that_is_made_anew_under_its_reader_is_read_from_its_beginning(
+    kafka_bootstrap: str, prefix: str
+) -> None:
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    for n in range(10):
+        member.publish(topics.SKETCHES, b"k", b"old %d" % n)
+    member.flush(10)
+    (old,) = {record.partition for record in drain(member, 10)}
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topics.SKETCHES}"])
+    admin.close()
+    second = transport(kafka_bootstrap, name)  # makes it anew
+    for n in range(30):
+        second.publish(topics.SKETCHES, b"k", b"new %d" % n)
+    second.flush(10)
+    records = drain(member, 30)
+    assert [record.value for record in records] == [b"new %d" % n for n in range(30)]
+    assert old not in {record.partition for record in records}
+    assert old not in member.assigned()
+    second.close()
+    member.close()
+
+
+def test_topics_that_are_deleted_under_their_reader_are_made_anew(
+    kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = prefix.rstrip(":")
+    member = transport(kafka_bootstrap, name)
+    member.publish(topics.SKETCHES, b"k", b"old")
+    member.flush(10)
+    drain(member, 1)
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_topics([f"{name}-{topic}" for topic in TOPICS])
+    member._consumer._client.cluster.request_update()  # as every so often, and when the broker says so
+    until = time.monotonic() + 30
+    # Right after the deletion a broker may still list the topic.
+    while "made anew" not in caplog.text or f"{name}-{topics.SKETCHES}" not in admin.list_topics():
+        assert time.monotonic() < until
+        with suppress(Unreachable):
+            member.poll(10, 0.5)
+    admin.close()
+    second = transport(kafka_bootstrap, name)
+    for n in range(10):
+        second.publish(topics.SKETCHES, b"k", b"new %d" % n)
+    second.flush(10)
+    assert [record.value for record in drain(member, 10)] == [b"new %d" % n for n in range(10)]
+    second.close()
+    member.close()
+
+
+def test_a_position_older_than_what_kafka_kept_goes_on_at_the_oldest_record(
+    kafka_bootstrap: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = prefix.rstrip(":")
+    held: dict[str, str] = {}
+    first = transport(kafka_bootstrap, name, held)
+    for n in range(10):
+        first.publish(topics.SKETCHES, b"k", b"%d" % n)
+    first.flush(10)
+    (partition,) = {record.partition for record in drain(first, 10)}
+    first.close()
+    admin = KafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+    admin.delete_records({TopicPartition(f"{name}-{topics.SKETCHES}", int(partition.split(":")[1])): 6})
+    admin.close()
+    held[partition] = "2"
+    second = transport(kafka_bootstrap, name, held)
+    assert [record.value for record in drain(second, 4)] == [b"6", b"7", b"8", b"9"]
+    assert second.missed == 4
+    second.seek(held)
+    assert len(drain(second, 4)) == 4
+    assert second.missed == 4  # the same ones
+    assert f"4 messages of {partition} from 2 on were deleted by Kafka before they were read" in caplog.text
+    second.close()

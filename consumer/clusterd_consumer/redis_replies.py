@@ -2,7 +2,7 @@
 
 A reply is a line; after ``$`` so many bytes follow, after ``*`` so many replies. So what is still to come is a number
 of replies, whatever they are nested in, and the reading of a reply that arrives in pieces goes on where it stopped.
-Cost: compiled (`_replies.c`) 5 ns a string, 1 µs here; both find the same ends.
+Cost: compiled (`core/_replies.c`) 5 ns a string, 1 µs here; both find the same ends.
 """
 
 from __future__ import annotations

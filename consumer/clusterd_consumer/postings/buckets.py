@@ -24,8 +24,8 @@ key that now belongs elsewhere is seen to be odd. Odd is, too, a key whose list 
     sources, split   which buckets are to be split, and their halves: `lua/swap.lua` puts these in their place
     strikes          where entries lie that are to be withdrawn: `lua/withdraw.lua` overwrites them
 
-Cost: O(entries of the buckets), compiled (`_buckets.c`) .1 µs for a key, 10 µs here; both give the same bytes. What was
-read is the server's reply as it came: a batch reads 400 kB, which is looked at where it lies.
+Cost: O(entries of the buckets), compiled (`core/_buckets.c`) .1 µs for a key, 10 µs here; both give the same bytes.
+What was read is the server's reply as it came: a batch reads 400 kB, which is looked at where it lies.
 """
 
 from __future__ import annotations

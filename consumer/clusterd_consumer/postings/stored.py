@@ -21,7 +21,7 @@ document, so its Rice parameter is known from its rank and is not stored: k(i) =
     ...     2, 3   low 16 or 24 bits of each *posted* value (`posted`), which the code has lost and its key needs
 
 An empty sketch is 4 zero bytes. V_i: values are bit-reversed first, which turns divisibility into order.
-Cost: linear; 3 µs for 400 values compiled (`_verify.c`), 40 µs in NumPy.
+Cost: linear; 3 µs for 400 values compiled (`core/_verify.c`), 40 µs in NumPy.
 """
 
 from __future__ import annotations

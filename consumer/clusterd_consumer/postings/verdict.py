@@ -25,7 +25,7 @@ fewer than `STRAY` times, with λ = abκ
 
     m ln(m / λ) + (a - m) ln((a - m) / (a - λ)) ≥ ln(n / STRAY)
 
-Cost: a merge, 4 µs for 400 values compiled (`_verify.c`), 60 µs in NumPy; both say the same, bit for bit.
+Cost: a merge, 4 µs for 400 values compiled (`core/_verify.c`), 60 µs in NumPy; both say the same, bit for bit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One spider's crawl as clusterd sees it: decides about requests, notes pages, listens to the daemon.
 
 Everything that waits (network, disk, HTML, rule sets) happens in other threads; what is here runs in the crawl's loop
-and touches memory alone: one decision a request, and of a page what `reporter` does at once. Until there is something
-to decide by, links are not looked at before they are sent. The middleware is a thin shell around it.
+and touches memory alone: one decision a request, and of a page what `pages.reporter` does at once. Until there is
+something to decide by, links are not looked at before they are sent. The middleware is a thin shell around it.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ class Crawl:
     # Pages.
 
     async def fetched(self, request: Request, response: Response) -> None:
-        """Take a page: sketch it, publish it, wait for its verdict where that is prompt. `unread` notes it."""
+        """Take a page: sketch it, publish it, wait for its verdict where that is prompt. `pages.unread` notes it."""
         if not is_page(request):
             return
         self._under_way.arrived(request)

@@ -112,6 +112,24 @@ def test_a_page_is_unpacked_whatever_it_was_packed_with(tmp_path: Path, coding: 
         assert isinstance(other, RawPage)
 
 
+def test_a_coding_in_two_headers_is_one_in_a_list(tmp_path: Path) -> None:
+    page = b"<html><body>" + b"page of words " * 900
+    file = tmp_path / "a.warc"
+    both = ("Content-Type: text/html", "Content-Encoding: gzip", "content-encoding: zstd")
+    file.write_bytes(sent(zstandard.compress(gzip.compress(page)), *both))
+    assert [item.body for item in read(str(file)) if isinstance(item, RawPage)] == [page]
+
+
+def test_headers_in_advance_of_an_answer_are_no_answer(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    advance = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </s.css>; rel=preload\r\n\r\n"
+    other = b"HTTP/1.1 101 Switching Protocols\r\n\r\n\x81\x05Hello"
+    file.write_bytes(record("http://w.example/a", advance + answer("one")) + record("http://w.example/b", other))
+    (page,) = read(str(file))
+    assert isinstance(page, RawPage)
+    assert (page.status, page.content_type, page.body) == (200, "text/html", b"<html><body>one</body></html>")
+
+
 def test_brotli_unpacks_no_more_at_a_time_than_a_page_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 3 kB that a site had packed 8 GB of memory were taken."""
     packed = pytest.importorskip("brotli").compress(bytes(1 << 28), quality=1)

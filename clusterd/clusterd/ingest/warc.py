@@ -53,6 +53,8 @@ _MEDIA_ENDS: Final = re.compile("[;,]")
 _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(-\d\d)?")
 _FIRST_DAY: Final = "0000-01-01"
 NOT_MODIFIED: Final = 304
+#: Statuses of headers behind which the answer comes: all of 1xx but 101, behind which another protocol does.
+IN_ADVANCE: Final = re.compile("1(?!01)..")
 
 #: It would name each URL with a blank in it, as it stands there, though it has put %20 for it.
 logging.getLogger("warcio").setLevel(logging.ERROR)
@@ -249,14 +251,24 @@ def _content(record: Any) -> bytes:
     body, headers = bytes(record.raw_stream.read(MOST)), record.http_headers
     if headers is None:
         return body
-    body = transferred(body, headers.get_header("Transfer-Encoding") or "")
-    return decoded(body, headers.get_header("Content-Encoding") or "")
+    return decoded(transferred(body, _listed(headers, "Transfer-Encoding")), _listed(headers, "Content-Encoding"))
+
+
+def _listed(headers: Any, name: str) -> str:
+    """Return what a header lists; one that comes several times lists as if in one line (RFC 9110, 5.3)."""
+    return ",".join(value for key, value in headers.headers if key.lower() == name.lower())
 
 
 def _http_headers(record: Any, loader: Any, url: str) -> Any:
-    """Return the status and headers of an HTTP answer; None where it is another protocol's."""
+    """Return the status and headers of an HTTP answer; None where it is another protocol's.
+
+    Those that a server sends in advance (100 Continue, 103 Early Hints) are passed over.
+    """
     try:
-        return loader.load_http_headers(record.rec_type, url.lower(), record.raw_stream, record.length)
+        while True:
+            http = loader.load_http_headers(record.rec_type, url.lower(), record.raw_stream, record.length)
+            if http is None or not IN_ADVANCE.fullmatch(http.get_statuscode() or ""):
+                return http
     except (StatusAndHeadersParserException, EOFError) as error:
         raise BrokenRecord(f"it does not begin with an HTTP status and headers: {error or 'it is empty'}") from None
 

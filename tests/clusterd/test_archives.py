@@ -105,13 +105,52 @@ def test_what_holds_other_files_is_no_page(tmp_path: Path, data: bytes, what: st
         kind_of(str(file))
 
 
+ROW = '{"url": "http://h.example/1", "html": "<html><body><p>words"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("items.csv", "url,html\r\nhttp://h.example/1,<html><body><p>words</p></body></html>\r\n", "of no known kind"),
+        ("items.xml", f"<?xml version='1.0'?>\n<items><item><html>{ROW}</html></item></items>", "of no known kind"),
+        ("saved.mhtml", "From: <Saved>\r\nContent-Type: multipart/related\r\n\r\n<html><body>", "of no known kind"),
+        ("crawl.har", '{\r\n  "log": {"entries": []}\r\n}', r"several lines; .* \(jq -c \. makes them\)"),
+        ("items.json", f"[\n{ROW}\n]", r"one JSON array; .* \(jq -c '\.\[\]' makes them\)"),
+    ],
+)
+def test_a_table_that_holds_pages_is_not_one_page(tmp_path: Path, name: str, text: str, why: str) -> None:
+    """What Scrapy exports as CSV or XML, and browsers as MHTML or HAR, counted as one page, or failed line by line."""
+    file = tmp_path / name
+    file.write_bytes(text.encode())
+    with pytest.raises(WrongInput, match=why):
+        kind_of(str(file))
+
+
+@pytest.mark.parametrize("name", ["view.php", "item?id=1.5", "page"])
+def test_a_page_may_begin_with_a_message_of_its_server(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"Warning: no such table\n" + PAGE)
+    assert kind_of(str(tmp_path / name)) == "html"
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_lines_in_utf_16_are_refused_as_a_whole(tmp_path: Path, charset: str) -> None:
+    """Some of their rows were taken: not the first, nor the last, nor any with a character such as U+4E0A."""
+    file = tmp_path / "items.jsonl"
+    file.write_bytes(f"{ROW}\n{ROW}\n".encode(charset))
+    with pytest.raises(WrongInput, match=r"is in UTF-16; JSON lines are in UTF-8 \(iconv"):
+        kind_of(str(file))
+    file.write_bytes("\n".join(("<!DOCTYPE html>", PAGE.decode())).encode(charset))
+    assert kind_of(str(file.rename(tmp_path / "page.html"))) == "html"
+
+
 @pytest.mark.parametrize(
     ("data", "what"),
     [
+        (ROW.encode("utf-16"), "is in UTF-16; JSON lines are in UTF-8"),
         (gzip.compress(b"WARC/1.0\r\n" + bytes(9)), "is a WARC or ARC file; give its name"),
         (bz2.compress(PAGE), "is packed with bzip2; unpack it first"),
     ],
-    ids=["WARC", "bzip2"],
+    ids=["UTF-16", "WARC", "bzip2"],
 )
 def test_what_is_no_lines_is_refused_as_a_whole_where_it_comes_through_a_pipe(
     tmp_path: Path, data: bytes, what: str

@@ -18,7 +18,6 @@ import zstandard
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
 from clusterd.ingest.sketching import Sketching, day_of
-from clusterd.queries.documents import document
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import SHORT, TEXT, Sketch
@@ -227,44 +226,6 @@ class TestWarc:
     def test_noise_after_the_first_bytes_is_reported(self, tmp_path: Path) -> None:
         file = write(tmp_path / "noise.warc", b"WARC/1.1\r\n" + bytes(range(256)) * 20)
         assert pages_of(file) == []
-
-
-class TestFolder:
-    def test_pages_are_found_by_content_and_named_by_their_path(self, tmp_path: Path) -> None:
-        (tmp_path / "sub dir").mkdir()
-        write(tmp_path / "index.html", HTML.format("one").encode())
-        write(tmp_path / "sub dir" / "view.php", HTML.format("two").encode())
-        write(tmp_path / "sub dir" / "plain", b"no markup here")
-        write(tmp_path / "logo.png", HTML.encode())
-        write(tmp_path / ".hidden.html", HTML.encode())
-        write(tmp_path / "packed.html.gz", gzip.compress(HTML.format("three").encode()))
-        urls = [item.url for item in read(str(tmp_path), "https://example.com/docs/") if isinstance(item, RawPage)]
-        assert urls == [
-            "https://example.com/docs/index.html",
-            "https://example.com/docs/packed.html",
-            "https://example.com/docs/sub%20dir/view.php",
-        ]
-        assert pages_of(tmp_path)[0].url == (tmp_path / "index.html").as_uri()
-
-    def test_a_mirror_keeps_its_queries_and_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
-        file = write(tmp_path / "view.php?id=3&s=1", HTML.encode())
-        os.mkfifo(tmp_path / "pipe.html")
-        items = [*read(str(tmp_path), "https://example.com/docs"), *read(str(tmp_path))]
-        assert all(isinstance(item, RawPage) for item in items)
-        assert [i.url for i in items if isinstance(i, RawPage)] == [
-            "https://example.com/docs/view.php?id=3&s=1",
-            file.as_uri().replace("%26", "&").replace("%3D", "="),
-        ]
-
-    def test_xhtml_is_told_by_its_name(self, tmp_path: Path) -> None:
-        file = write(tmp_path / "one.xhtml", b'<html><head><script src="x"/></head><body><p>seen</p></body></html>')
-        write(tmp_path / "two.xhtml.gz", gzip.compress(file.read_bytes()))
-        assert [page.content_type for page in pages_of(tmp_path)] == ["application/xhtml+xml"] * 2
-        assert document(str(file), None, TEXT).text == "seen\n"
-
-    def test_a_single_page(self, tmp_path: Path) -> None:
-        file = write(tmp_path / "one.html", HTML.format("one").encode())
-        assert [page.url for page in pages_of(file)] == [file.as_uri()]
 
 
 class TestKinds:

@@ -44,7 +44,7 @@ NAMED: Final = 20
 @click.command("ingest")
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--sweep", metavar="LABEL", default="", help="Label of the sweep, for lost & found (a date, a version).")
-@click.option("--base", metavar="URL", default="", help="The address that a folder stands for; default file:///….")
+@click.option("--base", metavar="URL", default="", help="The address of a folder (https://: of its folders); default file:///….")
 @sketching
 @click.pass_obj
 def ingest(

@@ -48,11 +48,25 @@ def unpacked(data: bytes, name: str) -> bytes:
 
 def is_html(data: bytes) -> bool:
     """Whether a file looks like HTML rather than plain text: it begins with a tag, or one is near its beginning."""
+    head, begin = _start(data)
+    return _begins(head, begin) or bool(_HTML.search(head, begin, begin + LOOKED_AT))
+
+
+def begins_as_html(data: bytes) -> bool:
+    """Whether a file begins with a tag of HTML."""
+    return _begins(*_start(data))
+
+
+def _start(data: bytes) -> tuple[bytes, int]:
+    """Return the beginning of a file, and where its first tag or text stands there."""
     head = data[:PASSED_OVER].replace(b"\0", b"")  # UTF-16 has a NUL beside every letter of a tag
     before = _BEFORE.match(head)
-    begin = before.end() if before else 0
+    return head, before.end() if before else 0
+
+
+def _begins(head: bytes, begin: int) -> bool:
     first = _FIRST_TAG.match(head, begin)
-    return bool(first and first[1].lower() in _ELEMENTS) or bool(_HTML.search(head, begin, begin + LOOKED_AT))
+    return bool(first and first[1].lower() in _ELEMENTS) or bool(_HTML.match(head, begin))
 
 
 def type_of(name: str) -> str:

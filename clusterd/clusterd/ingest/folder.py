@@ -1,14 +1,17 @@
 """A folder of HTML files, such as ``wget --mirror`` leaves or a documentation package installs.
 
 A page's URL is the address that the folder stands for (``--base``) with the path of the file in it, in which ``?``
-begins the query, as it did in what wget named so; without an address the file's own (``file:///…``). When a page was
-fetched is not said by its file: mirrors set the time of the page's last change, which is the same in two sweeps. Hidden
-files are passed over, and of the others those that are not HTML.
+begins the query, as it did in what wget named so, and ``%2F`` there is the ``/`` that no name of a file may have; an
+address that ends with its scheme (``https://``) takes the folders in it for hosts. Without an address the URL is the
+file's own (``file:///…``). When a page was fetched is not said by its file: mirrors set the time of the page's last
+change, which is the same in two sweeps. Hidden files are passed over, and of the others those that are not HTML: of
+these no more is read than tells so, since one may have no end, as those of ``/proc``.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -16,42 +19,72 @@ from urllib.parse import quote
 
 from clusterd_crawler.errors import WrongInput
 
-from clusterd.ingest.contents import is_html, type_of, unpacked
+from clusterd.ingest.contents import GZIP, PASSED_OVER, ZSTD, is_html, type_of, unpacked
+from clusterd.ingest.frames import MOST
 from clusterd.ingest.raw import Broken, RawPage
 
-#: Names of HTML files; a file of another name is looked into where it has no known media suffix.
-SUFFIXES: Final = frozenset((".html", ".htm", ".xhtml", ".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
+#: Names of files that are pages, whatever they hold.
+NAMED: Final = frozenset((".html", ".htm", ".xhtml"))
+#: Names of files that may be; a file of another name is looked into where it has no known media suffix.
+SUFFIXES: Final = NAMED | frozenset((".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
+#: What stays of a name in a URL.
+_SAFE: Final = "/~:@!$&()*+,;="
 
 
 def read_folder(folder: Path, base: str = "") -> Iterator[RawPage | Broken]:
-    """Yield the pages of a folder, in the order of their paths."""
-    root = base.rstrip("/") if base else folder.resolve().as_uri()
-    safe = "/~:@!$&()*+,;=" + "?" * bool(base)
-    for parent, folders, names in os.walk(folder):
+    """Yield the pages of a folder, in the order of their paths; a folder in it that cannot be read is named."""
+    unread: list[OSError] = []
+    for parent, folders, names in os.walk(folder, onerror=unread.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             file = Path(parent) / name
-            if not name.startswith(".") and _may_be_html(file):
-                inside = file.relative_to(folder).as_posix()
-                yield from read_file(file, f"{root}/{quote(inside, safe=safe, errors='surrogateescape')}")
+            if not name.startswith(".") and _is_read(file):
+                yield from read_file(file, _url(file, folder, base))
+    yield from (Broken(str(error.filename), f"cannot be read: {error.strerror}") for error in unread)
 
 
 def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
-    """Yield the page in one file, if it is one."""
+    """Yield the page in one file, if it is one; of a page of more than `MOST` bytes the beginning."""
     try:
-        data = unpacked(file.read_bytes(), str(file))
+        with file.open("rb") as stream:
+            data = stream.read(PASSED_OVER)
+            if file.suffix.lower() not in NAMED and not data.startswith((GZIP, ZSTD)) and not is_html(data):
+                return
+            data = unpacked(data + stream.read(MOST - len(data)), str(file))
     except OSError as error:
         yield Broken(str(file), f"cannot be read: {error.strerror}")
         return
     except WrongInput as error:
         yield Broken(str(file), str(error))
         return
-    if is_html(data) or file.suffix.lower() in {".html", ".htm", ".xhtml"}:
+    if file.suffix.lower() in NAMED or is_html(data):
         yield RawPage(url=url.removesuffix(".gz"), body=data, content_type=type_of(file.name), where=str(file))
 
 
-def _may_be_html(file: Path) -> bool:
-    if os.path.exists(file) and not os.path.isfile(file):  # a pipe that nobody writes to would be waited for
-        return False
+def may_be_html(file: Path) -> bool:
+    """Whether a file may hold a page, as far as its name tells."""
     suffix = file.suffix.lower() if file.suffix.lower() != ".gz" else Path(file.stem).suffix.lower()
     return suffix in SUFFIXES or "?" in file.name or not suffix.isascii()
+
+
+def _is_read(file: Path) -> bool:
+    """Whether a file of a folder is read: no pipe that nobody writes to, nor a file of the kernel's that is waited for.
+
+    The latter say that they have no bytes. One that is not there is read, so that it is named.
+    """
+    try:
+        status = file.stat()
+    except OSError:
+        return may_be_html(file)
+    read = stat.S_ISREG(status.st_mode) and (status.st_size > 0 or file.suffix.lower() in NAMED)
+    return read and may_be_html(file)
+
+
+def _url(file: Path, folder: Path, base: str) -> str:
+    """Return the address of a file in a folder."""
+    inside = file.relative_to(folder).as_posix()
+    if not base:
+        return f"{folder.resolve().as_uri()}/{quote(inside, safe=_SAFE, errors='surrogateescape')}"
+    path, mark, query = quote(inside, safe=_SAFE + "?", errors="surrogateescape").partition("?")
+    root = base if base.endswith("://") else base.rstrip("/") + "/"
+    return root + path + mark + query.replace("%252F", "%2F")

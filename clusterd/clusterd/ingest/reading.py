@@ -19,8 +19,8 @@ import zstandard
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.beside import Beside
-from clusterd.ingest.contents import GZIP, ZSTD, is_html
-from clusterd.ingest.folder import read_file, read_folder
+from clusterd.ingest.contents import GZIP, ZSTD, begins_as_html, is_html
+from clusterd.ingest.folder import may_be_html, read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
@@ -36,6 +36,11 @@ MAGIC: Final = 4
 #: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
 LINES: Final = frozenset((".jsonl", ".ndjson"))
 _ARRAY: Final = re.compile(rb"\[\s*\{")
+#: An object that goes on in the next line, as HAR files and what is printed for people do.
+_OVER_LINES: Final = re.compile(rb"\{[ \t]*[\r\n]")
+#: How text in UTF-16 begins, as PowerShell writes it, and what of it is none of ASCII; byte order marks of UTF-8 too.
+_WIDE_START: Final = re.compile(rb"\xff\xfe|\xfe\xff|[ -~]\0|\0[ -~]")
+_WIDE: Final = b"\0\xff\xfe\xef\xbb\xbf"
 KINDS: Final = "WARC or ARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
 #: How files begin that hold others, or are packed otherwise. Their pages may lie in them as they are: unknown, such a
 #: file would be one page of HTML.
@@ -70,13 +75,28 @@ def kind_of(path: str) -> Kind:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(ARCHIVES) or (not start and ".warc" in file.suffixes):
         return "warc"
+    if why := _no_lines(head, LINES.isdisjoint(file.suffixes)):
+        raise WrongInput(f"{path}: {why}")
     if start.startswith(b"{") or not LINES.isdisjoint(file.suffixes):
         return "jsonl"
-    if _ARRAY.match(start):
-        raise WrongInput(f"{path}: is one JSON array; JSON lines have one object a line (jq -c '.[]' makes them)")
-    if is_html(head):
+    if begins_as_html(head) or (may_be_html(file) and is_html(head)):  # a tag is near the beginning of a table, too
         return "html"
     raise WrongInput(f"{path}: is of no known kind; ingest takes {KINDS}")
+
+
+def _no_lines(head: bytes, spread: bool) -> str:
+    """Return why JSON that begins so is no JSON lines, and what makes such of it; "" where it may be lines, or no JSON.
+
+    ``spread``: whether it may be one value over many lines.
+    """
+    start = head.translate(None, _WIDE).lstrip()
+    if _WIDE_START.match(head) and start.startswith((b"{", b"[")):
+        return "is in UTF-16; JSON lines are in UTF-8 (iconv -f UTF-16 -t UTF-8 makes them)"
+    if spread and _ARRAY.match(start):
+        return "is one JSON array; JSON lines have one object a line (jq -c '.[]' makes them)"
+    if spread and _OVER_LINES.match(start):
+        return "has an object over several lines; JSON lines have one object a line (jq -c . makes them)"
+    return ""
 
 
 def _other(head: bytes) -> str:
@@ -125,6 +145,8 @@ def _refuse_others(stream: io.BufferedReader, path: str) -> None:
         raise WrongInput(f"{path}: is a WARC or ARC file; give its name: such files may have to be read twice")
     if other := _other(head):
         raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst)")
+    if why := _no_lines(head, spread=False):
+        raise WrongInput(f"{path}: {why}")
 
 
 @contextmanager

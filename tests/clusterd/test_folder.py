@@ -1,0 +1,105 @@
+"""Folders of HTML files: which files are pages, what their URLs are, and what is not read."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.reading import read
+from clusterd.queries.documents import document
+from clusterd_crawler.sketch import TEXT
+
+HTML = "<html><body><p>{}</p></body></html>"
+path_open = Path.open
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def pages_of(path: Path) -> list[RawPage]:
+    return [item for item in read(str(path)) if isinstance(item, RawPage)]
+
+
+def test_pages_are_found_by_content_and_named_by_their_path(tmp_path: Path) -> None:
+    (tmp_path / "sub dir").mkdir()
+    write(tmp_path / "index.html", HTML.format("one").encode())
+    write(tmp_path / "sub dir" / "view.php", HTML.format("two").encode())
+    write(tmp_path / "sub dir" / "plain", b"no markup here")
+    write(tmp_path / "logo.png", HTML.encode())
+    write(tmp_path / ".hidden.html", HTML.encode())
+    write(tmp_path / "packed.html.gz", gzip.compress(HTML.format("three").encode()))
+    urls = [item.url for item in read(str(tmp_path), "https://example.com/docs/") if isinstance(item, RawPage)]
+    assert urls == [
+        "https://example.com/docs/index.html",
+        "https://example.com/docs/packed.html",
+        "https://example.com/docs/sub%20dir/view.php",
+    ]
+    assert pages_of(tmp_path)[0].url == (tmp_path / "index.html").as_uri()
+
+
+def test_a_mirror_keeps_its_queries_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    file = write(tmp_path / "view.php?id=3&s=1", HTML.encode())
+    os.mkfifo(tmp_path / "pipe.html")
+    items = [*read(str(tmp_path), "https://example.com/docs"), *read(str(tmp_path))]
+    assert all(isinstance(item, RawPage) for item in items)
+    assert [i.url for i in items if isinstance(i, RawPage)] == [
+        "https://example.com/docs/view.php?id=3&s=1",
+        file.as_uri().replace("%26", "&").replace("%3D", "="),
+    ]
+
+
+def test_an_address_without_a_host_takes_folders_for_hosts(tmp_path: Path) -> None:
+    (tmp_path / "h.example:8080" / "docs").mkdir(parents=True)
+    write(tmp_path / "h.example:8080" / "docs" / "go?to=http:%2F%2Fe.example%2F", HTML.encode())
+    assert [item.url for item in read(str(tmp_path), "https://") if isinstance(item, RawPage)] == [
+        "https://h.example:8080/docs/go?to=http:%2F%2Fe.example%2F"
+    ]
+
+
+def test_of_what_is_no_page_no_more_is_read_than_tells_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk image ended the run for want of memory, and a file of the kernel's was waited for."""
+    write(tmp_path / "one", HTML.encode())
+    write(tmp_path / "waits", b"")
+    for name in ("image", "image.html"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(1 << 40)
+    monkeypatch.setattr("clusterd.ingest.folder.MOST", 1 << 20)
+    opened: list[str] = []
+    monkeypatch.setattr(Path, "open", lambda path, mode: opened.append(path.name) or path_open(path, mode))
+    image, page = pages_of(tmp_path)
+    assert (Path(image.where).name, len(image.body or b"")) == ("image.html", 1 << 20)
+    assert page.body == HTML.encode()
+    assert sorted(opened) == ["image", "image.html", "one"]
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "one.html", HTML.encode())
+    (tmp_path / "locked").mkdir()
+    scandir = os.scandir
+
+    def locked(path: str) -> object:
+        if path.endswith("locked"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", locked)
+    page, broken = read(str(tmp_path))
+    assert isinstance(page, RawPage)
+    assert broken == Broken(str(tmp_path / "locked"), "cannot be read: Permission denied")
+
+
+def test_xhtml_is_told_by_its_name(tmp_path: Path) -> None:
+    file = write(tmp_path / "one.xhtml", b'<html><head><script src="x"/></head><body><p>seen</p></body></html>')
+    write(tmp_path / "two.xhtml.gz", gzip.compress(file.read_bytes()))
+    assert [page.content_type for page in pages_of(tmp_path)] == ["application/xhtml+xml"] * 2
+    assert document(str(file), None, TEXT).text == "seen\n"
+
+
+def test_a_single_page(tmp_path: Path) -> None:
+    file = write(tmp_path / "one.html", HTML.format("one").encode())
+    assert [page.url for page in pages_of(file)] == [file.as_uri()]

@@ -65,8 +65,11 @@ def read_crawl(path: str | Path) -> list[CrawlRow]:
     try:
         with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
             packed = cast(io.BufferedReader, file).peek(len(GZIP)).startswith(GZIP)
-            lines = gzip.GzipFile(fileobj=file) if packed else file
-            return _rows(path, (line.decode("utf-8-sig") for line in lines))
+            lines = io.TextIOWrapper(gzip.GzipFile(fileobj=file) if packed else file, "utf-8-sig")
+            try:
+                return _rows(path, lines)
+            finally:
+                lines.detach()  # standard input stays open
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise WrongInput(f"{path}: cannot be read: {reason}") from None

@@ -158,6 +158,15 @@ def test_a_crawl_file_is_read_plain_and_compressed(tmp_path: Path, monkeypatch: 
     assert read_crawl(tmp_path / "two.tsv") == [CrawlRow("http://h.com/a", 7)]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_end_as_any_system_ends_them_and_a_mark_of_bytes_stands_in_front_only(tmp_path: Path, end: str) -> None:
+    lines = "\ufeffurl\tcontent", "http://h.com/a\t\ufeffx", "\ufeffhttp://h.com/b\tx", ""
+    (tmp_path / "c.tsv").write_bytes(end.join(lines).encode())
+    first, second = read_crawl(tmp_path / "c.tsv")
+    assert (first.url, second.url) == ("http://h.com/a", "\ufeffhttp://h.com/b")
+    assert first.content != second.content
+
+
 def test_any_text_may_say_which_pages_are_the_same(tmp_path: Path) -> None:
     named, numbered = tmp_path / "named.tsv", tmp_path / "numbered.tsv"
     rows = [(f"http://h.com/v?t={n}&s={s}", n) for n in range(150) for s in ("a", "b")]

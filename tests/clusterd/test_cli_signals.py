@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -11,6 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
+from clusterd.cli.pairs import kept
+from clusterd.ingest.raw import RawPage
+from clusterd.ingest.reading import kind_of, read
 
 from tests.services.locks import is_free
 
@@ -104,3 +108,24 @@ def test_ctrl_c_while_its_workers_start_ends_a_daemon_without_a_traceback(redis_
     said = process.communicate(timeout=30)[1].decode()
     assert process.returncode == 0
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("given", "pages"),
+    [
+        (b'broken\n{"url": "http://h.com/", "text": "a"}\n', ["http://h.com/"]),
+        (b"WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n", []),
+    ],
+    ids=["lines", "WARC"],
+)
+def test_what_a_command_copies_of_its_input_has_no_name_to_stay_under(
+    given: bytes, pages: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed, it left the copy. Lines are what it holds, unless it begins as something else does."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    with kept("-") as copy:
+        assert list(tmp_path.iterdir()) == []
+        for _ in range(2):
+            assert [item.url for item in read(copy) if isinstance(item, RawPage)] == pages
+        assert kind_of(copy) == ("jsonl" if pages else "warc")

@@ -18,6 +18,7 @@ import click
 from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.place import Place
 from clusterd.cli.printing import printable
 
 #: Command → the module that holds it, and its line in ``clusterd --help``.
@@ -89,8 +90,9 @@ class Commands(click.Group):
     """A group that imports a command's module when the command is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the options of every command wherever they stand."""
-        return super().parse_args(ctx, hoist(args))
+        """Take the options of every command wherever they stand; one that a shell completes has no value yet."""
+        given = args[:-1] if ctx.resilient_parsing and args and SHARED.get(args[-1]) else args
+        return super().parse_args(ctx, hoist(given))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -136,13 +138,14 @@ def _tell_shared(command: click.Command) -> None:
 @click.option(
     "--data",
     metavar="DIR",
+    type=Place(),
     help="Folder of the embedded store (default .clusterd, of a Scrapy project in its folder).",
 )
 @click.option(
     "--redis", metavar="URL", help="Use this Redis: redis://HOST:PORT, redis+cluster://…, redis+sentinel://…."
 )
 @click.option("--kafka", metavar="SERVERS", help="Use this Kafka: HOST:PORT[,HOST:PORT…], kafkas://….")
-@click.option("--config", metavar="FILE", help="Settings from a TOML file, named as in Scrapy.")
+@click.option("--config", metavar="FILE", type=Place(), help="Settings from a TOML file, named as in Scrapy.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line on standard output, nothing else there.")
 @click.option("--debug", is_flag=True, help="Log more, and show where an error came from.")
 @click.pass_context

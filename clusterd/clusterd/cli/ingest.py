@@ -17,6 +17,7 @@ from clusterd_crawler.errors import ClusterdError, WrongInput
 
 from clusterd.cli.interruptions import Outages, ended_soon
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.place import Place
 from clusterd.cli.printing import pages
 from clusterd.cli.progress import READING, Tell, size_of, watched
 from clusterd.cli.sketching import sketching
@@ -42,9 +43,11 @@ NAMED: Final = 20
 
 
 @click.command("ingest")
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH…", type=Place(), nargs=-1, required=True)
 @click.option("--sweep", metavar="LABEL", default="", help="Label of the sweep, for lost & found (a date, a version).")
-@click.option("--base", metavar="URL", default="", help="The address of a folder (https://: of its folders); default file:///….")
+@click.option(
+    "--base", metavar="URL", default="", help="The address of a folder (https://: of its folders); default file:///…."
+)
 @sketching
 @click.pass_obj
 def ingest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from array import array
 from collections.abc import Collection, Iterator
@@ -10,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from shutil import copyfileobj
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -18,6 +19,7 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.place import Place
 from clusterd.cli.progress import READING, Tell, watched
 from clusterd.cli.share import Share
 from clusterd.cli.sketching import sketching
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
     from clusterd.ingest.reading import Item
     from clusterd.ingest.revisits import Revisits
 
+#: Where Linux has a path for each open file, also for one that has no name any more.
+OPEN_FILES: Final = "/proc/self/fd"
 PAIR_COLUMNS: Final = ("resemblance", "a_in_b", "b_in_a", "a", "b")
 
 
 @click.command("pairs")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=Place())
 @click.option("--threshold", metavar="T", type=Share(min_open=True), required=True, help="r ≥ T.")
 @click.option("--containment", is_flag=True, help="c ≥ T in one of the two directions instead.")
 @sketching
@@ -72,7 +76,7 @@ def batch() -> None:
 
 
 @batch.command("cluster")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=Place())
 @click.option("--policy", metavar="P", default=DEFAULT_POLICY, show_default=True, help="Under which policy.")
 @click.option("--min-size", metavar="N", type=click.IntRange(1), default=2, show_default=True, help="Least size.")
 @sketching
@@ -100,17 +104,21 @@ def batch_cluster(
 
 @contextmanager
 def kept(file: str) -> Iterator[str]:
-    """Yield a path that can be read twice; standard input or a pipe is copied to a file for it."""
+    """Yield a path that can be read twice; standard input or a pipe is copied to a file for it.
+
+    Where the system has a path for an open file without a name (Linux), nothing of it stays if the process is killed.
+    """
     from clusterd.ingest.reading import is_pipe
 
     if not is_pipe(file):
         yield file
         return
-    with NamedTemporaryFile(prefix="clusterd-pairs-", suffix=".jsonl") as copy:
+    nameless = os.path.isdir(OPEN_FILES)
+    with TemporaryFile() if nameless else NamedTemporaryFile(prefix="clusterd-pairs-", suffix=".jsonl") as copy:
         with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as pipe:
             copyfileobj(pipe, copy)
         copy.flush()
-        yield copy.name
+        yield f"{OPEN_FILES}/{copy.fileno()}" if nameless else copy.name
 
 
 class Rows:

@@ -15,6 +15,7 @@ from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.place import Place
 from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
@@ -96,10 +97,12 @@ def pin(invocation: Invocation, rule: str) -> None:
 
 
 @rules.command("export")
-@click.argument("file", metavar="[FILE]", default="-")
+@click.argument("file", metavar="[FILE]", type=Place(), default="-")
 @click.option("--format", "file_format", type=FORMATS, default="clusterd", show_default=True, help="Of the file.")
 @click.option("--host", metavar="H", help="Only the rules of this host.")
-@click.option("--universal", metavar="FILE", help="Entries for every domain, to repeat for each host (dud only).")
+@click.option(
+    "--universal", metavar="FILE", type=Place(), help="Entries for every domain, to repeat for each host (dud only)."
+)
 @click.option("--loose", is_flag=True, help="Export rules without their condition on other parameters (dud only).")
 @click.pass_obj
 def export_rules(
@@ -153,7 +156,7 @@ def one_line(text: str) -> str:
 
 
 @rules.command("import")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=Place())
 @click.option("--format", "file_format", type=FORMATS, default="clusterd", show_default=True, help="Of the file.")
 @click.pass_obj
 def import_rules(invocation: Invocation, file: str, file_format: Literal["clusterd", "dud"]) -> None:
@@ -171,7 +174,7 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
 
 
 @rules.command("replay")
-@click.argument("crawl", metavar="CRAWL…", nargs=-1, required=True)
+@click.argument("crawl", metavar="CRAWL…", type=Place(), nargs=-1, required=True)
 @click.option("--order", type=click.Choice(["file", "random"]), default="file", show_default=True, help="Of the pages.")
 @click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of the random order, of the split.")
 @click.option("--explore", metavar="SHARE", type=Share(), help="Would-be skips fetched all the same.")

@@ -12,6 +12,7 @@ from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.clusters import check_policy
 from clusterd.cli.invocation import Invocation
+from clusterd.cli.place import Place
 from clusterd.cli.share import Share
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ GROUP_COLUMNS: Final = ("representative", "members")
 
 
 @click.command("similar")
-@click.argument("asked", metavar="URL|FILE|-")
+@click.argument("asked", metavar="URL|FILE|-", type=Place())
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Most matches.")
 @click.option("--all", "everything", is_flag=True, help="Look at every page, of more than 200,000 different ones too.")
 @click.pass_obj
@@ -52,7 +53,7 @@ def similar(invocation: Invocation, asked: str, limit: int, everything: bool) ->
 
 
 @click.command("holders")
-@click.argument("asked", metavar="URL|FILE|-")
+@click.argument("asked", metavar="URL|FILE|-", type=Place())
 @click.option(
     "--least",
     metavar="SHARE",
@@ -81,8 +82,8 @@ def holders(invocation: Invocation, asked: str, least: float) -> None:
 
 
 @click.command("compare")
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("a", metavar="A", type=Place())
+@click.argument("b", metavar="B", type=Place())
 @click.option("--w", metavar="N", type=click.IntRange(1, 1_000_000), help="Tokens of a shingle; default the profile's.")
 @click.pass_obj
 def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:

@@ -7,6 +7,7 @@ can be read only once.
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import zlib
@@ -66,6 +67,7 @@ def kind_of(path: str) -> Kind:
         return "jsonl"
     try:
         with file.open("rb") as stream:
+            nameless = not os.fstat(stream.fileno()).st_nlink  # the copy of a pipe
             head = _head(stream)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -75,9 +77,10 @@ def kind_of(path: str) -> Kind:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(ARCHIVES) or (not start and ".warc" in file.suffixes):
         return "warc"
-    if why := _no_lines(head, LINES.isdisjoint(file.suffixes)):
+    lines = nameless or not LINES.isdisjoint(file.suffixes)
+    if why := _no_lines(head, spread=not lines):
         raise WrongInput(f"{path}: {why}")
-    if start.startswith(b"{") or not LINES.isdisjoint(file.suffixes):
+    if lines or start.startswith(b"{"):
         return "jsonl"
     if begins_as_html(head) or (may_be_html(file) and is_html(head)):  # a tag is near the beginning of a table, too
         return "html"

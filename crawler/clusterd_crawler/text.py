@@ -1,11 +1,10 @@
 """HTML bytes of any charset → marked text: what is shown, with marks around what is not main text.
 
 1. The charset is what the byte order mark, the HTTP header or the page says, in that order (`charsets`); where none
-   does, ISO-2022-JP if the bytes hold its escapes, UTF-8 if they are valid UTF-8, else what the page says behind its
-   beginning (a long script or style sheet may stand before it), UTF-8 if they are cut short within a character or are
-   little else (`repaired_utf8`), else windows-1252. What a wrong
-   charset leaves undecodable is replaced, never refused. A page that says otherwise but is valid UTF-8 beyond ASCII,
-   while its own charset cannot decode it, is UTF-8.
+   does, ISO-2022-JP if the bytes hold its escapes. A page that is valid UTF-8 beyond ASCII, while that charset cannot
+   decode it, is UTF-8. Where much of it is wrong in that charset (`mostly_right`: more than a cut character or a few
+   bytes), it is in what the page says, be it behind its beginning (a long script or style sheet may stand before it),
+   else in UTF-8, else in windows-1252. What a wrong charset leaves undecodable is replaced, never refused.
 2. lexbor (selectolax) parses it as a browser does, and `markup.walk` reads the well nested markup that lexbor writes.
    Where the walk of the page's own markup finds nothing that a parser would nest otherwise, that result is the same
    (tests compare the two; a stray end tag, which a parser drops, still ends a word, and chrome left open inside a list
@@ -28,7 +27,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.charsets import said_by_header, said_by_markup, said_further_on
 from clusterd_crawler.html.declared import Declared
-from clusterd_crawler.html.recoding import check_utf8, encoded, recoded, repaired, repaired_utf8
+from clusterd_crawler.html.recoding import check_utf8, encoded, mostly_right, recoded, repaired
 from clusterd_crawler.html.well_nested import well_nested
 from clusterd_crawler.html.xhtml import as_html
 
@@ -83,9 +82,10 @@ def _is_wide(content_type: str | None, beginning: bytes) -> bool:
 def utf8(body: bytes, content_type: str | None) -> bytes:
     """Return a body of any charset in UTF-8; never fails."""
     bom, bom_bytes = read_bom(body)
-    if bom:
-        return repaired(body[len(bom_bytes or b"") :], bom)
-    charset = said_by_header(content_type) or said_by_markup(body[:_LOOKED_AT])
+    body = body[len(bom_bytes or b"") :]
+    if bom and bom != "utf-8":
+        return repaired(body, bom)
+    charset = bom or said_by_header(content_type) or said_by_markup(body[:_LOOKED_AT])
     if charset is None and b"\x1b" in body and b"\x1b$" in body:  # one byte is looked for much faster than two
         charset = "iso2022_jp"  # its bytes are all ASCII: it would pass for UTF-8
     if body.isascii() and (charset is None or _ASCII_BASED.match(charset)):
@@ -105,15 +105,23 @@ def decode(body: bytes, content_type: str | None) -> str:
 
 
 def _decode_wrong(body: bytes, charset: str | None) -> bytes:
-    """Return in UTF-8 a body that is not what it says, or that says nothing and is no UTF-8."""
-    if charset is None:
-        said = said_further_on(body)
-        return repaired(body, said) if said else repaired_utf8(body) or repaired(body, "cp1252")
-    try:
-        check_utf8(body)
-    except UnicodeDecodeError:
-        return repaired(body, charset)
-    return body
+    """Return in UTF-8 a body that is not what it says, or that says nothing and is no UTF-8.
+
+    What it says does not hold where much of it is wrong: of a page of windows-1251 that a server calls UTF-8 no letter
+    would be left, and all such pages would have one text.
+    """
+    if charset not in (None, "utf-8"):
+        try:
+            check_utf8(body)
+        except UnicodeDecodeError:
+            pass
+        else:
+            return body
+    said = said_by_markup(body[:_LOOKED_AT]) or said_further_on(body)
+    for likely in dict.fromkeys((charset, said, "utf-8")):
+        if likely and (made := mostly_right(body, likely)):
+            return made
+    return repaired(body, "cp1252")
 
 
 def marked_text(

@@ -87,6 +87,22 @@ def test_a_few_wrong_bytes_in_utf_8_leave_it_what_it_is() -> None:
         assert RUSSIAN not in decode(RUSSIAN.encode(codec), None)
 
 
+@pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "text/html; charset=euc-kr"])
+@pytest.mark.parametrize("codec", ["koi8-r", "cp1251", "iso8859-5", "cp866"])
+def test_pages_of_another_charset_than_their_server_says_keep_their_words(codec: str, content_type: str) -> None:
+    """Replaced, they had no letter left: 300 pages of a shop were one, and a rule kept the next ones out."""
+    texts = [f"<p>{RUSSIAN} {word}" for word in RUSSIAN.split()]
+    for said in ("", "<meta charset=utf-8>"):
+        shown = {sketched(f"{said}{one}".encode(codec), content_type).main for one in texts}
+        assert len(shown) == len(set(texts))
+    for one in texts:
+        right = f"<meta charset={codec}>{one}"
+        assert decode(right.encode(codec), "text/html; charset=utf-8") == right
+        assert decode(b"\xef\xbb\xbf" + right.encode(codec), None) == right
+    few = f"<p>{RUSSIAN} \xab {RUSSIAN}"
+    assert decode(few.encode().replace(b"\xc2", b""), "text/html; charset=utf-8") == few.replace("\xab", "\ufffd")
+
+
 @pytest.mark.parametrize("beginning", [b"<meta ", b"<meta charset ", b"<!--", b"<script", b"<meta charset=x>"])
 def test_hostile_markup_without_a_charset_costs_little(beginning: bytes) -> None:
     page = beginning * 20_000

@@ -14,7 +14,7 @@ from w3lib.encoding import to_unicode
 #: Bytes decoded at once.
 PIECE: Final = 128 * 1024
 
-#: Characters beyond ASCII for each wrong byte, from which on bytes are UTF-8 all the same: text of other charsets has
+#: Characters beyond ASCII for each wrong byte, from which on bytes are of a charset all the same: text of others has
 #: hardly a sequence of bytes that is also one of UTF-8 (chosen).
 RIGHT_PER_WRONG: Final = 4
 #: Bytes of a page by which that is judged: counting holds the lock as well.
@@ -49,16 +49,16 @@ def repaired(body: bytes, charset: str) -> bytes:
     return b"".join(_pieces(body, charset, "replace"))
 
 
-def repaired_utf8(body: bytes) -> bytes | None:
-    """Return UTF-8 with its damage replaced; None where it is damaged so much that it is not UTF-8.
+def mostly_right(body: bytes, charset: str) -> bytes | None:
+    """Return a body in UTF-8 with its damage replaced; None where it is damaged so much that the charset is another.
 
     A page may be cut short within a character, or quote a few bytes of another charset.
     """
-    made = repaired(body, "utf-8")
+    made = repaired(body, charset)
     judged = made[:JUDGED]
     replaced = judged.count(_REPLACEMENT)
     right = len(judged.translate(None, _NO_BEGINNINGS)) - replaced
-    wrong = replaced - bool(_CUT_CHARACTER.search(body, max(0, len(body) - 3)))
+    wrong = replaced - (charset == "utf-8" and bool(_CUT_CHARACTER.search(body, max(0, len(body) - 3))))
     return made if right > RIGHT_PER_WRONG * max(0, wrong) else None
 
 

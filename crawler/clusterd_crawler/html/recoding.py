@@ -19,6 +19,8 @@ PIECE: Final = 128 * 1024
 RIGHT_PER_WRONG: Final = 4
 #: Bytes of a page by which that is judged: counting holds the lock as well.
 JUDGED: Final = 1024 * 1024
+#: How decoders are told to read wrong bytes as windows-1252.
+KEPT: Final = "clusterd.kept"
 _CUT_CHARACTER: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
 #: All bytes but those that begin a character beyond ASCII.
@@ -50,16 +52,30 @@ def repaired(body: bytes, charset: str) -> bytes:
 
 
 def mostly_right(body: bytes, charset: str) -> bytes | None:
-    """Return a body in UTF-8 with its damage replaced; None where it is damaged so much that the charset is another.
+    """Return a body in UTF-8; None where so much of it is wrong that the charset is another.
 
-    A page may be cut short within a character, or quote a few bytes of another charset.
+    A page may be cut short within a character, which is left out, or hold some text of another charset. That is read as
+    windows-1252, so that pages which differ in nothing else stay different.
     """
+    if charset == "utf-8" and (cut := _CUT_CHARACTER.search(body, max(0, len(body) - 3))):
+        body = body[: cut.start()]
     made = repaired(body, charset)
     judged = made[:JUDGED]
-    replaced = judged.count(_REPLACEMENT)
-    right = len(judged.translate(None, _NO_BEGINNINGS)) - replaced
-    wrong = replaced - (charset == "utf-8" and bool(_CUT_CHARACTER.search(body, max(0, len(body) - 3))))
-    return made if right > RIGHT_PER_WRONG * max(0, wrong) else None
+    wrong = judged.count(_REPLACEMENT)
+    right = len(judged.translate(None, _NO_BEGINNINGS)) - wrong
+    if right <= RIGHT_PER_WRONG * wrong:
+        return None
+    return made if _starts_with_order(charset) else b"".join(_pieces(body, charset, KEPT))
+
+
+def _kept(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for wrong bytes, and where decoding goes on (see `codecs.register_error`)."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
+
+
+codecs.register_error(KEPT, _kept)
 
 
 def _starts_with_order(charset: str) -> bool:

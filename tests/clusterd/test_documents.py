@@ -50,6 +50,16 @@ class TestDocuments:
         (tmp_path / "page.html").write_bytes(pack(b"<p>" + b"a" * 997))
         assert queries.document(str(tmp_path / "page.html"), None, TEXT).text == "a" * 997
 
+    def test_what_has_no_end_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It was read until there was no memory left."""
+        monkeypatch.setattr("clusterd.queries.documents.MOST", 1000)
+        with pytest.raises(WrongInput, match="/dev/zero holds more than 1000 bytes"):
+            queries.document("/dev/zero", None, TEXT)
+        with open("/dev/zero", "rb") as zero:
+            monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=zero))
+            with pytest.raises(WrongInput, match="the input holds more than 1000 bytes"):
+                queries.document("-", None, TEXT)
+
     @pytest.mark.parametrize(
         ("data", "html"),
         [

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch, sketch_text
@@ -24,6 +24,7 @@ from clusterd_crawler.urls import canonical_hosts
 
 from clusterd.clusters.contract import Index
 from clusterd.ingest.contents import is_html, type_of, unpacked
+from clusterd.ingest.frames import MOST
 from clusterd.queries.spellings import spellings
 
 #: What marks a text as given on the command line.
@@ -57,7 +58,7 @@ def document(given: str, index: Index | None, profile: Profile) -> Document:
     if given.startswith(TEXT_MARK):
         return of_text(given.removeprefix(TEXT_MARK), profile)
     if given == "-":
-        return of_bytes(sys.stdin.buffer.read(), profile)
+        return of_bytes(_whole(sys.stdin.buffer, "the input"), profile)
     if index is not None and _URL.match(given) and not os.path.exists(given):
         return of_url(given, index)
     return of_bytes(read(given), profile, given)
@@ -128,12 +129,21 @@ def stored_host(given: str, hosts: Collection[str]) -> str:
 
 
 def read(given: str) -> bytes:
-    """Return the bytes of a file; `WrongInput` where it is not there."""
+    """Return the bytes of a file; `WrongInput` where it is not there, or has more than `MOST`."""
     try:
-        return Path(given).read_bytes()
+        with Path(given).open("rb") as file:
+            return _whole(file, given)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         what = f"{given}: {reason}" if given else "an empty name"
         raise WrongInput(
             f"{what}; give a URL of the store (https://…), a file, - for standard input, or text:…"
         ) from None
+
+
+def _whole(file: IO[bytes], name: str) -> bytes:
+    """Return what a file holds, which may have no end; `WrongInput` where that is more than `MOST` bytes."""
+    data = file.read(MOST + 1)
+    if len(data) > MOST:
+        raise WrongInput(f"{name} holds more than {MOST} bytes; give the part that is asked about")
+    return data

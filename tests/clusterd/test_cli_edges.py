@@ -328,9 +328,12 @@ def test_files_and_lists_may_begin_with_a_mark_and_the_locale_does_not_count(tmp
 
 
 def test_nothing_to_bring_in_is_said(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    """In a folder of WARC files nothing said why it has no pages."""
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "crawl.warc").write_bytes(b"WARC/1.0\r\n")
     done = clusterd("ingest", "empty", "--redis", redis_url, folder=tmp_path, CLUSTERD_REDIS_PREFIX=prefix)
-    assert (done.returncode, done.stderr) == (0, "no page is in empty\n")
+    said = "no page is in empty; of a folder the HTML files are read: name WARC files and JSON lines one by one\n"
+    assert (done.returncode, done.stderr) == (0, said)
 
 
 def test_a_lost_page_is_told_of_beside_one_that_nobody_knows(tmp_path: Path) -> None:

@@ -83,7 +83,9 @@ def ingest(
     record = {"pages": run.pages, "sketched": run.sketched, "rejected": run.rejected, "seconds": round(seconds, 3)}
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
     if not (run.pages or revisits.unresolved):
-        invocation.hint(f"no page is in {' '.join(paths)}")
+        folder = any(kind == "folder" for _, kind in kinds)
+        more = "; of a folder the HTML files are read: name WARC files and JSON lines one by one" if folder else ""
+        invocation.hint(f"no page is in {' '.join(paths)}{more}")
     if refused:
         invocation.hint(f"Kafka takes {pages(refused)} not: its topic of sketches needs a larger max.message.bytes")
     tell_shortened(invocation, run)

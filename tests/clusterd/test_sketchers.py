@@ -57,6 +57,25 @@ def test_what_a_killed_process_had_is_sketched_all_the_same(
     assert not multiprocessing.active_children()
 
 
+def killed_while_it_answers(asked: list[Task | str]) -> list[Sketch | str]:
+    """What a process does that the system kills (out of memory) when it has written half of its answer."""
+    if multiprocessing.parent_process() is not None:
+        answers = sys._getframe(1).f_locals["result_queue"]
+        answers._wlock.acquire()
+        answers._writer._send(b"\0\0\1\0half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [task if isinstance(task, str) else task.done() for task in asked]
+
+
+def test_half_an_answer_of_a_killed_process_is_not_waited_for(
+    alone: list[tuple[int, Sketch | str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rest was waited for, for ever, and its lock by the other processes."""
+    monkeypatch.setattr("clusterd.ingest.sketchers._all_done", killed_while_it_answers)
+    assert list(sketch_all(tasks(), 2)) == alone
+    assert not multiprocessing.active_children()
+
+
 def test_a_process_that_is_killed_while_nothing_is_under_way_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     processes = _Processes(ProcessPoolExecutor(2, multiprocessing.get_context("spawn")))
     chunk = list(islice(tasks(), 20))

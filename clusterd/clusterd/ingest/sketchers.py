@@ -14,10 +14,11 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from threading import Thread
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clusterd_consumer.interrupts import held_back
 from clusterd_crawler.errors import ClusterdError
@@ -38,6 +39,8 @@ CHUNK: Final = 64
 CHUNK_BYTES: Final = 1_000_000
 #: Chunks under way for each process.
 AHEAD: Final = 3
+#: Seconds after which processes are looked after while an answer is waited for.
+LOOK: Final = 1.0
 
 Item = TypeVar("Item")
 
@@ -96,6 +99,7 @@ def _together(chunks: Iterator[Sequence[Asked[Item]]], jobs: int) -> Iterator[tu
         while under_way:
             yield from processes.take(*under_way.popleft())
     finally:
+        processes.free()
         processes.pool.shutdown(cancel_futures=True)
 
 
@@ -120,12 +124,29 @@ class _Processes:
         made: list[Made] | None = None
         if future is not None:
             try:
-                made = future.result()
+                made = self._result(future)
             except BrokenProcessPool:
                 self._lose()
         if made is None:
             made = _all_done([task for _, task in chunk])
         yield from ((item, one) for (item, _), one in zip(chunk, made, strict=True))
+
+    def _result(self, future: Future[list[Made]]) -> list[Made]:
+        while True:
+            try:
+                return future.result(LOOK)
+            except TimeoutError:
+                self.free()
+
+    def free(self) -> None:
+        """End all of them where one was killed in the middle of an answer: the pool would wait for the rest of it."""
+        pool: Any = self.pool  # it has no other way out
+        every = list((pool._processes or {}).values())
+        if any(process.exitcode is not None for process in every):
+            for process in every:
+                process.kill()
+            with suppress(AttributeError, OSError):  # the pool has seen it by itself
+                pool._result_queue._writer.close()
 
     def _lose(self) -> None:
         if not self.lost:

@@ -10,7 +10,7 @@ from typing import Final
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.servers.redis_address import shown
-from clusterd_crawler.servers.redis_client import NODE, opened
+from clusterd_crawler.servers.redis_client import NODE, opened, reason
 from redis.cluster import RedisCluster
 
 Client = redis.Redis | RedisCluster
@@ -73,8 +73,8 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
         return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
     if NO_CLUSTER in str(error):
         return Unreachable(f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB")
-    if _UNKNOWN in (reason := _reason(error)):
-        return Unreachable(f"{what} {_of_another_kind(reason)}")
+    if _UNKNOWN in (said := _reason(error)):
+        return Unreachable(f"{what} {_of_another_kind(said)}")
     if _is_forbidden(error):
         return Unreachable(f"{what} refuses us: {_reason(error)}; docs/operations.md has what its user needs (ACLs)")
     if _is_full(error):
@@ -84,12 +84,12 @@ def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
     return Unreachable(f"{what} does not answer: {_reason(error)}{NODE if _is_moved(error) else ''}")
 
 
-def _of_another_kind(reason: str) -> str:
+def _of_another_kind(said: str) -> str:
     """Return what is wrong with a server that does not know a command of ours."""
-    if "SENTINEL" in reason:
+    if "SENTINEL" in said:
         return "is no sentinel; a single Redis is given as redis://HOST:PORT/DB"
     return (
-        f"answers as a sentinel does, or a Redis before 7.0 ({reason.partition(',')[0]}); "
+        f"answers as a sentinel does, or a Redis before 7.0 ({said.partition(',')[0]}); "
         "sentinels are given as redis+sentinel://HOST:PORT/SERVICE"
     )
 
@@ -111,7 +111,7 @@ def _is_forbidden(error: Exception) -> bool:
 
 def _reason(error: Exception) -> str:
     """Return what went wrong, without the command that a pipeline's error repeats (it may hold a page's sketch)."""
-    return _IN_PIPELINE.sub("", str(error))
+    return _IN_PIPELINE.sub("", reason(error))
 
 
 def unable(error: BaseException) -> bool:

@@ -74,11 +74,17 @@ def test_a_cluster_of_which_the_first_node_named_is_away(redis_cluster_url: str,
     index.close()
 
 
-def test_sentinels_that_do_not_answer_are_named() -> None:
-    url = f"redis+sentinel://:open-sesame@127.0.0.1:{free_port()}/pages"
+@pytest.mark.parametrize("tls", ["", "?ssl_password=key-of-keys"])
+def test_sentinels_that_do_not_answer_are_named(tls: str) -> None:
+    """Where they are, and nothing else of what they are asked by: the password of a key is an option like others."""
+    here, there = f"127.0.0.1:{free_port()}", f"localhost:{free_port()}"
+    url = f"redis{'s' if tls else ''}+sentinel://:open-sesame@{here},{there}/pages{tls}"
     with pytest.raises(Unreachable, match="No master found for 'pages'") as raised, translated(shown(url)):
         connect(url).ping()
-    assert "open-sesame" not in str(raised.value)
+    said = str(raised.value)
+    assert not any(secret in said for secret in ("open-sesame", "key-of-keys"))
+    assert all(f"{server} - network:ConnectionError" in said for server in (here, there))
+    assert "<redis" not in said
 
 
 def test_a_server_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:

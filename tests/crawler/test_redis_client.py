@@ -21,6 +21,7 @@ from clusterd_crawler.servers.redis_client import connect, translated
         ("redis://127.0.0.1:1?socket_timeout=soon", "socket_timeout"),
         ("unix:///run/redis.sock?tls=1", "there is no option 'tls'"),
         ("redis+sentinel://127.0.0.1:1/pages?tls=1", "there is no option 'tls'"),
+        ("rediss://127.0.0.1:1/0?ssl_cert_reqs=maybe", "Requirements Flag: maybe"),
     ],
 )
 def test_an_option_that_the_client_has_not_is_a_setting_that_is_wrong(url: str, says: str) -> None:

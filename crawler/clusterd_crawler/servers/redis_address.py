@@ -17,7 +17,7 @@ from typing import Final, Literal
 from urllib.parse import SplitResult, unquote, urlsplit
 
 #: What of a URL is followed by a password, and the password; also where its beginning was forgotten.
-_PASSWORD: Final = re.compile(r"(:(?!//)|[?&](?:sentinel_)?password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)", re.DOTALL)
+_PASSWORD: Final = re.compile(r"(:(?!//)|[?&]\w*password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)", re.DOTALL)
 #: Scheme and host of a URL, and what follows them.
 _AFTER_HOST: Final = re.compile(r"^((?:[a-z]+://)?+[^/?#]+)[/?#].+", re.DOTALL | re.IGNORECASE)
 #: Ports of servers and of sentinels, where none is named.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ FRESH_SECONDS: Final = 1.0
 
 #: What is added where a single server says that another one has a key.
 NODE: Final = " (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)"
+#: How the library names a sentinel that did not answer: by all options of its connections, the password of a key too.
+_SENTINEL: Final = re.compile(r"<redis\..*?\bhost=([^,]*),port=(\d+).*?>(?= - )", re.DOTALL)
 
 
 def library() -> Any:
@@ -88,11 +91,11 @@ def accepted(url: str) -> Iterator[None]:
     """Let what the client says of the options of a URL (``?db=3``) leave as `SettingError`."""
     try:
         yield
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, library().RedisError) as error:
         _, unknown, option = str(error).partition("unexpected keyword argument ")
-        reason = f"there is no option {option}" if unknown else str(error)
+        why = f"there is no option {option}" if unknown else str(error)
         address = shown(url).partition("?")[0]  # an option that does not exist may be a password
-        raise SettingError(f"redis = {address!r} is not accepted: {reason}") from None
+        raise SettingError(f"redis = {address!r} is not accepted: {why}") from None
 
 
 @contextmanager
@@ -103,7 +106,12 @@ def translated(url: str) -> Iterator[None]:
         yield
     except errors as error:
         hint = NODE if isinstance(error, library().exceptions.MovedError) else ""
-        raise Unreachable(f"Redis at {shown(url)}: {type(error).__name__}: {error}{hint}") from None
+        raise Unreachable(f"Redis at {shown(url)}: {type(error).__name__}: {reason(error)}{hint}") from None
+
+
+def reason(error: Exception) -> str:
+    """Return what an error of the library says, of sentinels only where they are."""
+    return _SENTINEL.sub(r"\1:\2", str(error))
 
 
 @lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
 
@@ -84,12 +84,12 @@ def serve(config: Config, redis_url: str, number: int = 0) -> bool:
     with _on_signal(asked, END_SECONDS), Services(config, redis_url) as services, services.again() as beating:
         if config.metrics_port:
             _serve_metrics(config, config.metrics_port + number, report)
-        if not _insist_on_store(services, report, asked):
+        if not _insist_on_store(lambda: services.index, report, asked):
             return True
         heart = Heart(beating.redis, config.redis_prefix, report)
         heart.start()
         try:
-            return _main_loop(services, report, asked)
+            return not _insist_on_store(services.refuse_eviction, report, asked) or _main_loop(services, report, asked)
         finally:
             report.state = "stopping"
             heart.stop()
@@ -129,7 +129,7 @@ def _count(report: Report, worker: Worker[Outcome]) -> None:
     report.stepped = now_ms()
 
 
-def _insist_on_store(services: Services, report: Report, asked: StopFlag) -> bool:
+def _insist_on_store(work: Callable[[], object], report: Report, asked: StopFlag) -> bool:
     """Wait for the store: a daemon that starts before its Redis goes on when that is there. False: stopped before."""
 
     def trouble(what: str) -> None:
@@ -137,7 +137,7 @@ def _insist_on_store(services: Services, report: Report, asked: StopFlag) -> boo
         report.last_error, report.stepped = what or report.last_error, now_ms()
 
     try:
-        Insisting(trouble, asked)(lambda: services.index)
+        Insisting(trouble, asked)(work)
     except Stopped:
         return False
     return True

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from clusterd_consumer.insisting import Insist, once
-from clusterd_consumer.redis_connection import Client, connect, translated
+from clusterd_consumer.redis_connection import Client, connect, refuse_eviction, translated
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
 from clusterd_crawler.message import Message, encode
@@ -74,6 +74,10 @@ class Services:
         with translated(shown(self.redis_url)):
             client.ping()
         return client
+
+    def refuse_eviction(self) -> None:
+        """Raise `Unreachable` where the store may lose pages on its own: nobody should write to it."""
+        refuse_eviction(self.redis, shown(self.redis_url))
 
     @cached_property
     def index(self) -> Index:

@@ -66,6 +66,7 @@ def work_off(services: Services, progress: Progress | None = None, insist: Insis
     ``insist`` says how long a store or a log that does not answer is waited for; without it the worker waits as a
     daemon's does, and nothing else.
     """
+    (insist or once)(services.refuse_eviction)
     report = Report()
     worker, handing = make_worker(services, report, LAST_POLL, insist=insist)
     insist = insist or once

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, suppress
+from typing import Any, Final
 
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
@@ -65,6 +65,28 @@ def translated(what: str = "Redis") -> Iterator[None]:
         if "DB index" in str(error):
             raise SettingError(f"redis names a database that the server has not: {error}") from error
         raise
+
+
+def servers(client: Client) -> list[Any]:
+    """Return clients of the one server, or of all primaries of a cluster."""
+    if not isinstance(client, RedisCluster):
+        return [client]
+    cluster: Any = client  # the client library leaves half of these methods without types
+    return [cluster.get_redis_connection(node) for node in cluster.get_primaries()]
+
+
+def refuse_eviction(client: Client, what: str = "Redis") -> None:
+    """Raise `Unreachable` where a server that is full would evict keys that do not expire, as all of a store's are.
+
+    It would lose pages without a word, and with a counter that is gone give the number of one page to another. A server
+    that may not be asked is trusted.
+    """
+    with translated(what), suppress(redis.exceptions.NoPermissionError):
+        for server in servers(client):
+            memory = server.info("memory")
+            policy = str(memory.get("maxmemory_policy", ""))
+            if policy.startswith("allkeys-") and memory.get("maxmemory"):
+                raise Unreachable(f"{what} would evict pages when it is full: set its maxmemory-policy to noeviction")
 
 
 def unreachable(error: Exception, what: str = "Redis") -> Unreachable:

@@ -20,7 +20,7 @@ from redis import RedisError
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 
-from clusterd_consumer.redis_connection import Client, translated, unable, unreachable
+from clusterd_consumer.redis_connection import Client, servers, translated, unable, unreachable
 from clusterd_consumer.redis_lines import Line, Lines, Refused
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at
@@ -169,10 +169,7 @@ class Calls:
     def used_memory(self) -> int:
         """Return the bytes that the server, or all primaries of the cluster, use."""
         with translated():
-            if not self._cluster:
-                return int(self._client.info("memory")["used_memory"])
-            nodes = [self._cluster.get_redis_connection(node) for node in self._cluster.get_primaries()]
-            return sum(int(node.info("memory")["used_memory"]) for node in nodes)
+            return sum(int(server.info("memory")["used_memory"]) for server in servers(self._client))
 
     def processes(self, keys: Sequence[str]) -> list[str]:
         """Return which process of a server answers for each key: another one after a restart or a failover."""

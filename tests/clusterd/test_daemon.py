@@ -103,7 +103,7 @@ def test_a_store_that_is_not_there_yet_is_asked_ever_more_seldom() -> None:
 
     report = health.Report()
     with Services(Config(redis=f"redis://127.0.0.1:{free_port()}/0")) as services:
-        assert not daemon._insist_on_store(services, report, Waiting())
+        assert not daemon._insist_on_store(lambda: services.index, report, Waiting())
     assert (report.state, Waiting.pauses[0], Waiting.pauses[-1]) == ("waiting", 0.05, 5.0)
     assert "does not answer" in report.last_error
 

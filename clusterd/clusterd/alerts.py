@@ -20,11 +20,13 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from clusterd_consumer.insisting import Insist, StopFlag, once
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
 from clusterd_crawler.clock import iso
@@ -145,20 +147,20 @@ class Alerts:
         for _, alert in self._since(f"{at}-0"):
             yield alert
 
-    def follow(self, at: int | None = None, stop: threading.Event | None = None) -> Iterator[Alert]:
-        """Yield the alerts since a time (from now on, where None), and then each as it comes, until ``stop``."""
+    def follow(self, at: int | None = None, stop: StopFlag | None = None, insist: Insist = once) -> Iterator[Alert]:
+        """Yield the alerts since a time (from now on, where None), and then each as it comes, until ``stop``.
+
+        ``insist`` says how long a store is waited for that does not answer any more: reading goes on where it ended.
+        """
         last = self._last() if at is None else "0-0"
         if at is not None:
             for offset, alert in self._since(f"{at}-0"):
                 last = offset
                 yield alert
         while stop is None or not stop.is_set():
-            with translated():
-                answer = self._redis.xread({self._stream: last}, count=PORTION, block=int(FOLLOW_WAIT * 1000))
-            for _, entries in answer.items() if isinstance(answer, dict) else answer or ():
-                for offset, entry in entries:
-                    last = offset.decode()
-                    yield from _read(last, entry)
+            for place, entry in insist(partial(self._behind, last)):
+                last = place.decode()
+                yield from _read(last, entry)
 
     def close(self, seconds: float = WEBHOOK_TIMEOUT) -> None:
         """Send what waits for the address, in so many seconds; close the file."""
@@ -177,6 +179,13 @@ class Alerts:
             if len(entries) < PORTION:
                 return
             start = "(" + entries[-1][0].decode()
+
+    def _behind(self, last: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        """Return the entries of the stream behind one, as soon as there are some; none after `FOLLOW_WAIT`."""
+        with translated():
+            answer = self._redis.xread({self._stream: last}, count=PORTION, block=int(FOLLOW_WAIT * 1000))
+        streams = answer.items() if isinstance(answer, dict) else answer or ()
+        return [entry for _, entries in streams for entry in entries]
 
     def _last(self) -> str:
         with translated():

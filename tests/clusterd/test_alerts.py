@@ -18,6 +18,7 @@ import redis
 from clusterd.alerts import Alert, Alerts, Webhook, alerts_of
 from clusterd.clusters.contract import Change, Outcome
 from clusterd.config import Config
+from clusterd_consumer.insisting import StopFlag
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
 
@@ -92,7 +93,7 @@ def test_alerts_are_read_since_a_time_in_order(client: redis.Redis, prefix: str)
 def test_a_follower_sees_each_alert_as_it_comes(client: redis.Redis, prefix: str) -> None:
     alerts = Alerts(client, config(prefix))
     alerts.publish([alert(0)])
-    stop, seen, got = threading.Event(), [], threading.Event()
+    stop, seen, got = StopFlag(), [], threading.Event()
 
     def follow() -> None:
         for one in alerts.follow(0, stop):

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from clusterd.config import Config
 from clusterd.daemon import END_SECONDS
-from clusterd.services import open_services, publish_sketches
+from clusterd.services import Services, open_services, publish_sketches
 from clusterd.working import work_off
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.sketch import Sketch
 
 from clusterd import health
 from tests.contract.index_world import expected, partition
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.services.kafka_broker import KafkaBroker
-from tests.services.redis_server import redis_server
+from tests.services.redis_server import free_port, redis_server
 
 
 def test_an_embedded_store_that_crashes_is_back_before_anybody_asks(tmp_path: Path) -> None:
@@ -172,3 +176,44 @@ def test_a_redis_that_would_evict_pages_is_given_none_and_said(tmp_path: Path) -
         services.redis.config_set("maxmemory-policy", "volatile-lru")  # no key of the store expires
         wait_until_done(services)
         assert partition(services.index) == expected(crawl)
+
+
+def test_who_follows_alerts_goes_on_where_the_store_was_away(tmp_path: Path) -> None:
+    crawl, port, kept = made_up_crawl(120, seed=36), free_port(), ("--appendonly", "yes")
+    command = [
+        sys.executable,
+        "-m",
+        "clusterd",
+        "alerts",
+        "--follow",
+        "--json",
+        "--redis",
+        f"redis://127.0.0.1:{port}/0",
+    ]
+    told, said = tmp_path / "told", tmp_path / "said"
+
+    def works_off(services: Services, pages: Sequence[Sketch]) -> list[str]:
+        publish_sketches(services, pages)
+        work_off(services)
+        return [alert.to_bytes().decode() for alert in services.alerts.since()]
+
+    with told.open("wb") as out, said.open("wb") as err:
+        with redis_server(tmp_path / "redis", *kept, port=port) as url, open_services(Config(redis=url)) as services:
+            works_off(services, crawl[:60])
+            follower = subprocess.Popen([*command, "--since", "1h"], stdout=out, stderr=err)
+            until(lambda: bool(told.read_text()), say=said.read_text)
+        try:
+            until(lambda: "trying again" in said.read_text(), say=said.read_text)
+            with (
+                redis_server(tmp_path / "redis", *kept, port=port) as url,
+                open_services(Config(redis=url)) as services,
+            ):
+                alerts = works_off(services, crawl[60:])
+                until(lambda: len(told.read_text().splitlines()) == len(alerts), say=said.read_text)
+                assert list(map(json.loads, told.read_text().splitlines())) == list(map(json.loads, alerts))
+            follower.send_signal(signal.SIGTERM)
+            assert follower.wait(20) == 0
+        finally:
+            follower.kill()
+            follower.wait()
+    assert said.read_text().count("trying again") == 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime
 from itertools import chain
@@ -16,10 +17,13 @@ import click
 from clusterd_crawler.clock import ms_of, now_ms
 from clusterd_crawler.errors import WrongInput
 
+from clusterd.cli.interruptions import Outages
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.printing import pages, printable
 
 if TYPE_CHECKING:
+    from clusterd_consumer.insisting import StopFlag
+
     from clusterd.alerts import Alert
 
 COLUMNS: Final = ("at", "event", "policy", "cluster", "size", "url", "match", "resemblance")
@@ -29,7 +33,9 @@ SPANS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @click.command("alerts")
 @click.option("--since", metavar="TIME", help="From this time on: 2026-01-31T12:00:00Z, or a span such as 90s, 2h, 1d.")
-@click.option("--follow", is_flag=True, help="Go on as alerts come, until interrupted.")
+@click.option(
+    "--follow", is_flag=True, help="Go on as alerts come, until interrupted; a store that restarts is waited for."
+)
 @click.pass_obj
 def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
     """Read the alerts, oldest first; with --follow those to come (and with --since also the earlier ones)."""
@@ -45,8 +51,10 @@ def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
             else:
                 invocation.show(map(asdict, chain([first] if first else [], found)), COLUMNS, empty=empty)
         return
-    with until_asked() as stop, invocation.services() as services:
-        for alert in services.alerts.follow(at, stop):
+    from clusterd_consumer.insisting import Insisting, Stopped
+
+    with until_asked() as stop, invocation.services() as services, suppress(Stopped):
+        for alert in services.alerts.follow(at, stop, Insisting(Outages(invocation), stop, level=logging.INFO)):
             invocation.emit(asdict(alert), told(alert))
             if stop.is_set():
                 break
@@ -55,9 +63,11 @@ def alerts(invocation: Invocation, since: str | None, follow: bool) -> None:
 
 
 @contextmanager
-def until_asked() -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set, also where a shell started us with SIGINT ignored (``… &``)."""
-    stop = threading.Event()
+def until_asked() -> Iterator[StopFlag]:
+    """Yield a flag that SIGINT and SIGTERM set, also where a shell started us with SIGINT ignored (``… &``)."""
+    from clusterd_consumer.insisting import StopFlag
+
+    stop = StopFlag()
     signals = (signal.SIGINT, signal.SIGTERM)
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -27,9 +27,9 @@ class Outages:
     ``patience``: seconds for which it is.
     """
 
-    def __init__(self, invocation: Invocation, patience: float) -> None:
+    def __init__(self, invocation: Invocation, patience: float = math.inf) -> None:
         self._invocation = invocation
-        self._patience = patience
+        self._for = "" if patience == math.inf else f" for {patience:g} s"
         self._away = False
         self._over = -math.inf
 
@@ -37,7 +37,7 @@ class Outages:
         """Take an attempt that failed, or "" where it is over (`Insisting`)."""
         now = time.monotonic()
         if trouble and not self._away and now - self._over >= CALM:
-            self._invocation.hint(f"{' '.join(trouble.split())}; trying again for {self._patience:g} s")
+            self._invocation.hint(f"{' '.join(trouble.split())}; trying again{self._for}")
         self._away = bool(trouble)
         self._over = now
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,6 +61,28 @@ def test_a_crawl_that_waits_gets_its_verdict(services: Services) -> None:
     told = decode_verdict(entry[topics.FIELD_VALUE])
     assert entry[topics.FIELD_KEY] == b"c7"
     assert (told.url, told.match, told.resemblance, told.size) == ("http://h/2", "http://h/1", 1.0, 2)
+
+
+@pytest.mark.parametrize("more", [[], [50]], ids=["equal", "near"])
+@pytest.mark.parametrize("later", [0, 1], ids=["again", "recrawled"])
+def test_what_is_told_again_names_the_match(services: Services, more: list[int], later: int) -> None:
+    """Also where a worker died between the store and what it had to tell: the index tells who joins whom once."""
+    other = page("http://h/1", 1, range(50))
+    asked = Sketch(**{**_fields(page("http://h/2", 2, [*range(50), *more])), "crawl": "c7", "wants_verdict": True})
+    (told,) = services.index.apply([other, asked])[1:]
+    asked = replace(asked, fetched_at=asked.fetched_at + later)
+    batch = batch_of(asked)
+    batch.records = [replace(record, again=not later) for record in batch.records]
+    transport = services.transport()
+    Handing(services, transport)(batch, services.index.apply([asked]))
+    transport.flush(5)
+    assert told.match == "http://h/1"
+    assert told.resemblance >= 0.9
+    alerts = {(one.match, one.resemblance) for one in services.alerts.since()}
+    assert alerts == (set() if later else {(told.match, round(told.resemblance, 4))})
+    ((_, entry),) = services.redis.xrange(topics.stream(services.config.redis_prefix, topics.VERDICTS))
+    verdict = decode_verdict(entry[topics.FIELD_VALUE])
+    assert (verdict.match, verdict.resemblance) == (told.match, pytest.approx(told.resemblance))
 
 
 def _fields(sketch: Sketch) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 An alert is one JSON object with the fields of `Alert`. It goes to the stream ``<prefix>stream:alerts``, whose latest
 ``alerts_kept`` stay readable (`Alerts.since`, `Alerts.follow`), and, as configured, to Kafka's topic `topics.ALERTS`
 (keyed by cluster), to a file, and to an HTTP address. File and address get what they can take: one that fails is
-logged and counted, and holds nobody up.
+logged and counted, and holds nobody up; an address that is away for a moment gets it later.
 
 At least once: a batch that comes again after a crash repeats its alerts (`alerts_of` with ``again``).
 """
@@ -24,9 +24,10 @@ from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from clusterd_consumer.insisting import Insist, StopFlag, once
+from clusterd_consumer.insisting import FIRST_PAUSE, LONGEST_PAUSE, Insist, StopFlag, once
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler import topics
 from clusterd_crawler.clock import iso
@@ -49,6 +50,8 @@ WEBHOOK_QUEUE: Final = 10_000
 WEBHOOK_BATCH: Final = 500
 #: Seconds for an address to answer.
 WEBHOOK_TIMEOUT: Final = 10.0
+#: Seconds for which alerts are posted again to an address that is away; what comes meanwhile waits in the queue.
+WEBHOOK_PATIENCE: Final = 60.0
 #: Seconds for which it is not said again that an address takes no alerts.
 WEBHOOK_SILENCE: Final = 60.0
 
@@ -228,6 +231,7 @@ class Webhook:
         #: What is wrong, before and behind how many were lost, where that was not logged; and until when it is not.
         self._unsaid = ("", "")
         self._silent_until = 0.0
+        self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="alert-webhook", daemon=True)
         self._thread.start()
 
@@ -245,6 +249,7 @@ class Webhook:
     def close(self, seconds: float = WEBHOOK_TIMEOUT) -> None:
         """Send what waits, in so many seconds; what the address has not been sent by then is lost, and counted."""
         until = time.monotonic() + seconds
+        self._ending.set()
         with suppress(queue.Full):
             self._waiting.put(None, timeout=seconds)
         self._thread.join(max(0.0, until - time.monotonic()))
@@ -273,13 +278,29 @@ class Webhook:
             self._send(b"".join(body))
 
     def _send(self, body: bytes) -> None:
+        """Post alerts, after growing pauses again while the address is away; at last they are lost, and counted."""
+        pause, until = FIRST_PAUSE, time.monotonic() + WEBHOOK_PATIENCE
+        while True:
+            last = self._ending.is_set() or time.monotonic() >= until
+            if (error := self._refused(body)) is None:
+                self._unsaid = self._unsaid if self.lost else ("", "")
+                return
+            given_up = last or not _passes(error)
+            self.lost += body.count(b"\n") if given_up else 0
+            self._complain("does not take alerts (", f" lost so far): {error}")
+            if given_up:
+                return
+            self._ending.wait(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _refused(self, body: bytes) -> Exception | None:
+        """Post alerts once; return why the address has not taken them, None where it has."""
         try:
             request = urllib.request.Request(self._target, data=body, headers=self._headers, method="POST")
             with _OPENER.open(request, timeout=WEBHOOK_TIMEOUT):
-                pass
+                return None
         except (OSError, HTTPException, ValueError) as error:  # no connection; no HTTP; no address
-            self.lost += body.count(b"\n")
-            self._complain("does not take alerts (", f" lost so far): {error}")
+            return error
 
     def _complain(self, before: str, behind: str) -> None:
         """Log that alerts are lost, once in `WEBHOOK_SILENCE`: it may be so for ten batches a second, for days."""
@@ -292,6 +313,13 @@ class Webhook:
         (before, behind), self._unsaid = self._unsaid, ("", "")
         if before:
             log.error("%s %s%d%s", self._address, before, self.lost, behind)
+
+
+def _passes(error: Exception) -> bool:
+    """Whether an address that has not taken alerts may take them a little later: it is away, or has too much to do."""
+    if isinstance(error, HTTPError):
+        return error.code in {408, 429} or error.code >= 500
+    return isinstance(error, OSError)
 
 
 def _target_of(address: str) -> tuple[str, dict[str, str]]:

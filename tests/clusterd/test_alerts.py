@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import redis
@@ -21,6 +21,9 @@ from clusterd.config import Config
 from clusterd_consumer.insisting import StopFlag
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
+
+from tests.services.redis_server import free_port
+from tests.services.waiting import wait_until
 
 JOINED = Outcome(
     url="http://h/a?s=1",
@@ -242,6 +245,39 @@ def test_an_address_that_redirects_takes_no_alerts_and_nobody_else_gets_the_pass
     assert "HTTP Error 302" in caplog.text
 
 
+@pytest.mark.parametrize("busy", [False, True])
+def test_an_address_that_is_away_for_a_moment_gets_what_came_meanwhile(
+    busy: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    received: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        answers: ClassVar[list[int]] = [503, 429] if busy else []
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(answer := self.answers.pop(0) if self.answers else 204)
+            self.end_headers()
+            received.extend(body.splitlines() if answer == 204 else [])
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    webhook = Webhook(f"http://127.0.0.1:{(port := free_port())}/")
+    if not busy:
+        webhook.post(b"1\n")
+        wait_until(lambda: "Connection refused" in caplog.text)
+        webhook.post(b"2\n")
+    with HTTPServer(("127.0.0.1", port), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        if busy:
+            webhook.post(b"1\n2\n")
+        wait_until(lambda: len(received) == 2)
+        webhook.close()
+        server.shutdown()
+    assert (received, webhook.lost) == ([b"1", b"2"], 0)
+
+
 @contextmanager
 def hanging() -> Iterator[Webhook]:
     """Return a webhook whose address has taken one alert and answers nothing."""
@@ -266,7 +302,10 @@ def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
     assert "is too slow: what waits for it is lost (1 alerts in all)" in caplog.text
 
 
-def test_an_address_that_is_away_for_long_is_not_logged_for_each_batch(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_address_that_is_away_for_long_is_not_logged_for_each_batch(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("clusterd.alerts.WEBHOOK_PATIENCE", 0)
     webhook = Webhook("http://127.0.0.1:9/")
     for _ in range(50):
         webhook.post(b"{}\n")

@@ -34,7 +34,7 @@ from typing import IO, Final
 
 import redis
 from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
-from clusterd_crawler.servers.redis_client import unix_url
+from clusterd_crawler.servers.redis_client import remembered_socket, socket_folder, unix_url
 from clusterd_crawler.urls import is_text
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -239,11 +239,10 @@ def socket_path(folder: Path) -> Path:
     note = folder / "redis.socket-path"
     with _open_lock(folder / "redis.start.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if note.exists():
-            remembered = Path(note.read_text("utf-8").strip())
-            if remembered.parent.is_dir() and remembered.parent.stat().st_uid == os.getuid():
-                return remembered
-        short = Path(tempfile.mkdtemp(prefix="clusterd-")) / "redis.sock"
+        remembered = remembered_socket(folder)
+        if remembered and remembered.parent.is_dir() and remembered.parent.stat().st_uid == os.getuid():
+            return remembered
+        short = Path(tempfile.mkdtemp(prefix=socket_folder(folder))) / "redis.sock"
         note.write_text(f"{short}\n", "utf-8")
         return short
 

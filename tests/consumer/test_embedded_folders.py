@@ -14,7 +14,8 @@ import pytest
 import redis
 from clusterd_consumer import embedded as module
 from clusterd_consumer.embedded import Embedded, embedded, server_binaries
-from clusterd_crawler.servers.redis_client import connect, embedded_url
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.servers.redis_client import connect, embedded_socket, embedded_url, translated
 
 from tests.services.locks import is_free
 
@@ -32,6 +33,26 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, monkeypatch: pyte
     assert is_free(folder / "redis.server.lock")
     if note := next(folder.glob("redis.socket-path"), None):
         shutil.rmtree(Path(note.read_text().strip()).parent)
+
+
+def test_a_copy_of_a_folder_is_a_store_of_its_own(tmp_path: Path) -> None:
+    """Also where the socket lies elsewhere, as the path is too long for one: both stores were asked by one socket."""
+    folder, copy = tmp_path / ("long" * 30), tmp_path / ("copy" * 30)
+    with embedded(folder) as url:
+        redis.Redis.from_url(url).set("page", "first")
+    shutil.copytree(folder, copy)
+    with embedded(folder) as url:
+        redis.Redis.from_url(url).set("page", "second")
+        with pytest.raises(Unreachable), translated(embedded_url(copy)):
+            connect(embedded_url(copy)).ping()  # a crawl, before its daemon has started the store
+        with embedded(copy) as other:
+            assert redis.Redis.from_url(other).get("page") == b"first"
+            assert connect(embedded_url(copy)).ping()
+            assert redis.Redis.from_url(url).get("page") == b"second"
+    with embedded(folder) as again:
+        assert again == url
+    for one in (folder, copy):
+        shutil.rmtree(embedded_socket(one).parent)
 
 
 def test_nobody_else_may_read_the_data(tmp_path: Path) -> None:

@@ -166,8 +166,22 @@ def embedded_url(data: Path) -> str:
 
 def embedded_socket(data: Path) -> Path:
     """Return the socket of a data folder's embedded server."""
+    return remembered_socket(data) or data.resolve() / "redis.sock"
+
+
+def remembered_socket(data: Path) -> Path | None:
+    """Return the socket that a data folder has elsewhere, as it remembers; None where it has none.
+
+    A copy remembers that of the folder it was copied from, whose server is another store: it has none yet.
+    """
     note = data / "redis.socket-path"
-    return Path(note.read_text("utf-8").strip()) if note.exists() else data.resolve() / "redis.sock"
+    socket = Path(note.read_text("utf-8").strip()) if note.exists() else None
+    return socket if socket and socket.parent.name.startswith(socket_folder(data)) else None
+
+
+def socket_folder(data: Path) -> str:
+    """Return how the name of the folder of such a socket begins: by the number that a copied folder has not."""
+    return f"clusterd-{data.stat().st_ino:x}-"
 
 
 def unix_url(socket: Path) -> str:

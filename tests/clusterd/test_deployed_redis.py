@@ -16,6 +16,7 @@ from clusterd.services import open_services, process_pending, publish_sketches
 
 from tests.contract.index_world import expected, page, partition, settled
 from tests.flow.daemons import made_up_crawl
+from tests.services.redis_sentinels import redis_sentinels
 from tests.services.redis_server import binary, connect_cluster, free_port, redis_cluster, redis_server
 
 CONF = Path(__file__).resolve().parents[2] / "deploy" / "redis" / "redis.conf"
@@ -88,3 +89,13 @@ def test_a_user_with_the_permissions_that_are_named_can_do_all(tmp_path: Path, n
                 assert services.index.settle() == 1  # the first version waits for what the others have to tell
             assert services.index.settle() == 0
         assert [server.execute_command("ACL", "LOG") for server in servers] == [[] for _ in servers]
+
+
+def test_a_user_of_sentinels_needs_what_is_named(tmp_path: Path) -> None:
+    (allowed,) = re.findall(r"`(\+sentinel[^`]*)`", (CONF.parents[2] / "docs" / "operations.md").read_text("utf-8"))
+    with redis_sentinels(tmp_path) as watched:
+        for sentinel in watched.sentinels:
+            sentinel.execute_command("ACL", "SETUSER", "few", "on", ">secret", "-@all", allowed)
+        url = f"{watched.url}?sentinel_username=few&sentinel_password=secret"
+        with open_services(Config.load(environment={}, options={"redis": url})) as services:
+            assert services.index.counts()["documents"] == 0

@@ -6,6 +6,7 @@ from typing import Final
 
 from scrapy.settings import BaseSettings
 
+from clusterd_crawler.crawling.wrong_settings import told_plainly
 from clusterd_crawler.middleware import ClusterdMiddleware, ClusterdPages, ClusterdReading, ClusterdRefreshes
 from clusterd_crawler.settings import Settings
 
@@ -24,7 +25,8 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Check the settings and add the middlewares."""
-        chosen = Settings.from_crawl(dict(settings))
+        with told_plainly():
+            chosen = Settings.from_crawl(dict(settings))
         if chosen.enabled:
             settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, REQUESTS)
             settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdPages, PAGES)

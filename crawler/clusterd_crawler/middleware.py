@@ -25,6 +25,8 @@ from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
 from clusterd_crawler.crawling.pages.responses import is_good
 from clusterd_crawler.crawling.requests.rewriting import goes_round, original
+from clusterd_crawler.crawling.wrong_settings import told_plainly
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.settings import Settings
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ class ClusterdMiddleware(_Place):
         self._settings = Settings.from_crawl(dict(crawler.settings))
         if not self._settings.enabled:
             raise NotConfigured("CLUSTERD_ENABLED is off")
-        Connections(self._settings, project_folder())  # a client that is missing is said before the crawl starts
+        with told_plainly():
+            Connections(self._settings, project_folder())  # a client that is missing is said before the crawl starts
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -81,10 +84,14 @@ class ClusterdMiddleware(_Place):
         self._crawler.signals.connect(self.request_left_downloader, signal=signals.request_left_downloader)
 
     async def spider_opened(self, spider: Spider) -> None:
-        """Begin."""
+        """Begin, unless an embedded store cannot be kept: then nothing of the crawl is looked at."""
         crawl = Crawl(self._crawler, self._settings, project_folder(), self._attend)
         try:
             await crawl.open()
+        except Unreachable as error:
+            logger.error("The crawl goes on without clusterd: %s", error)
+            await crawl.close()
+            return
         except BaseException:
             await crawl.close()
             raise

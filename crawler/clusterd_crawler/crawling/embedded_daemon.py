@@ -94,17 +94,17 @@ class EmbeddedDaemon:
         self._refused = False
 
     def start(self) -> bool:
-        """Start the daemon; return when it works. False where its store cannot be had, which is logged."""
+        """Start the daemon; return when it works. False where it does not, which is logged.
+
+        Raises `Unreachable` where its store cannot be kept in the folder.
+        """
         try:
             self._spawn()
         except OSError as error:
-            logger.error(
-                "The store cannot be kept in %s: %s; name a folder that can be written in CLUSTERD_DATA. The crawl "
-                "goes on without clusterd",
-                self._data,
-                error.strerror or error,
-            )
-            return False
+            raise Unreachable(
+                f"the store cannot be kept in {self._data}: {error.strerror or error}; "
+                "name a folder that can be written in CLUSTERD_DATA"
+            ) from None
         threading.Thread(target=self._watch, name="clusterd-daemon-watch", daemon=True).start()
         if not _wait(self._answers, START_SECONDS, unless=self._is_lost) and not self._answers():
             if not self._refused:

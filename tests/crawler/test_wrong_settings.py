@@ -1,0 +1,64 @@
+"""What Scrapy's commands say where a setting of ours is wrong: one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SPIDER = """
+import scrapy
+
+class Mine(scrapy.Spider):
+    name = "mine"
+    custom_settings = {"ADDONS": {"clusterd_crawler.Addon": 500}}
+"""
+
+WRONG = "CLUSTERD_SKIP = 'maybe' is not accepted; it takes true or false"
+
+
+def scrapy(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    (folder / "mine.py").write_text(SPIDER)
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy", *words],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("CLUSTERD_SKIP=maybe", f"Scrapy settings: {WRONG}"),
+        ("CLUSTERD_MODE=x", "Scrapy settings: there is no setting CLUSTERD_MODE"),
+        ("CLUSTERD_KAFKA=kafkas://127.0.0.1:1?ca=/none", "ca = '/none' cannot be read: No such file or directory"),
+    ],
+)
+def test_a_crawl_does_not_start_and_says_why_in_one_line(tmp_path: Path, wrong: str, says: str) -> None:
+    done = scrapy(tmp_path, "runspider", "mine.py", "-s", wrong, "--loglevel", "WARNING")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert says in done.stderr
+
+
+def test_where_twisted_logs_it_the_log_has_one_line_too(tmp_path: Path) -> None:
+    """Twisted writes it on standard error besides, as nothing else can keep it from."""
+    log = tmp_path / "log"
+    words = ["runspider", "mine.py", "-s", "FORCE_CRAWLER_PROCESS=1", "--loglevel", "WARNING", "--logfile", str(log)]
+    assert scrapy(tmp_path, *words, CLUSTERD_SKIP="maybe").returncode == 1
+    assert log.read_text().splitlines()[-1].endswith(f"environment: {WRONG}")
+    assert "Traceback" not in log.read_text()
+
+
+def test_the_shell_says_it_as_what_is_wrong_with_its_arguments(tmp_path: Path) -> None:
+    words = ["shell", "-s", 'ADDONS={"clusterd_crawler.Addon": 500}', "-s", "CLUSTERD_SKIP=maybe", "--nolog", "-c", "1"]
+    done = scrapy(tmp_path, *words)
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"error: Scrapy settings: {WRONG}\n")
+    assert "Traceback" not in done.stderr

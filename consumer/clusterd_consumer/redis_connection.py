@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -10,7 +9,8 @@ from typing import Any, Final
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.servers.redis_address import shown
-from clusterd_crawler.servers.redis_client import NODE, opened, reason
+from clusterd_crawler.servers.redis_client import opened
+from clusterd_crawler.servers.redis_errors import FORBIDDEN, UNKNOWN, why_not
 from redis.cluster import RedisCluster
 
 Client = redis.Redis | RedisCluster
@@ -19,9 +19,6 @@ Client = redis.Redis | RedisCluster
 CONNECT_TIMEOUT: Final = 5.0
 ANSWER_TIMEOUT: Final = 30.0
 
-#: What Redis answers to a user who may not do what we ask; from within a script without an error code (Redis 7.0; later
-#: ones and Valkey). A matter of the server's users, not of the page that met it.
-_FORBIDDEN: Final = ("NOPERM", "The user executing the script can't", "ACL failure in script")
 #: What Redis answers while it cannot serve, though the request is right: it is asked again, never given up.
 _UNABLE: Final = (
     redis.ConnectionError,  # with BusyLoadingError, AuthenticationError
@@ -34,16 +31,10 @@ _UNABLE: Final = (
     redis.exceptions.TryAgainError,
     redis.exceptions.NoPermissionError,
 )
-#: What the client says of a single server that is given as a cluster.
-NO_CLUSTER: Final = "Cluster mode is not enabled"
-#: What a server says that is of another kind, or older, than the address has it: no page is to blame.
-_UNKNOWN: Final = "unknown command "
-#: What the client puts before the error of a command in a pipeline.
-_IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 _UNABLE_ANSWERS: Final = (
     *("MISCONF", "NOREPLICAS", "MASTERDOWN", "LOADING", "OOM", "READONLY", "CLUSTERDOWN", "BUSY ", "NOAUTH"),
     *("MOVED ", "ASK ", "TRYAGAIN"),  # while a slot of a cluster moves to another node
-    *(_UNKNOWN, *_FORBIDDEN),
+    *(UNKNOWN, *FORBIDDEN),
 )
 
 
@@ -91,49 +82,7 @@ def refuse_eviction(client: Client, what: str = "Redis") -> None:
 
 def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
     """Return what is raised for a Redis that cannot serve."""
-    if isinstance(error, redis.AuthenticationError):
-        return Unreachable(f"{what} refuses us: {_reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB")
-    if NO_CLUSTER in str(error):
-        return Unreachable(f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB")
-    if _UNKNOWN in (said := _reason(error)):
-        return Unreachable(f"{what} {_of_another_kind(said)}")
-    if _is_forbidden(error):
-        return Unreachable(f"{what} refuses us: {_reason(error)}; docs/operations.md has what its user needs (ACLs)")
-    if _is_full(error):
-        return Unreachable(
-            f"{what} is full: raise its maxmemory, or let CLUSTERD_RETENTION make room ({_reason(error)})"
-        )
-    return Unreachable(f"{what} does not answer: {_reason(error)}{NODE if _is_moved(error) else ''}")
-
-
-def _of_another_kind(said: str) -> str:
-    """Return what is wrong with a server that does not know a command of ours."""
-    if "SENTINEL" in said:
-        return "is no sentinel; a single Redis is given as redis://HOST:PORT/DB"
-    return (
-        f"answers as a sentinel does, or a Redis before 7.0 ({said.partition(',')[0]}); "
-        "sentinels are given as redis+sentinel://HOST:PORT/SERVICE"
-    )
-
-
-def _is_moved(error: Exception) -> bool:
-    """Whether a single server says that another one has it."""
-    return isinstance(error, redis.exceptions.MovedError) or _reason(error).startswith("MOVED ")
-
-
-def _is_full(error: Exception) -> bool:
-    """Whether a server that may not evict has reached its limit of memory."""
-    return isinstance(error, redis.exceptions.OutOfMemoryError) or _reason(error).startswith("OOM ")
-
-
-def _is_forbidden(error: Exception) -> bool:
-    """Whether the server's user may not do what was asked."""
-    return isinstance(error, redis.exceptions.NoPermissionError) or any(word in _reason(error) for word in _FORBIDDEN)
-
-
-def _reason(error: Exception) -> str:
-    """Return what went wrong, without the command that a pipeline's error repeats (it may hold a page's sketch)."""
-    return _IN_PIPELINE.sub("", reason(error))
+    return Unreachable(why_not(error, what))
 
 
 def unable(error: BaseException) -> bool:

@@ -48,7 +48,7 @@ def test_a_log_that_never_comes_costs_nothing_and_the_next_crawl_brings_its_mess
     assert len(done.seen) == done.stat("sketched") == done.stat("spooled") == 60
     assert done.stat("published") == done.stat("dropped") == 0
     assert spread(done) < 5
-    assert "The log does not answer" in done.log
+    assert "The log takes nothing" in done.log
     server.start()
     again = crawl(tmp_path, pages(site, 1, start=60), settings(server, tmp_path))
     assert again.stat("published") == 61
@@ -63,7 +63,7 @@ def test_a_log_that_dies_and_comes_back_gets_every_page(site: Site, server: Serv
     wait_until(lambda: len(urls(server)) == 20)
     server.stop()
     dead.touch()
-    wait_until(lambda: sum(site.hits.values()) == 40 and "The log does not answer" in running_crawl.log())
+    wait_until(lambda: sum(site.hits.values()) == 40 and "The log takes nothing" in running_crawl.log())
     server.start()
     wait_until(lambda: len(urls(server)) == 40)
     back.touch()
@@ -71,7 +71,7 @@ def test_a_log_that_dies_and_comes_back_gets_every_page(site: Site, server: Serv
     assert urls(server) == set(pages(site, 60))
     assert done.stat("dropped") == 0
     assert done.stat("spooled") >= 1
-    assert "The log answers again" in done.log
+    assert "The log takes messages again" in done.log
 
 
 def test_a_full_disk_under_the_spool_is_counted_and_the_crawl_goes_on(

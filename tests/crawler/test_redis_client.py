@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.servers.redis_client import connect, translated
 
 
@@ -32,6 +33,37 @@ def test_an_option_that_the_client_has_not_is_a_setting_that_is_wrong(url: str, 
 def test_a_node_of_a_cluster_is_taken_for_one() -> None:
     with pytest.raises(Unreachable, match="it takes redis\\+cluster://HOST:PORT"), translated("redis://h:1"):
         raise redis.exceptions.MovedError("14516 127.0.0.1:7002")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("redis+sentinel://{}/pages", r"is no sentinel; a single Redis is given as redis://HOST:PORT/DB$"),
+        ("redis+cluster://{}", r"is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB$"),
+        ("redis://me:secret@{}/0", r"refuses us: .*; it takes redis://USER:PASSWORD@HOST:PORT/DB$"),
+    ],
+)
+def test_a_server_of_another_kind_is_said_to_crawls_as_to_daemons(given: str, says: str, redis_url: str) -> None:
+    url = given.format(redis_url.split("/")[2])
+    with pytest.raises(Unreachable, match=rf"^Redis at .*127.*{says}") as raised:
+        RedisLog(url, "sketches").send([(b"key", b"value")])
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.cluster
+def test_what_a_cluster_refuses_is_told_without_the_command(redis_cluster_url: str, prefix: str) -> None:
+    log = RedisLog(redis_cluster_url, f"{prefix}sketches")
+    with connect(redis_cluster_url) as client:
+        nodes = client.get_nodes()
+        try:
+            client.config_set("maxmemory", 1, target_nodes=nodes)
+            with pytest.raises(Unreachable, match=r"^Redis at .* is full: raise its maxmemory") as raised:
+                log.send([(b"key", b"value of a page")])
+        finally:
+            client.config_set("maxmemory", 0, target_nodes=nodes)
+    assert "value" not in str(raised.value)
+    assert "pipeline" not in str(raised.value)
+    log.close()
 
 
 def test_each_of_servers_and_sentinels_is_told_what_is_for_it() -> None:

@@ -253,14 +253,14 @@ class Publisher:
         with self._changed:
             if self._reachable or not self._tried:
                 then = "go to the spool" if self._spool is not None else "beyond the queue are dropped"
-                logger.warning("The log does not answer: %s; messages %s", str(error), then)
+                logger.warning("The log takes nothing now: %s; messages %s", str(error), then)
             self._reachable, self._tried = False, True
             self._notify()
 
     def _found(self) -> None:
         with self._changed:
             if not self._reachable and self._tried:
-                logger.info("The log answers again")
+                logger.info("The log takes messages again")
             self._reachable, self._tried = True, True
             self._deadline = self._last
 

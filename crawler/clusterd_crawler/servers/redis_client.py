@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +19,6 @@ CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
 #: Seconds after which a held connection is looked at before it is used: servers close those that are idle for minutes.
 FRESH_SECONDS: Final = 1.0
-
-#: What is added where a single server says that another one has a key.
-NODE: Final = " (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)"
-#: How the library names a sentinel that did not answer: by all options of its connections, the password of a key too.
-_SENTINEL: Final = re.compile(r"<redis\..*?\bhost=([^,]*),port=(\d+).*?>(?= - )", re.DOTALL)
 
 
 def library() -> Any:
@@ -105,13 +99,9 @@ def translated(url: str) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        hint = NODE if isinstance(error, library().exceptions.MovedError) else ""
-        raise Unreachable(f"Redis at {shown(url)}: {type(error).__name__}: {reason(error)}{hint}") from None
+        from clusterd_crawler.servers.redis_errors import why_not  # needs the client
 
-
-def reason(error: Exception) -> str:
-    """Return what an error of the library says, of sentinels only where they are."""
-    return _SENTINEL.sub(r"\1:\2", str(error))
+        raise Unreachable(why_not(error, f"Redis at {shown(url)}")) from None
 
 
 @lru_cache(maxsize=1)

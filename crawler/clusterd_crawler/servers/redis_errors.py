@@ -1,0 +1,70 @@
+"""Why a Redis does not serve us, in words that say what would be right; the same to crawls and to daemons."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import redis
+
+#: What Redis answers to a user who may not do what we ask; from within a script without an error code (Redis 7.0; later
+#: ones and Valkey). A matter of the server's users, not of the page that met it.
+FORBIDDEN: Final = ("NOPERM", "The user executing the script can't", "ACL failure in script")
+#: What a server says that is of another kind, or older, than the address has it: no page is to blame.
+UNKNOWN: Final = "unknown command "
+#: What the client says of a single server that is given as a cluster.
+_NO_CLUSTER: Final = "Cluster mode is not enabled"
+#: What the client puts before the error of a command in a pipeline.
+_IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
+#: How the client names a sentinel that did not answer: by all options of its connections, the password of a key too.
+_SENTINEL: Final = re.compile(r"<redis\..*?\bhost=([^,]*),port=(\d+).*?>(?= - )", re.DOTALL)
+
+
+def why_not(error: Exception, what: str) -> str:
+    """Return a line that says why ``what`` does not serve us."""
+    if isinstance(error, redis.AuthenticationError):
+        return f"{what} refuses us: {reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB"
+    if _NO_CLUSTER in str(error):
+        return f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB"
+    if UNKNOWN in (said := reason(error)):
+        return f"{what} {_of_another_kind(said)}"
+    if _is_forbidden(error):
+        return f"{what} refuses us: {said}; docs/operations.md has what its user needs (ACLs)"
+    if _is_full(error):
+        return f"{what} is full: raise its maxmemory, or let CLUSTERD_RETENTION make room ({said})"
+    if _is_moved(error):
+        return f"{what} does not answer: {said} (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)"
+    return f"{what} does not answer: {said}"
+
+
+def reason(error: Exception) -> str:
+    """Return what went wrong, of sentinels only where they are.
+
+    Without the command that a pipeline's error repeats, which may hold a page's sketch.
+    """
+    return _SENTINEL.sub(r"\1:\2", _IN_PIPELINE.sub("", str(error)))
+
+
+def _of_another_kind(said: str) -> str:
+    """Return what is wrong with a server that does not know a command of ours."""
+    if "SENTINEL" in said:
+        return "is no sentinel; a single Redis is given as redis://HOST:PORT/DB"
+    return (
+        f"answers as a sentinel does, or a Redis before 7.0 ({said.partition(',')[0]}); "
+        "sentinels are given as redis+sentinel://HOST:PORT/SERVICE"
+    )
+
+
+def _is_moved(error: Exception) -> bool:
+    """Whether a single server says that another one has it."""
+    return isinstance(error, redis.exceptions.MovedError) or reason(error).startswith("MOVED ")
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether a server that may not evict has reached its limit of memory."""
+    return isinstance(error, redis.exceptions.OutOfMemoryError) or reason(error).startswith("OOM ")
+
+
+def _is_forbidden(error: Exception) -> bool:
+    """Whether the server's user may not do what was asked."""
+    return isinstance(error, redis.exceptions.NoPermissionError) or any(word in reason(error) for word in FORBIDDEN)

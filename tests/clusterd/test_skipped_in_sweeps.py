@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from clusterd.learning.rulebook.memory import MemoryRuleBook
 from clusterd.learning.rulebook.service import RuleService
-from clusterd.queries.stand_ins import KeysOf, keys_under
+from clusterd.queries.stand_ins import Skipped
 from clusterd_crawler.errors import NotFound
+from clusterd_crawler.message import SkipReport
 from clusterd_crawler.sketch import TEXT
 
 from clusterd import queries
@@ -20,10 +21,10 @@ PAGES = 12
 
 
 @pytest.fixture
-def keys_of() -> KeysOf:
+def skipped() -> Skipped:
     book = MemoryRuleBook()
     RuleService(book).import_rules([sid_rule(HOST)], at=1)
-    return keys_under(book)
+    return Skipped(book)
 
 
 def sid(path: str, session: int) -> str:
@@ -50,15 +51,15 @@ def site() -> Site:
     return site
 
 
-def test_changes_counts_what_was_fetched_instead(site: Site, keys_of: KeysOf) -> None:
-    first, second = queries.changes(site.index, TEXT, HOST, keys_of)
+def test_changes_counts_what_was_fetched_instead(site: Site, skipped: Skipped) -> None:
+    first, second = queries.changes(site.index, TEXT, HOST, skipped)
     assert (first.unchanged, first.revised, first.moved, first.vanished, first.appeared) == (18, 2, 2, 2, 0)
     assert 0.5 < first.resemblance_quantiles["0.5"] < 0.8
     assert (second.unchanged, second.revised, second.moved, second.vanished, second.appeared) == (11, 0, 0, 0, 1)
 
 
-def test_only_what_no_page_stands_for_is_lost(site: Site, keys_of: KeysOf) -> None:
-    found = site.lost(keys_of=keys_of)
+def test_only_what_no_page_stands_for_is_lost(site: Site, skipped: Skipped) -> None:
+    found = site.lost(skipped=skipped)
     assert {lost: one.match for lost, one in found.items()} == {
         **{sid("p1", session): None for session in (1, 2)},
         **{sid("p2", session): sid("renamed", 4) for session in (1, 2)},
@@ -66,29 +67,29 @@ def test_only_what_no_page_stands_for_is_lost(site: Site, keys_of: KeysOf) -> No
 
 
 @pytest.mark.parametrize("path", ["p0", "p5"], ids=["revised", "unchanged"])
-def test_who_asks_for_a_skipped_page_gets_the_one_that_was_fetched(site: Site, keys_of: KeysOf, path: str) -> None:
-    (found,) = site.lost(sid(path, 1), keys_of=keys_of).values()
+def test_who_asks_for_a_skipped_page_gets_the_one_that_was_fetched(site: Site, skipped: Skipped, path: str) -> None:
+    (found,) = site.lost(sid(path, 1), skipped=skipped).values()
     assert (found.match, found.from_sweep, found.to_sweep) == (sid(path, 4), "first", "third")
     assert (found.resemblance == 1.0) == (path == "p5")
     with pytest.raises(NotFound, match="is not in the sweep second"):
-        site.lost(sid(path, 1), keys_of=keys_of, from_sweep="second")
+        site.lost(sid(path, 1), skipped=skipped, from_sweep="second")
 
 
 def test_without_rules_every_url_is_a_page_of_its_own(site: Site) -> None:
-    nothing = keys_under(MemoryRuleBook())
-    assert nothing(HOST) is None
+    nothing = Skipped(MemoryRuleBook())
+    assert nothing.key_of(HOST) is None
     assert list(queries.changes(site.index, TEXT, HOST, nothing)) == list(queries.changes(site.index, TEXT, HOST))
-    assert len(site.lost(keys_of=nothing)) == 2 * PAGES + PAGES - 1
+    assert len(site.lost(skipped=nothing)) == 2 * PAGES + PAGES - 1
 
 
-def test_collections_hold_what_there_was(keys_of: KeysOf) -> None:
+def test_collections_hold_what_there_was(skipped: Skipped) -> None:
     """No rule stands between what was brought in from files: a print view that is gone is gone."""
     site = Site()
     for n in range(PAGES):
         site.add(url(f"p{n}"), words(n), "1", at=DAY)
         site.add(sid(f"p{n}", 1), words(n), "1", at=DAY)
         site.add(url(f"p{n}"), words(n), "2", at=2 * DAY)
-    assert len(site.lost(keys_of=keys_of)) == PAGES
+    assert len(site.lost(skipped=skipped)) == PAGES
 
 
 def test_rules_that_span_hosts_stand_in_too(site: Site) -> None:
@@ -98,5 +99,24 @@ def test_rules_that_span_hosts_stand_in_too(site: Site) -> None:
         for session in (1, 2):
             page = f"http://www.example.org/{n}?sid={session}"
             site.add(page, words(f"org {n}"), at=session * DAY, crawl=f"{session}")
-    (found,) = queries.changes(site.index, TEXT, "www.example.org", keys_under(book))
+    (found,) = queries.changes(site.index, TEXT, "www.example.org", Skipped(book))
     assert (found.unchanged, found.moved, found.appeared) == (PAGES, 0, 0)
+
+
+def test_what_a_crawl_skipped_for_an_earlier_one_s_pages_is_there() -> None:
+    """`CLUSTERD_SKIP_WITHIN`: also what it did not ask for, since it did not follow the links of what it skipped."""
+    site, book = Site(), MemoryRuleBook()
+    site.add(url("old"), words("old"), at=1, crawl="zero")
+    for sweep, at in (("first", DAY), ("third", 3 * DAY)):
+        for n in range(PAGES):
+            if (n, sweep) != (1, "third"):
+                site.add(url(f"p{n}"), words(n), at=at + n, crawl=sweep)
+    site.add(url("p0"), edited(words(0), 40), at=2 * DAY, crawl="second")
+    site.add(url("new"), words("new"), at=2 * DAY, crawl="second")
+    book.add_skips([SkipReport(url("p2"), "within", url("p2"), url("p2"), 2 * DAY, "second")])
+    _, second, third = queries.changes(site.index, TEXT, HOST, Skipped(book))
+    # Page 1 was fetched before page 2, so nobody knows that it would have been skipped.
+    assert (second.unchanged, second.revised, second.moved, second.vanished, second.appeared) == (PAGES - 2, 1, 0, 1, 1)
+    assert (third.unchanged, third.revised, third.moved, third.vanished, third.appeared) == (PAGES - 2, 1, 0, 1, 0)
+    assert set(site.lost(skipped=Skipped(book), to_sweep="second")) == {url("old"), url("p1")}
+    assert len(site.lost(to_sweep="second")) == PAGES

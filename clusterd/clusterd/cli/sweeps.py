@@ -45,7 +45,7 @@ def find_lost(
     it is better than the second best.
     """
     from clusterd import queries
-    from clusterd.queries.stand_ins import keys_under
+    from clusterd.queries.stand_ins import Skipped
 
     if bool(urls) == everything:
         raise WrongInput("find-lost: give the URLs of lost pages, or --all")
@@ -57,9 +57,9 @@ def find_lost(
 
         def answers() -> Iterator[dict[str, Any]]:
             try:
-                keys_of = keys_under(services.rulebook.book)
+                skipped = Skipped(services.rulebook.book)
                 asked = (given, from_sweep, to_sweep, host)
-                found = queries.find_lost(services.index, invocation.profile, *asked, keys_of)
+                found = queries.find_lost(services.index, invocation.profile, *asked, skipped)
                 yield from map(lost_record, found)
             except NotFound as error:
                 unknown.append(error)  # raised below, when a table of the others has been drawn
@@ -85,7 +85,7 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
     from clusterd import queries
     from clusterd.queries import plot as plots
     from clusterd.queries.documents import stored_host
-    from clusterd.queries.stand_ins import keys_under
+    from clusterd.queries.stand_ins import Skipped
     from clusterd.queries.timeline import day
 
     if plot is not None:
@@ -96,8 +96,8 @@ def changes(invocation: Invocation, host: str | None, plot: Path | None) -> None
             host = stored_host(host, services.index.hosts())
 
         def kept() -> Iterator[dict[str, Any]]:
-            keys_of = keys_under(services.rulebook.book)
-            for period in queries.changes(services.index, invocation.profile, host, keys_of):
+            skipped = Skipped(services.rulebook.book)
+            for period in queries.changes(services.index, invocation.profile, host, skipped):
                 periods.append(period)
                 yield changes_record(period)
 

@@ -26,7 +26,7 @@ from clusterd.clusters.contract import Index, Version
 from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.moves import Search, portions
-from clusterd.queries.stand_ins import KeysOf
+from clusterd.queries.stand_ins import Skipped
 
 QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 DAY: Final = 86_400_000
@@ -57,15 +57,15 @@ class Changes:
 
 
 def changes(
-    index: Index, profile: Profile, host: str | None = None, keys_of: KeysOf | None = None
+    index: Index, profile: Profile, host: str | None = None, skipped: Skipped | None = None
 ) -> Iterator[Changes]:
     """Yield what happened between the consecutive sweeps of a host, or of every host, as far as all of it is known.
 
-    ``keys_of`` (`stand_ins.keys_under`) tells what crawls skipped; without it that counts as moved.
+    ``skipped`` (`stand_ins.Skipped`) tells what crawls skipped; without it that counts as moved.
     """
     forgotten, others = index.forgotten(), Elsewhere(index, profile)
     for name in [host] if host is not None else sorted(index.hosts()):
-        search = Search(index, profile, name, others, keys_of)
+        search = Search(index, profile, name, others, skipped)
         whole = _whole(search, forgotten)
         for start, end in zip(search.sweeps.sweeps, search.sweeps.sweeps[1:], strict=False):
             if start in whole:

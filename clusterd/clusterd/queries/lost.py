@@ -15,7 +15,7 @@ from clusterd.clusters.contract import Index
 from clusterd.queries.documents import known_url, stored_host
 from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.moves import Found, Search
-from clusterd.queries.stand_ins import KeysOf
+from clusterd.queries.stand_ins import Skipped
 
 
 def find_lost(
@@ -25,23 +25,23 @@ def find_lost(
     from_sweep: str | None = None,
     to_sweep: str | None = None,
     host: str | None = None,
-    keys_of: KeysOf | None = None,
+    skipped: Skipped | None = None,
 ) -> Iterator[Found]:
     """Yield what became of the given URLs, or of all lost pages (of a host).
 
     ``to_sweep`` is by default the last sweep of the host, ``from_sweep`` the last one before it that has the page.
     A given URL that is not lost yields nothing; the first one that is unknown raises `NotFound`, behind the answers
-    for all others. ``keys_of`` (`stand_ins.keys_under`) tells what crawls skipped; without it that counts as lost.
+    for all others. ``skipped`` (`stand_ins.Skipped`) tells what crawls skipped; without it that counts as lost.
     """
     if urls is None:
-        yield from _all(index, profile, from_sweep, to_sweep, host, keys_of)
+        yield from _all(index, profile, from_sweep, to_sweep, host, skipped)
         return
     searches: dict[str, Search] = {}
     others, unknown = Elsewhere(index, profile), None
     for url in (known_url(given, index) or given for given in urls):
         name = host_of(url) if "://" in url else ""
         if name not in searches:
-            searches[name] = Search(index, profile, name, others, keys_of)
+            searches[name] = Search(index, profile, name, others, skipped)
         search = searches[name]
         if search.sweeps.sweeps:
             search.covers(from_sweep, to_sweep, strict=True)
@@ -62,7 +62,7 @@ def _all(
     from_sweep: str | None,
     to_sweep: str | None,
     host: str | None,
-    keys_of: KeysOf | None,
+    skipped: Skipped | None,
 ) -> Iterator[Found]:
     """Yield what became of all lost pages of a host, or of the hosts that have these sweeps."""
     hosts = index.hosts()
@@ -70,7 +70,7 @@ def _all(
         host = stored_host(host, hosts)
     covered, others = False, Elsewhere(index, profile)
     for name in hosts if host is None else [host]:
-        search = Search(index, profile, name, others, keys_of)
+        search = Search(index, profile, name, others, skipped)
         if search.covers(from_sweep, to_sweep, strict=host is not None or len(hosts) == 1):
             covered = True
             yield from search.all(from_sweep, to_sweep)

@@ -43,7 +43,7 @@ from clusterd.clusters.contract import Index, Version
 from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
 from clusterd.queries.likeness import likeness, made_by
 from clusterd.queries.nearest import Match, Nearest, Owners, Page, address_bonus
-from clusterd.queries.stand_ins import KeysOf
+from clusterd.queries.stand_ins import Skipped
 from clusterd.queries.timeline import Timeline, timeline
 
 #: How much more a page that was there before must resemble the lost one now, to have taken its content over.
@@ -95,7 +95,7 @@ class Search:
     profile: Profile
     host: str
     others: Elsewhere
-    keys_of: KeysOf | None = None
+    skipped: Skipped | None = None
     sweeps: Timeline = field(init=False)
     #: Sweep → its pages, the one used last at the end.
     _sets: dict[str, Nearest] = field(default_factory=dict)
@@ -108,8 +108,7 @@ class Search:
     _freshly: dict[str, Owners] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        key_of = None if self.keys_of is None else self.keys_of(self.host)
-        self.sweeps = timeline(self.host, self.index.pages(self.host), key_of)
+        self.sweeps = timeline(self.host, self.index.pages(self.host), self.skipped)
 
     def covers(self, from_sweep: str | None, to_sweep: str | None, strict: bool) -> bool:
         """Whether the host has these sweeps, in this order; `strict`: raise `WrongInput` where it has not."""

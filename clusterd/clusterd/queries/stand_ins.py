@@ -6,13 +6,19 @@ stands for anything in a sweep that was brought in from files: they hold what th
 
 Rules by names (`?p=POST` → its topic) have no part in it: stored versions do not keep the names of pages.
 
-Cost: a key for each URL of the host, where it has rules and a sweep of it is a crawl's; nothing otherwise.
+A crawl whose skips rest on pages of earlier crawls (``CLUSTERD_SKIP_WITHIN``) does not look whether those are there,
+nor whether what is linked from them is. In its sweep stands what the sweep before it holds, as far back as the oldest
+page that a skip rested on: all of that the crawl would have skipped.
+
+Cost: a key for each URL of the host, where it has rules and a sweep of it is a crawl's; the skips that can still be
+listed, once; nothing otherwise.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
+from functools import cached_property
 
 from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.urls import registrable
@@ -22,22 +28,33 @@ from clusterd.learning.rulebook.contract import RuleBook
 
 #: URL → its key.
 KeyOf = Callable[[str], str]
-#: Host → the keys of its URLs; None where every URL is its own.
-KeysOf = Callable[[str], KeyOf | None]
 #: Sweep → URL → the version that it saw.
 Seen = dict[str, dict[str, Version]]
 
 
-def keys_under(book: RuleBook) -> KeysOf:
-    """Return the keys of URLs under the rules of a book that are in force."""
+class Skipped:
+    """What a rule book knows of what crawls skipped."""
 
-    def keys_of(host: str) -> KeyOf | None:
+    def __init__(self, book: RuleBook) -> None:
+        self._book = book
+
+    def key_of(self, host: str) -> KeyOf | None:
+        """Return the keys of a host's URLs under the rules that are in force; None where every URL is its own."""
         keys = Keys()
         for name in {host, registrable(host)}:
-            keys.load(book.load(name).rules)
+            keys.load(self._book.load(name).rules)
         return None if keys.rules_of(host).empty else lambda url: keys.key(url)[0]
 
-    return keys_of
+    def rested_on(self, crawl: str) -> Set[str]:
+        """Return the pages that skips of a crawl rested on."""
+        return self._by_crawl.get(crawl, frozenset())
+
+    @cached_property
+    def _by_crawl(self) -> Mapping[str, Set[str]]:
+        pages: dict[str, set[str]] = defaultdict(set)
+        for skip in self._book.skips():
+            pages[skip.crawl].add(skip.known_url)
+        return pages
 
 
 def stand_ins(seen: Seen, key_of: KeyOf) -> Seen:
@@ -61,3 +78,13 @@ def _standing(groups: list[list[str]], fetched: dict[str, Version]) -> dict[str,
             first = min(there, key=lambda version: (version.fetched_at, version.url))
             found.update((url, first) for url in urls if url not in fetched)
     return found
+
+
+def known_before(fetched: Mapping[str, Version], before: Mapping[str, Version], skipped: Skipped) -> dict[str, Version]:
+    """Return what a sweep has of the one before, as its crawls skipped that; ``fetched``: what it has otherwise."""
+    crawls = {version.crawl for version in fetched.values()} - {""}
+    rested = {url for crawl in crawls for url in skipped.rested_on(crawl)}
+    since = min((before[url].fetched_at for url in rested & before.keys() - fetched.keys()), default=None)
+    if since is None:
+        return {}
+    return {url: page for url, page in before.items() if url not in fetched and page.fetched_at >= since}

@@ -5,7 +5,8 @@ A sweep is what its label says (``ingest --sweep``), else the crawl that fetched
 old sweeps may be brought in after new ones; other labels by their first fetch. Dates whose year stands last are ordered
 by it, then by the month if that is the only other number, else by the first fetch: to some 01.02.2023 is in January.
 
-What a crawl skipped is there in its sweep as the page that was fetched in its place (`stand_ins`).
+What a crawl skipped is there in its sweep as the page that was fetched in its place, or in the sweep before
+(`stand_ins`).
 
 Cost: one pass over the host's versions; the answers are held in memory (URLs and versions, no sketches).
 """
@@ -14,16 +15,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import YEAR_1, YEAR_10000
 
 from clusterd.clusters.contract import Version
-from clusterd.queries.stand_ins import KeyOf, stand_ins
+from clusterd.queries.stand_ins import Seen, Skipped, known_before, stand_ins
 
 _NUMBER: Final = re.compile(r"\d+")
 _YEAR_LAST: Final = re.compile(r"\D*\d{1,2}\D+(?:\d{1,2}\D+)?(?:19|20)\d\d\D*")
@@ -67,10 +69,10 @@ class Timeline:
             raise WrongInput(f"{self.host} has no sweep {sweep!r}; its sweeps are: {known}")
 
 
-def timeline(host: str, versions: Iterable[Version], key_of: KeyOf | None = None) -> Timeline:
+def timeline(host: str, versions: Iterable[Version], skipped: Skipped | None = None) -> Timeline:
     """Order a host's versions by sweeps; of two versions of a URL in one sweep the later fetch counts.
 
-    ``key_of`` tells which pages stand for skipped ones; without it none does.
+    ``skipped`` tells which pages stand for skipped ones; without it none does.
     """
     pages: dict[str, dict[str, Version]] = defaultdict(dict)
     first: dict[str, int] = {}
@@ -82,9 +84,19 @@ def timeline(host: str, versions: Iterable[Version], key_of: KeyOf | None = None
         seen = pages[label].get(version.url)
         if seen is None or seen.fetched_at <= version.fetched_at:
             pages[label][version.url] = version
+    sweeps = tuple(in_order(first))
+    if skipped is not None:
+        _add_skipped(host, sweeps, pages, skipped)
+    return Timeline(host, sweeps, dict(pages))
+
+
+def _add_skipped(host: str, sweeps: Sequence[str], pages: Seen, skipped: Skipped) -> None:
+    """Add to each sweep the pages that stand for what its crawls skipped."""
+    key_of = skipped.key_of(host)
     for label, standing in stand_ins(pages, key_of).items() if key_of is not None else ():
         pages[label].update(standing)
-    return Timeline(host, tuple(in_order(first)), dict(pages))
+    for before, sweep in pairwise(sweeps):
+        pages[sweep].update(known_before(pages[sweep], pages[before], skipped))
 
 
 def sweep_of(version: Version) -> str:

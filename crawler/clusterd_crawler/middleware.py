@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
-from scrapy.exceptions import IgnoreRequest, NotConfigured
+from scrapy.exceptions import CloseSpider, IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.conf import closest_scrapy_cfg
 
@@ -180,6 +180,11 @@ class ClusterdReading(_Place):
         """Note that the spider is given a page."""
         if (crawl := self._crawl) is not None:
             crawl.unread.read(response)
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> None:
+        """Note that a callback broke off."""
+        if (crawl := self._crawl) is not None and not isinstance(exception, CloseSpider):
+            crawl.unread.broke_off(response)
 
 
 def project_folder() -> Path:

@@ -86,6 +86,13 @@ class Job(scrapy.Spider):
     def read_otherwise(self, response: Response) -> Iterator[scrapy.Request | dict[str, Any]]:
         yield from self.parse(response)
 
+    def break_off(self, response: Response) -> Iterator[dict[str, Any]]:
+        """Raise in the middle of the first page."""
+        self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
+        if len(self.seen) == 2:
+            raise KeyError("a fault of the spider")
+        yield {"url": response.url}
+
     async def await_more(self, response: Response) -> None:
         """Gather what other pages say before the page's own item is made."""
         assert self.crawler.engine is not None

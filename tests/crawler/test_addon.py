@@ -101,6 +101,8 @@ def test_the_http_cache_keeps_its_own_counsel(
         assert done.paths() == ["/page/1"]
         assert done.stat("skipped") == 1
     assert (first.stat("sketched"), second.stat("sketched")) == (1, 0)
+    said = "Pages of the HTTP cache are not sketched again"
+    assert (first.log.count(said), second.log.count(said)) == (0, 1)
     assert second.seen[0]["flags"] == ["cached"]
     assert site.hits["/page/1"] == 1
 

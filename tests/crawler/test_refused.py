@@ -16,8 +16,9 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from tests.crawler.crawling import crawl, publish_rules, published, sid_rule
+from tests.crawler.crawling import Crawling, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site, html, prose
+from tests.services.waiting import wait_until
 
 
 class Refusing:
@@ -122,6 +123,46 @@ def test_others_are_told_of_a_page_that_the_spider_was_not_given(
     assert isinstance(failure, Failure)
     assert page.url == failure.url == f"{site.url}/page/1"
     assert failure.at > page.fetched_at
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["with rules", "before its rules"])
+def test_a_page_whose_callback_raises_keeps_no_other_out(
+    late: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """What it had not brought by then another URL of it brings; that serves for all further ones."""
+    rules = RuleSet(site.host, 1, (sid_rule(site.host),))
+    if not late:
+        publish_rules(redis_url, prefix, rules)
+    go = tmp_path / "go"
+    urls = [f"{site.url}/page/1{query}" for query in ("", "?sid=a", "?sid=b")]
+    first, second, third = ({"url": url, "options": {"callback": "break_off"}} for url in urls)
+    running = Crawling(
+        tmp_path,
+        [f"{site.url}/", {"pause": 1.0}, first, {"file": str(go)}, {"pause": 1.0}, second, {"pause": 1.0}, third],
+        settings,
+    )
+    wait_until(lambda: site.hits["/page/1"])
+    if late:
+        publish_rules(redis_url, prefix, rules)
+    go.touch()
+    done = running.result()
+    assert done.paths() == ["/", "/page/1", "/page/1?sid=a"]
+    assert (done.stat("skipped"), done.stats["spider_exceptions/KeyError"]) == (1, 1)
+    (failure,) = (message for message in published(redis_url, prefix) if isinstance(message, Failure))
+    (page,) = (page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.url == failure.url)
+    assert (failure.url, failure.at > page.fetched_at) == (urls[0], True)
+
+
+def test_what_waited_for_a_page_whose_callback_raises_is_fetched(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """It was skipped when the page was given to the callback, which raised later."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    urls = [f"{site.url}/slow/page/1{query}" for query in ("", "?sid=a")]
+    both = [{"url": url, "options": {"callback": "break_off"}} for url in urls]
+    done = Crawling(tmp_path, [f"{site.url}/", {"pause": 1.0}, *both], settings).result()
+    assert sorted(done.paths()) == ["/", "/slow/page/1", "/slow/page/1?sid=a"]
+    assert (done.stat("skipped"), done.stat("requeued")) == (1, 1)
 
 
 def test_a_page_may_wait_for_its_verdict_for_as_long_as_is_allowed() -> None:

@@ -32,7 +32,7 @@ from clusterd_crawler.crawling.pages.gathered import Pages
 from clusterd_crawler.crawling.pages.item_files import ItemFiles
 from clusterd_crawler.crawling.pages.near_duplicates import NearDuplicates
 from clusterd_crawler.crawling.pages.redirected import Redirected
-from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
+from clusterd_crawler.crawling.pages.reporter import Page, Reporter, Seen
 from clusterd_crawler.crawling.pages.responses import is_good, is_part
 from clusterd_crawler.crawling.pages.rewritten import Rewritten
 from clusterd_crawler.crawling.pages.unread import Unread
@@ -181,7 +181,7 @@ class Crawl:
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
         assert self._publisher is not None
-        self._changes.look_again()
+        self._changes.look_again(everything=self.unread.broken())
         watching = self._explored.recent and self._kept and self._publisher.reachable
         if self._changes.busy or self._paused.busy or watching:
             raise DontCloseSpider
@@ -325,8 +325,7 @@ class Crawl:
             if not is_good(response):
                 self._decisions.fetched(url, at, good=False)
             elif not page.is_file:
-                self.unread.came(page, self._purposes.is_awaited(request))
-                self.unread.seen(page, CACHED)
+                self.unread.cached(page, self._purposes.is_awaited(request))
         elif not may_speak_of(url):
             self._stats.inc_value("clusterd/rejected")
         elif not 200 <= response.status < 300:

@@ -75,9 +75,9 @@ class RuleChanges:
         """Take a rule set; it is in use soon."""
         self._take(rules)
 
-    def look_again(self) -> None:
-        """Decide anew about what rules kept out whose pages turned out to lead to something new."""
-        if reopened := self._decisions.reopened():
+    def look_again(self, everything: bool = False) -> None:
+        """Decide anew about what rules kept out whose pages turned out to lead to something new, or everything."""
+        if reopened := frozenset(self._kept.rules()) if everything else self._decisions.reopened():
             self._take(reopened)
 
     def _take(self, rules: RuleSet | frozenset[str]) -> None:

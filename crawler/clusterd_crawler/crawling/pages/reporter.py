@@ -63,9 +63,10 @@ class Page:
     response: Response
     explored: Skip | None = None
     purpose: Purpose = ANYONE
-    #: What it shows, once it is sketched, and whether the spider has been given it (`unread`).
+    #: What it shows, once it is sketched, and whether the spider has been given it, and broke off (`unread`).
     seen: Seen | None = None
     read: bool = False
+    broken: bool = False
 
     @property
     def is_file(self) -> bool:

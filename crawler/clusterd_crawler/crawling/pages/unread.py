@@ -4,22 +4,32 @@ A page is known, so that others of its key are skipped, when the spider has it: 
 (``process_spider_input``), without a word to us. In Scrapy a page takes some turns of the loop from the last downloader
 middleware to the spider, so one that has not been given to it after `UNREAD_SECONDS` was refused. That it came has been
 published; so then it is published that it is as good as not fetched, to other crawlers and to this crawl where it is
-paused and goes on.
+paused and goes on. So it is of a page whose callback raised an exception: what it had not brought by then another URL
+of the page may bring.
 
 Cost: two dictionary entries a page.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from scrapy.http import Response
 
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
+from clusterd_crawler.crawling.pages.responses import is_good
+from clusterd_crawler.crawling.requests.kinds import is_page
+
+logger = logging.getLogger(__name__)
 
 #: Seconds from the response to the spider, beside those that it may wait for its verdict.
 UNREAD_SECONDS: Final = 20
+#: Of a page whose callback raised an exception.
+BROKEN: Final = Seen((), 0, False)
 
 
 class Unread:
@@ -32,6 +42,11 @@ class Unread:
         self._reporter = reporter
         #: In the order in which they came.
         self._pages: dict[Response, Page] = {}
+        #: Those that the spider has and that are not sketched yet.
+        self._unseen: dict[Response, Page] = {}
+        self._broken = False
+        #: Whether it was said that pages of the HTTP cache are not sketched.
+        self._said = False
 
     def __contains__(self, response: Response) -> bool:
         return response in self._pages
@@ -43,9 +58,21 @@ class Unread:
         if not awaited:
             self._pages[page.response] = page
 
+    def cached(self, page: Page, awaited: bool) -> None:
+        """Take a page of the HTTP cache, of which only a sweep is told: it was sketched when it was fetched."""
+        if not self._said:
+            self._said = True
+            logger.info(
+                "Pages of the HTTP cache are not sketched again; where it was filled without clusterd, a crawl with "
+                "CLUSTERD_SWEEP = 'a name' has them all sketched"
+            )
+        self.came(page, awaited)
+        self.seen(page, CACHED)
+
     def seen(self, page: Page, seen: Seen) -> None:
         """Take what a page shows, before it is read or after."""
-        page.seen = seen
+        page.seen = seen = replace(seen, good=False) if page.broken else seen
+        self._unseen.pop(page.response, None)
         if not seen.good:
             self.forget(page)
         if page.read or not seen.good:
@@ -58,10 +85,30 @@ class Unread:
             page.read = True
             if page.seen is not None:
                 self._know(page, page.seen)
+            else:
+                self._unseen[response] = page
+
+    def broke_off(self, response: Response) -> None:
+        """Note that the callback raised an exception."""
+        request = response.request
+        if request is None or not is_page(request) or not is_good(response) or response in self._pages:
+            return
+        page = self._unseen.get(response) or Page(response.url.partition("#")[0], now_ms(), request, response)
+        page.broken = self._broken = True
+        if response not in self._unseen:
+            self._know(page, BROKEN)
+        if "cached" not in response.flags:
+            self._reporter.failed(page.url, page.at + 1, response.status, "the callback raised an exception")
+
+    def broken(self) -> bool:
+        """Whether a callback has broken off since the last call: a skip may rest on its page."""
+        broken, self._broken = self._broken, False
+        return broken
 
     def forget(self, page: Page) -> None:
         """Drop a page that speaks for nothing."""
         self._pages.pop(page.response, None)
+        self._unseen.pop(page.response, None)
 
     def close(self) -> None:
         """Give up what was not read."""

@@ -10,32 +10,28 @@ import logging
 import math
 from typing import Final
 
-#: Seconds for which a line is not logged again.
+#: Seconds for which no further line is logged.
 SELDOM: Final = 60.0
-#: Lines that are remembered.
-SELDOM_LINES: Final = 1000
 
 
 class Seldom(logging.Filter):
-    """Lets a warning of Kafka's client through once in `SELDOM`: in an outage it says ten a second.
+    """Lets one warning of Kafka's client through in `SELDOM`: in an outage it says ten a second, of six kinds.
 
-    Less than a warning is logged only where somebody asks for it.
+    What an outage means to us we say ourselves. Less than a warning is logged only where somebody asks for it.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._said: dict[tuple[str, str], float] = {}
+        self._silent_until = -math.inf
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is logged."""
+        """Whether the line is logged; without the calls in the client that led to it."""
         if record.levelno < logging.WARNING or not record.name.startswith("kafka."):
             return True
-        line = (record.name, str(record.msg))
-        if record.created < self._said.get(line, -math.inf) + SELDOM:
+        if record.created < self._silent_until:
             return False
-        if len(self._said) >= SELDOM_LINES:
-            self._said.clear()
-        self._said[line] = record.created
+        self._silent_until = record.created + SELDOM
+        record.exc_info = None
         return True
 
 
@@ -44,7 +40,7 @@ _SELDOM: Final = Seldom()
 
 
 def quieten() -> None:
-    """Log warnings of the imported client, each once in `SELDOM`; a level that somebody has set for it counts."""
+    """Log one warning of the imported client in `SELDOM`; a level that somebody has set for it counts."""
     client = logging.getLogger("kafka")
     if client.level != logging.NOTSET:
         return

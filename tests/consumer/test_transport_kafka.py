@@ -14,8 +14,9 @@ from clusterd_consumer.transport import kafka_group
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.servers import kafka_client
 from kafka import KafkaAdminClient
-from kafka.errors import TopicAuthorizationFailedError, UnsupportedCodecError
+from kafka.errors import MetadataEmptyBrokerList, TopicAuthorizationFailedError, UnsupportedCodecError
 
 from tests.conftest import needs_kafka
 from tests.consumer.kafka_members import drain, transport
@@ -135,6 +136,19 @@ def test_what_the_client_leaves_open_is_collected_when_kafka_does_not_answer() -
     with pytest.raises(Unreachable, match=r"compressed in a way unknown here .*no lz4.*install"), member._translated():
         raise UnsupportedCodecError("no lz4")
     assert left() is None
+
+
+def test_an_error_that_quotes_a_broker_s_whole_answer_is_one_short_line() -> None:
+    """A broker that starts again names no brokers for a while, and the client's error its topics, each with its all."""
+    quoting = MetadataEmptyBrokerList(f"brokers=[],\n topics=[{'MetadataResponsePartition(error_code=5), ' * 200}]")
+    member = KafkaTransport(f"127.0.0.1:{free_port()}")
+    for translating in (member._translated, kafka_client.translated):
+        with (
+            pytest.raises(Unreachable, match=r"EmptyBrokerList: brokers=\[\], topics=.* …$") as told,
+            translating(),
+        ):
+            raise quoting
+        assert len(str(told.value)) < 400
 
 
 def test_what_kafka_refuses_at_once_is_told_and_not_sent_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from clusterd_crawler.servers.kafka_client import said
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     InvalidSessionTimeoutError,
@@ -110,7 +111,7 @@ def reason(error: Exception) -> str:
             "refuses a member of this CLUSTERD_SESSION_TIMEOUT: it takes group.min.session.timeout.ms (usually 6 s) to "
             "group.max.session.timeout.ms (30 minutes)"
         )
-    return f"does not answer: {error}"
+    return f"does not answer: {said(error)}"
 
 
 def close(client: Any, timeout: float) -> None:

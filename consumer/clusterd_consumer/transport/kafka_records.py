@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.servers.kafka_client import build, client_options, probe
+from clusterd_crawler.servers.kafka_client import build, client_options, probe, said
 from kafka import KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import AuthorizationError, KafkaError  # type: ignore[import-untyped]
 
@@ -37,7 +37,7 @@ def records(where: str, topic: str) -> Iterator[tuple[bytes, bytes]]:
     except AuthorizationError as error:
         log.warning("Kafka does not let us read the topic %s: %s", topic, error)
     except (KafkaError, OSError) as error:
-        raise Unreachable(f"Kafka: {type(error).__name__}: {error}") from None
+        raise Unreachable(f"Kafka: {type(error).__name__}: {said(error)}") from None
     finally:
         with suppress(KafkaError, OSError):
             consumer.close(autocommit=False, timeout_ms=CLOSE_MS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from textwrap import shorten
 from typing import Any, Final
 
 from clusterd_crawler.errors import SettingError, Unreachable
@@ -17,6 +18,8 @@ from clusterd_crawler.servers.kafka_lines import quieten
 
 #: Milliseconds until a client gives up on its first contact.
 BOOTSTRAP_MS: Final = 5_000
+#: Most characters that are told of what an error of the client says.
+LONGEST: Final = 300
 
 
 def client_options(setting: str) -> dict[str, Any]:
@@ -84,4 +87,9 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (client_library().errors.KafkaError, OSError) as error:
-        raise Unreachable(f"Kafka: {type(error).__name__}: {error}") from None
+        raise Unreachable(f"Kafka: {type(error).__name__}: {said(error)}") from None
+
+
+def said(error: Exception) -> str:
+    """Return what an error of the client says, as part of one line: some quote the whole answer of a broker, 6 kB."""
+    return shorten(str(error), LONGEST, placeholder=" …")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clusterd.batch import clusters, crowds, pairs, whole_profile
+from clusterd.batch import clusters, crowds, entries, pairs, ranked, whole_profile
 from clusterd.batch.entries import Entries
 from clusterd.batch.kept_sketches import KeptSketches
 from clusterd.batch.phases import common_counts
@@ -178,6 +178,16 @@ def test_sketches_that_are_stored_again_and_groups_that_are_left_out_change_no_c
     large = [one for one in every if one.size >= 2]
     assert list(clusters(crawl, least=2)) == large
     assert large != every
+
+
+@pytest.mark.parametrize("containment", [False, True])
+def test_pairs_are_ranked_on_disk_as_in_memory(containment: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "RUN", 20)
+    found = list(pairs(World(9, urls=40, length=500).crawl(50), 0.2, containment))
+    assert len(found) > 100
+    wanted = sorted(found, key=lambda pair: -pair.measure(containment))
+    assert list(ranked(found, containment)) == wanted
+    assert wanted != found
 
 
 @pytest.mark.parametrize("containment", [False, True])

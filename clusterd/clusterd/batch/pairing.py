@@ -11,8 +11,9 @@ Identical sketches are grouped first. What the sketches say is
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, combinations, product
@@ -27,6 +28,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Profile, Sketch, StreamSketch
 
 from clusterd.batch.crowds import Crowd
+from clusterd.batch.entries import Entries
 from clusterd.batch.kept_sketches import RECENT, KeptSketches
 from clusterd.batch.phases import COMMON, Keys, common_counts
 from clusterd.batch.shingle_sets import ShingleSets
@@ -48,6 +50,15 @@ class Pair:
     def measure(self, containment: bool) -> float:
         """Return the figure that a threshold is compared with."""
         return self.estimate.containment if containment else self.estimate.resemblance
+
+
+def ranked(found: Iterable[Pair], containment: bool = False, folder: Path | None = None) -> Iterator[Pair]:
+    """Yield pairs, the most alike first. They are sorted on disk: of pages that a template fills there are millions."""
+    entries = Entries(folder)
+    for place, pair in enumerate(found):
+        entries.add((-pair.measure(containment), place, pair.a, pair.b, *pair.estimate))
+    for _, _, a, b, *ratios in entries.ascending():
+        yield Pair(a, b, Estimate(*ratios))
 
 
 def whole_profile(profile: Profile) -> Profile:
@@ -76,7 +87,10 @@ def pairs(
             if containment:
                 groups.look_beyond(again)
             sharing = groups.sharing(common, folder, threshold, containment, least=threshold)
-            passed = [pair for pair in sharing if _may_reach(groups.reading(*pair), threshold, containment)]
+            passed = array("Q")
+            for first, second in sharing:
+                if _may_reach(groups.reading(first, second), threshold, containment):
+                    passed.extend((first, second))
             found = _counted(groups, passed, again, folder)
         yield from (pair for pair in found if pair.measure(containment) >= threshold)
 
@@ -173,17 +187,21 @@ def _estimated(groups: _Groups, sharing: Iterable[tuple[int, int]]) -> Iterator[
             yield Pair(a, b, found) if a < b else Pair(b, a, found.turned())
 
 
-def _counted(groups: _Groups, passed: Collection[tuple[int, int]], again: Again, folder: Path | None) -> Iterator[Pair]:
-    """Count what passed the sieve, and the pairs within a group, by the whole sets of the texts that show them."""
+def _counted(groups: _Groups, passed: Sequence[int], again: Again, folder: Path | None) -> Iterator[Pair]:
+    """Count what passed the sieve, two groups after two, and the pairs within a group.
+
+    By the whole sets of the texts that show them.
+    """
     several = (n for n, members in enumerate(groups.members) if len({groups.texts[place] for place in members}) > 1)
-    held = groups.unread({number for pair in passed for number in pair}.union(several))
+    asked = set(passed)
+    held = groups.unread(asked.union(several))
     with ShingleSets(folder) as sets:
         for place, sketch in again(sorted(held.values())) if held else ():
             if sketch.text != groups.texts[place]:
                 raise WrongInput(f"document {place + 1} is another at the second reading; let the file stay as it is")
             sets.put(place, sketch.values)
         group_of = {place: number for number, members in enumerate(groups.members) for place in members}
-        for number in {number for pair in passed for number in pair}:
+        for number in asked:
             if groups.sketches[number].complete:
                 sets.put(groups.members[number][0], groups.sketches[number].values)
 
@@ -194,7 +212,7 @@ def _counted(groups: _Groups, passed: Collection[tuple[int, int]], again: Again,
             return EQUAL if first == second else compare(first, second)
 
         yield from (Pair(a, b, counted(a, b)) for a, b in groups.within())
-        for first, second in passed:
+        for first, second in zip(passed[::2], passed[1::2], strict=True):
             for one, other in product(groups.members[first], groups.members[second]):
                 a, b = min(one, other), max(one, other)
                 yield Pair(a, b, counted(a, b))

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
 from shutil import copyfileobj
 from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import TYPE_CHECKING, Final
@@ -20,7 +19,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd.cli.clusters import CLUSTER_COLUMNS, DEFAULT_POLICY, cluster_record
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
-from clusterd.cli.progress import READING, Tell, watched
+from clusterd.cli.progress import READING, Tell, begun, watched
 from clusterd.cli.share import Share
 from clusterd.cli.sketching import sketching
 
@@ -56,7 +55,7 @@ def pairs(
         read = Rows(invocation, profile, jobs, tell)
         again = partial(read.again, path)
         every = batch.pairs(read.sketches(path, file), threshold, containment, again=again)
-        found = sorted(every, key=lambda pair: -pair.measure(containment))
+        found = begun(batch.ranked(every, containment))
     records = (
         {
             "a": read.names[pair.a],
@@ -97,9 +96,8 @@ def batch_cluster(
         read = Rows(invocation, profile, jobs, tell)
         scheme = invocation.config.scheme() or DEFAULT
         sketches = (sketch for _, _, sketch in read.documents(file))
-        found = algorithms.clusters(sketches, [known[policy]], scheme=scheme, least=min_size)
-        first = list(islice(found, 1))  # by then the work is done, and what comes is printed as it is read
-    invocation.show(map(cluster_record, chain(first, found)), CLUSTER_COLUMNS, empty="no clusters")
+        found = begun(algorithms.clusters(sketches, [known[policy]], scheme=scheme, least=min_size))
+    invocation.show(map(cluster_record, found), CLUSTER_COLUMNS, empty="no clusters")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -50,3 +51,8 @@ def counted(records: Iterable[Record], what: str) -> Iterator[Record]:
         for record in records:
             bar.advance(task)
             yield record
+
+
+def begun(records: Iterator[Record]) -> Iterator[Record]:
+    """Return records when the first is there: by then the work is done, and the others are printed as they are read."""
+    return chain(list(islice(records, 1)), records)

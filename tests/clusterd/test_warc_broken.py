@@ -24,6 +24,10 @@ def record(url: str | None, body: bytes, kind: str = "response") -> bytes:
     return head.encode() + body + b"\r\n\r\n"
 
 
+def text_record(url: str, kind: str) -> bytes:
+    return record(url, b"words", kind).replace(b"\r\n", b"\r\nContent-Type: text/plain\r\n", 1)
+
+
 def answer(text: str) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><body>" + text.encode() + b"</body></html>"
 
@@ -192,9 +196,19 @@ def test_what_was_packed_for_the_transfer_is_unpacked(tmp_path: Path) -> None:
 def test_what_an_archiver_keeps_for_itself_is_no_page(tmp_path: Path) -> None:
     """Wget's log and arguments were pages of gnu.org."""
     own = ("metadata://gnu.org/software/wget/warc/wget.log", "urn:text:http://w.example/", "http://w.example/2")
-    text = [record(url, b"words", "resource").replace(b"\r\n", b"\r\nContent-Type: text/plain\r\n", 1) for url in own]
     file = tmp_path / "a.warc"
-    file.write_bytes(b"".join(text))
+    file.write_bytes(b"".join(text_record(url, "resource") for url in own))
+    assert taken(file) == (["http://w.example/2"], [])
+
+
+def test_texts_stand_for_their_pages_where_these_are_not_in_the_file(tmp_path: Path) -> None:
+    """Of Common Crawl's WET files "no page is in" them was said; beside its page a text would be a second version."""
+    texts = [text_record(f"http://w.example/{n}", "conversion") for n in range(2)]
+    described = record(None, b"software: x", "warcinfo") + record("http://w.example/0", b"{}", "metadata")
+    file = tmp_path / "a.warc.wet.gz"
+    file.write_bytes(gzip.compress(described + b"".join(texts)))
+    assert taken(file) == (["http://w.example/0", "http://w.example/1"], [])
+    file.write_bytes(gzip.compress(described + WHOLE[2] + b"".join(texts)))
     assert taken(file) == (["http://w.example/2"], [])
 
 

@@ -2,10 +2,11 @@
 dictionary in the file or without); ARC files, which archives wrote before, likewise.
 
 Pages are the ``response`` records that an HTTP server answered with a page, the ``resource`` records that hold one, and
-the ``revisit`` records that say of one that it was answered again (`revisits`). Where it is asked for, rules hear of
-the files that came in the place of pages, and of redirects (`beside`). The rest is passed over: errors, pictures, what
-archivers keep for themselves (their logs, texts that they took out of pages). Payloads are taken without transfer and
-content encoding.
+the ``revisit`` records that say of one that it was answered again (`revisits`). In a file of texts that were taken out
+of pages, with no answer before them (WET, as Common Crawl gives away), these ``conversion`` records stand for their
+pages. Where it is asked for, rules hear of the files that came in the place of pages, and of redirects (`beside`). The
+rest is passed over: errors, pictures, what archivers keep for themselves (their logs, texts beside the pages). Payloads
+are taken without transfer and content encoding.
 """
 
 from __future__ import annotations
@@ -112,6 +113,7 @@ def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broke
     is_arc = plain.peek(1).startswith(ARC[:1])  # there may be one byte only so far
     archive = Archive(plain, no_record_parse=True, arc2warc=is_arc)  # a record that is broken inside is ours to refuse
     number = strays = 0
+    of_texts = True
     while True:
         number += 1
         where = f"{name} record {number}"
@@ -124,6 +126,9 @@ def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broke
                 if why := trouble(plain):
                     yield Broken(where, why, ends=True)
                 return
+            of_texts = of_texts and record.rec_type != "response"
+            if of_texts and record.rec_type == "conversion":
+                record.rec_type = "resource"
             pages = taking(record, archive.loader, where)
             _to_the_end(record)
         except BrokenRecord as error:

@@ -26,6 +26,9 @@ from tests.crawler.pages import STORY, main, shown, sketched
         "<div class=nav-panel><p>Next: <a href=n accesskey=n rel=next>menu</a> [<a href=i>Index</a>]</p></div>",
         "<div class=pageId><span>menu</span></div>",
         "<select><option>menu</select>",
+        "<search>menu <input></search>",
+        "<form role=search>menu <a href=s>menu</a></form>",
+        "<form class=search-form>menu <input></form>",
         "<ul>" + "<li><a href=x>menu</a>" * 6 + "</ul>",
         "<ul>" + "<li><a href=x><b>m</b>enu</a>" * 6 + "</ul>",
     ],
@@ -77,6 +80,20 @@ def test_a_block_of_links_is_chrome_also_where_the_main_element_ends_with_it() -
     links = "<ul>" + "<li><a href=x>menu</a>" * 6 + "</ul>"
     for main_element in (f"<main>{STORY}{links}</main>", f"<main>{links}{STORY}</main>"):
         assert main(f"<p>around</p>{main_element}<p>after</p>") == shown(STORY)
+
+
+@pytest.mark.parametrize("form", ["form role=search", "search", "div class=searchform", "form id=search-box"])
+def test_what_was_found_is_content_also_within_the_form_that_finds_it(form: str) -> None:
+    def page(*titles: str) -> str:
+        found = "".join(
+            f"<li><a href={n}>{title}, the title of a page</a> 2026-01-01" for n, title in enumerate(titles)
+        )
+        ending = form.partition(" ")[0]
+        return f"<h1>Search</h1><{form}><input> Search the site <ol>{found}</ol></{ending}><p>{STORY}"
+
+    assert "soups" in main(page("soups", "stews", "salads", "cakes"))
+    assert main(page("soups", "stews", "salads", "cakes")) != main(page("breads", "stews", "salads", "cakes"))
+    assert main(page()) == shown(f"<p>Search</p>{STORY}")
 
 
 @pytest.mark.parametrize("name", ["id=tabs", "class='menu x'", "class=banner", "class=advert"])

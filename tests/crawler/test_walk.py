@@ -31,6 +31,7 @@ PIECES = [
     "<object data=d>", "</object>", "<script src=s>", "<script>var x</script>", "<input type=image src=i>",
     "<div class='tabs x'>", "<ul id=menu>", "<p class=banner>", "<td class='trail nav'>", "prose of a tab " * 15,
     "<canvas>", "</canvas>", "<annotation-xml>", "</annotation-xml>", "<xmp>", "</xmp>",
+    "<search>", "</search>", "<div role=' Search'>", "<section role>", "<ul class=searchbox>",
     "<aside class=sidebar>", "<div class=titlepage>", "<p class=sidebar-title>",
     "<source data-original=o data-lazy-src=l>", "</video>", "words enough for a page that is no shell " * 8,
 ]  # fmt: skip

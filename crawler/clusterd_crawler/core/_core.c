@@ -9,7 +9,7 @@
  * set_modern(wanted: bool) -> bool          whether newer processors' instructions are used (core/modern.h), and were before
  * set_classes(table: bytes)                once, before anything else (token_classes.class_table)
  * set_fold(fold_block: int -> bytes)       likewise (tokens.fold_block)
- * set_markup(tags: dict[bytes, int], embedding, roles, names, doubtful_names: Iterable[bytes],
+ * set_markup(tags: dict[bytes, int], embedding: Iterable[bytes], roles, said: dict[bytes, int],
  *            references: dict[bytes, bytes])    likewise (chrome)
  */
 #define PY_SSIZE_T_CLEAN
@@ -225,7 +225,7 @@ static int add_all(words_t *words, PyObject *iterable, uint32_t bits) {
 static PyObject *set_markup(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *tags, *embedding, *roles, *said, *texts, *tag, *bits;
-    if (!PyArg_ParseTuple(args, "O!OOO!O!", &PyDict_Type, &tags, &embedding, &roles, &PyDict_Type, &said, &PyDict_Type, &texts))
+    if (!PyArg_ParseTuple(args, "O!OO!O!O!", &PyDict_Type, &tags, &embedding, &PyDict_Type, &roles, &PyDict_Type, &said, &PyDict_Type, &texts))
         return NULL;
     Py_ssize_t at = 0;
     memset(&tag_words, 0, sizeof tag_words);
@@ -235,7 +235,9 @@ static PyObject *set_markup(PyObject *self, PyObject *args) {
         if (!add_bytes(&tag_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
     for (at = 0; PyDict_Next(said, &at, &tag, &bits);)
         if (!add_bytes(&chrome_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
-    if (!add_all(&tag_words, embedding, EMBEDS) || !add_all(&role_words, roles, 1)) return NULL;
+    for (at = 0; PyDict_Next(roles, &at, &tag, &bits);)
+        if (!add_bytes(&role_words, tag, (uint32_t)PyLong_AsUnsignedLongMask(bits))) return NULL;
+    if (!add_all(&tag_words, embedding, EMBEDS)) return NULL;
     set_attribute_words();
     for (at = 0; PyDict_Next(texts, &at, &tag, &bits);) {
         if (!PyBytes_Check(tag) || !PyBytes_Check(bits)) continue;

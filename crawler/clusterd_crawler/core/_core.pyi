@@ -7,7 +7,7 @@ def set_fold(fold_block: Callable[[int], bytes], /) -> None: ...
 def set_markup(
     tags: dict[bytes, int],
     embedding: Iterable[bytes],
-    roles: Iterable[bytes],
+    roles: dict[bytes, int],
     said: dict[bytes, int],
     references: dict[bytes, bytes],
     /,

@@ -16,7 +16,8 @@ static void judge_links(walk_t *w, const open_t *o, size_t letters) {
     add_span(w, &w->dense, o->start, w->length, letters);
 }
 
-static int is_prose(const walk_t *w, const open_t *o, size_t letters) {
+static int is_content(const walk_t *w, const open_t *o, size_t letters) {
+    if (o->doubtful & SEARCHING) return letters >= SEARCH_LETTERS;
     size_t linked = w->link_letters - o->link_letters, least = o->boxed ? 0 : PROSE_LETTERS;
     return letters - linked >= (linked > least ? linked : least);
 }
@@ -56,7 +57,7 @@ static void pop(walk_t *w) {
     if (o->chrome && !w->chrome && w->length > o->start) add_span(w, &w->cut, o->start, w->length, 0);
     if (w->chrome || w->hidden) return;
     size_t letters = w->letters - o->letters - (w->chrome_letters - o->chrome_letters);
-    if (o->doubtful && !is_prose(w, o, letters)) {
+    if (o->doubtful && !is_content(w, o, letters)) {
         cut(w, o, letters);
     } else if (o->main) {
         w->in_main = 0;
@@ -185,15 +186,13 @@ static void check_nesting(walk_t *w, const tag_t *tag) {
     }
 }
 
-/* SURELY to TITLING: what the class and the id of an element say. */
-static uint32_t named(const tag_t *tag) {
-    uint32_t found = has(tag, A_CLASS) ? has_word(tag->values[A_CLASS], &chrome_words, NULL) : 0;
+/* SURELY to SEARCHING: what the role, the class and the id of an element say. */
+static uint32_t named(const tag_t *tag, slice_t role) {
+    const word_t *known = role.length ? find_word(&role_words, role.at, role.length) : NULL;
+    uint32_t found = known ? known->value : 0;
+    if (!(tag->bits & NAMED)) return found;
+    if (has(tag, A_CLASS)) found |= has_word(tag->values[A_CLASS], &chrome_words, NULL);
     return has(tag, A_ID) ? found | has_word(tag->values[A_ID], &chrome_words, NULL) : found;
-}
-
-static int is_surely_chrome(const tag_t *tag, slice_t role, uint32_t said) {
-    if (said & SURELY || tag->bits & CHROME) return 1;
-    return role.length && find_word(&role_words, role.at, role.length);
 }
 
 /* Doubt whether an element is chrome that begins with a title. */
@@ -201,15 +200,16 @@ static void title_box(walk_t *w) {
     open_t *t = top(w);
     if (!t || !t->boxed || !t->chrome || t->letters != w->letters) return;
     t->chrome = 0;
-    t->doubtful = 1;
+    t->doubtful = DOUBTFULLY;
     w->chrome--;
 }
 
 static void push(walk_t *w, const tag_t *tag) {
-    slice_t role = stripped(value_of(tag, A_ROLE));
+    int searching = !has(tag, A_ROLE) && slice_is(tag->name, "search");
+    slice_t role = searching ? tag->name : stripped(value_of(tag, A_ROLE));
     int hidden = is_hidden(tag), main = tag->bits & MAIN || slice_is(role, "main");
-    uint32_t said = !main && tag->bits & NAMED ? named(tag) : 0;
-    int surely = is_surely_chrome(tag, role, said), doubtful = (said & DOUBTFULLY) != 0;
+    uint32_t said = main ? 0 : named(tag, role), doubtful = said & (DOUBTFULLY | SEARCHING);
+    int surely = said & SURELY || tag->bits & CHROME;
     int chrome = !main && (surely || said & BOXED || (tag->bits & SECTIONAL && !w->scopes));
     if (said & TITLING) title_box(w);
     if (!(tag->bits & CONTAINER || hidden || chrome || main || doubtful || (w->odd && !is_shape(w, tag->bits)))) return;

@@ -32,6 +32,7 @@ enum { CANONICAL, SHORTLINK, OG, BASE, ANCHOR, EMBEDDED, SCRIPT, KINDS };
 #define DENSE_REST 3
 #define TITLE_REST 48
 #define PROSE_LETTERS 200
+#define SEARCH_LETTERS 100
 
 #define NO_HEADING ((size_t)-1)
 
@@ -51,7 +52,7 @@ typedef struct {
     size_t formatting, floor;
     uint32_t item; /* the class of the last list item in it */
     uint8_t chrome, hidden, main, odd, cell;
-    uint8_t doubtful, headed, headed_in_main; /* chrome unless it holds prose; what stood before it */
+    uint8_t doubtful, headed, headed_in_main; /* DOUBTFULLY and SEARCHING; what stood before it */
     uint8_t boxed; /* chrome unless it begins with a title and is not mostly links */
     int embedded;
 } open_t;

@@ -52,7 +52,7 @@ _WORDS_OF: Final = {
     RAW: "script style iframe noembed noframes",
     ESCAPABLE: "title textarea xmp",
     HIDDEN: "noscript template svg datalist canvas annotation annotation-xml",
-    CHROME: "nav select search",
+    CHROME: "nav select",
     SECTIONAL: "header footer aside",
     SCOPE: "article main section",
     NAMED: "aside center details div dl fieldset footer form header menu nav ol p section table td tr ul",
@@ -94,11 +94,6 @@ EMBEDDING: Final = frozenset(
     b"audio embed frame iframe img input object source video amp-img amp-anim amp-audio amp-iframe amp-video".split()
 )
 
-#: Roles (WAI-ARIA) of chrome.
-ROLES: Final = frozenset(
-    b"navigation banner contentinfo complementary search menu menubar toolbar tablist dialog alertdialog".split()
-)
-
 #: Ids and classes of chrome, in lower case.
 NAMES: Final = frozenset(
     b"""
@@ -114,11 +109,11 @@ NAMES: Final = frozenset(
     footer site-footer page-footer pagefooter footer-wrapper footer-container footer-links globalfooter global-footer
     footerbar copyright colophon
     site-header siteheader globalheader global-header masthead topbar top-bar headerbar header-nav
-    related related-links relbar relbar-top relbar-bottom tablist searchbox search-box searchform
-    search-form search-results-nav skip skip-link skiplink skip-links toplang bottomlang lang-switcher language-selector
-    languages langs language-switcher cookie-banner cookie-notice cookie-bar cookieconsent cookie-consent gdpr
-    share sharing share-buttons social social-links social-media sharedaddy adsense
-    mw-navigation mw-head mw-panel mw-sidebar p-personal p-tb p-logo p-search printfooter editsection mw-editsection
+    related related-links relbar relbar-top relbar-bottom tablist search-results-nav skip skip-link skiplink skip-links
+    toplang bottomlang lang-switcher language-selector languages langs language-switcher cookie-banner cookie-notice
+    cookie-bar cookieconsent cookie-consent gdpr share sharing share-buttons social social-links social-media sharedaddy
+    adsense
+    mw-navigation mw-head mw-panel mw-sidebar p-personal p-tb p-logo printfooter editsection mw-editsection
     mw-jump-link dokuwiki__header dokuwiki__aside dokuwiki__footer dokuwiki__sitetools dokuwiki__usertools
     dokuwiki__pagetools pagetools page-tools usertools user-tools sitetools site-tools docinfo
     action-menu action-bar jumpbox quick-links toolbar userbar user-menu usermenu login-form loginform loginbox
@@ -131,21 +126,36 @@ DOUBTFUL_NAMES: Final = frozenset(b"menu tabs tabs2 tabs3 banner trail ads adver
 BOX_NAMES: Final = frozenset((b"sidebar",))
 #: Classes of the titles of such boxes (DocBook, docutils): what begins with one is content unless it is mostly links.
 BOX_TITLES: Final = frozenset((b"titlepage", b"sidebar-title"))
+#: What is searched with; some systems put what was found into the same element, as Plone does.
+SEARCH_NAMES: Final = frozenset(b"searchbox search-box searchform search-form p-search".split())
 #: Letters that are not links' from which on an element of a doubtful name may be content.
 PROSE_LETTERS: Final = 200
+#: Letters, those of links too, from which on what is searched with holds what was found.
+SEARCH_LETTERS: Final = 100
 
-# What a class or an id says of its element: a set of bits.
+# What a class, an id or a role says of its element: a set of bits.
 SURELY: Final = 1  #: it is chrome
 DOUBTFULLY: Final = 2  #: it is chrome unless it holds prose
 BOXED: Final = 4  #: it is chrome unless it begins with a title, and is not mostly links
 TITLING: Final = 8  #: it is the title of a box
+SEARCHING: Final = 16  #: it is chrome unless it holds what was found
 
 #: Word of a class or an id → its bit.
 SAID: Final = {
     word: bit
-    for bit, names in ((SURELY, NAMES), (DOUBTFULLY, DOUBTFUL_NAMES), (BOXED, BOX_NAMES), (TITLING, BOX_TITLES))
+    for bit, names in (
+        (SURELY, NAMES),
+        (DOUBTFULLY, DOUBTFUL_NAMES),
+        (BOXED, BOX_NAMES),
+        (TITLING, BOX_TITLES),
+        (SEARCHING, SEARCH_NAMES),
+    )
     for word in names
 }
+#: Role (WAI-ARIA) → its bit.
+ROLES: Final = dict.fromkeys(
+    b"navigation banner contentinfo complementary menu menubar toolbar tablist dialog alertdialog".split(), SURELY
+) | {b"search": SEARCHING}
 
 #: What separates words in an attribute.
 BLANKS: Final = b"\t\n\f\r "

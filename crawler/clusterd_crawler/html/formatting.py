@@ -44,9 +44,9 @@ class Open:
     main: bool = False
     odd: bool = False
     cell: bool = False
-    #: Whether it is chrome unless it holds prose; and what stood before it: a first heading, one within a main element,
-    #: and how many embedded files.
-    doubtful: bool = False
+    #: Bits of `chrome.SAID`: whether it is chrome unless it holds prose, or what was found; and what stood before it: a
+    #: first heading, one within a main element, and how many embedded files.
+    doubtful: int = 0
     headed: tuple[bool, bool] = (False, False)
     files: int = 0
     #: Whether it is chrome unless it begins with a title and is not mostly links.

@@ -254,17 +254,17 @@ class Walk:
 
     def _push(self, name: bytes, bits: int, attributes: dict[bytes, bytes]) -> None:
         hidden = chrome.is_hidden(bits, attributes)
-        role = attributes.get(b"role", b"").strip(chrome.BLANKS).lower()
+        role = attributes.get(b"role", name if name == b"search" else b"").strip(chrome.BLANKS).lower()
         main = bool(bits & chrome.MAIN) or role == b"main"
-        said = chrome.named(attributes) if bits & chrome.NAMED and not main else 0
-        surely = bool(said & chrome.SURELY or bits & chrome.CHROME or role in chrome.ROLES)
-        doubtful = bool(said & chrome.DOUBTFULLY)
+        said = 0 if main else chrome.ROLES.get(role, 0) | (chrome.named(attributes) if bits & chrome.NAMED else 0)
+        surely = bool(said & chrome.SURELY or bits & chrome.CHROME)
+        doubtful = said & (chrome.DOUBTFULLY | chrome.SEARCHING)
         is_chrome = not main and (
             surely or bool(said & chrome.BOXED) or (bool(bits & chrome.SECTIONAL) and not self.scopes)
         )
         if said & chrome.TITLING:
             self._title_box()
-        telling = hidden or is_chrome or main or doubtful
+        telling = hidden or is_chrome or main or doubtful > 0
         if not (bits & chrome.CONTAINER or telling or (self.odd and not self._is_shape(bits))):
             return
         if len(self.stack) == MAX_DEPTH:
@@ -291,7 +291,7 @@ class Walk:
         """Doubt whether an element is chrome that begins with a title."""
         top = self.stack[-1] if self.stack else None
         if top and top.boxed and top.chrome and top.letters == self.letters:
-            top.chrome, top.doubtful = False, True
+            top.chrome, top.doubtful = False, chrome.DOUBTFULLY
             self.chrome -= 1
 
     def _is_shape(self, bits: int) -> bool:
@@ -356,7 +356,7 @@ class Walk:
         if self.chrome or self.hidden:
             return
         letters = self.letters - opened.letters - (self.chrome_letters - opened.chrome_letters)
-        if opened.doubtful and not self._is_prose(opened, letters):
+        if opened.doubtful and not self._is_content(opened, letters):
             self._cut(opened, end, letters)
         elif opened.main:
             self.in_main = False
@@ -365,7 +365,9 @@ class Walk:
         elif opened.bits & chrome.DENSE:
             self._judge_links(opened, end, letters)
 
-    def _is_prose(self, opened: Open, letters: int) -> bool:
+    def _is_content(self, opened: Open, letters: int) -> bool:
+        if opened.doubtful & chrome.SEARCHING:
+            return letters >= chrome.SEARCH_LETTERS
         linked = self.link_letters - opened.link_letters
         return letters - linked >= max(0 if opened.boxed else chrome.PROSE_LETTERS, linked)
 

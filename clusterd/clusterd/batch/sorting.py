@@ -102,8 +102,11 @@ class Sorter:
             for run, keys, counts in heads:
                 size = int(np.searchsorted(keys, limit, "right"))
                 taken.append((keys[:size], counts[:size]))
-                rest = (keys[size:], counts[size:]) if size < len(keys) else next(run, None)
-                if rest:
+                rest = keys[size:], counts[size:]
+                # Filled up before it is empty: else each round takes no more than the shortest rest, of all runs.
+                if 2 * len(rest[0]) < block and (more := next(run, None)):
+                    rest = np.concatenate((rest[0], more[0])), np.concatenate((rest[1], more[1]))
+                if len(rest[0]):
                     left.append((run, *rest))
             yield _added(*map(np.concatenate, zip(*taken, strict=True)))
             heads = left

@@ -110,7 +110,7 @@ def _decode_wrong(body: bytes, charset: str | None) -> bytes:
     What it says does not hold where much of it is wrong: of a page of windows-1251 that a server calls UTF-8 no letter
     would be left, and all such pages would have one text.
     """
-    if charset not in (None, "utf-8"):
+    if charset not in (None, "utf-8") and not body.isascii():
         try:
             check_utf8(body)
         except UnicodeDecodeError:

@@ -17,14 +17,13 @@ PIECE: Final = 128 * 1024
 #: Characters beyond ASCII for each wrong byte, from which on bytes are of a charset all the same: text of others has
 #: hardly a sequence of bytes that is also one of UTF-8 (chosen).
 RIGHT_PER_WRONG: Final = 4
-#: Bytes of a page by which that is judged: counting holds the lock as well.
-JUDGED: Final = 1024 * 1024
 #: How decoders are told to read wrong bytes as windows-1252.
 KEPT: Final = "clusterd.kept"
 _CUT_CHARACTER: Final = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
-#: All bytes but those that begin a character beyond ASCII.
+#: All bytes of UTF-8 but those that begin a character beyond ASCII; but those that begin any character.
 _NO_BEGINNINGS: Final = bytes(range(0xC0))
+_CONTINUED: Final = bytes(range(0x80, 0xC0))
 
 
 def recoded(body: bytes, charset: str) -> bytes:
@@ -60,12 +59,16 @@ def mostly_right(body: bytes, charset: str) -> bytes | None:
     if charset == "utf-8" and (cut := _CUT_CHARACTER.search(body, max(0, len(body) - 3))):
         body = body[: cut.start()]
     made = repaired(body, charset)
-    judged = made[:JUDGED]
-    wrong = judged.count(_REPLACEMENT)
-    right = len(judged.translate(None, _NO_BEGINNINGS)) - wrong
-    if right <= RIGHT_PER_WRONG * wrong:
+    # ASCII is the same in most charsets and speaks for none of them; where it has two bytes or four a letter it does.
+    is_wide = charset.startswith(("utf-16", "utf-32"))
+    passed_over = _CONTINUED if is_wide else _NO_BEGINNINGS
+    wrong = right = 0
+    for at in range(0, len(made), PIECE):  # counting holds the lock as well
+        wrong += made.count(_REPLACEMENT, at, at + PIECE + len(_REPLACEMENT) - 1)
+        right += len(made[at : at + PIECE].translate(None, passed_over))
+    if right - wrong <= RIGHT_PER_WRONG * wrong:
         return None
-    return made if _starts_with_order(charset) else b"".join(_pieces(body, charset, KEPT))
+    return made if is_wide else b"".join(_pieces(body, charset, KEPT))
 
 
 def _kept(error: UnicodeError) -> tuple[str, int]:

@@ -64,16 +64,20 @@ class Handing:
         self._alerts.close(seconds)
 
     def _recall(self, batch: Batch, told: list[Outcome]) -> None:
-        """Look up the match of pages that have company and were not compared: some .9 ms each.
+        """Look up the match of pages that have company and were not compared.
 
         Of a page that comes again the index told it once, to who may have died since; one that shows what it did, in
         the next crawl, is looked up nowhere; and of two that bring one content at once each is told of the other.
         """
-        for place, (sketch, record, outcome) in enumerate(zip(batch.sketches, batch.records, told, strict=True)):
-            if outcome.match is None and outcome.clusters and (sketch.wants_verdict or outcome.changes or record.again):
-                hits = self._services.index.similar(sketch.main, sketch.profile, 2, look="lists")
-                if best := next((hit for hit in hits if hit.url != outcome.url), None):
-                    told[place] = outcome._replace(match=best.url, resemblance=best.resemblance)
+        places = [
+            place
+            for place, (sketch, record, one) in enumerate(zip(batch.sketches, batch.records, told, strict=True))
+            if one.match is None and one.clusters and (sketch.wants_verdict or one.changes or record.again)
+        ]
+        matches = self._services.index.matches([batch.sketches[place] for place in places]) if places else []
+        for place, hit in zip(places, matches, strict=True):
+            if hit:
+                told[place] = told[place]._replace(match=hit.url, resemblance=hit.resemblance)
 
     def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Send the verdicts that crawls wait for."""

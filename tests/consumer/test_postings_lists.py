@@ -59,6 +59,9 @@ def test_redis_and_memory_propose_the_same(redis_url: str, steps: list[tuple[str
                 assert sorted(found) == memory.propose(posted.tolist(), document)
         every = keys(list(range(7)))
         assert store.look_up(every) == memory.look_up(every.tolist())
+        asked = [[1, 2], [], [2], [0, 3, 4, 5, 6]]
+        found = store.look_up_all([keys(numbers).tobytes() for numbers in asked])
+        assert found == [memory.look_up(keys(numbers).tolist()) for numbers in asked]
 
 
 def test_tables_grow_shrink_and_leave_nothing(lists: RedisLists, prefix: str, request: pytest.FixtureRequest) -> None:

@@ -12,6 +12,7 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client
 from clusterd_consumer.redis_scripts import Calls, Request
+from clusterd_crawler.sketch import SHORT
 
 from tests.contract.index_world import page, settled, stream
 
@@ -58,6 +59,38 @@ def test_many_sketches_take_few_calls(redis_url: str, prefix: str) -> None:
     before = Trips.made
     assert None not in index.sketches([(url, 1) for url in URLS])
     assert Trips.made - before <= 2
+    index.close()
+
+
+def test_the_matches_of_many_pages_are_those_of_each(index: Index) -> None:
+    """Of pairs alike, equal ones, ones alone, and a profile of its own; what is shown no more is no match."""
+    pairs = [page(url, 1, range(100 * n, 100 * n + 90 + m)) for n in range(20) for m, url in enumerate(URLS[n::20])]
+    equal = [page(f"http://h.example/equal/{n}", 1, range(-99, -9)) for n in range(2)]
+    alone = [page("http://h.example/alone", 1, range(-500, -400))]
+    short = [page(f"http://h.example/short/{n}", 1, range(90 + n), profile=SHORT) for n in range(2)]
+    gone = page("http://h.example/gone", 1, range(92))
+    index.apply([gone, *pairs, *equal, *alone, *short, page(gone.url, 2, range(-900, -800))])
+    settled(index)
+    asked = [*pairs, *equal, *alone, *short]
+    found = index.matches(asked)
+    assert [hit and hit.url for hit in index.matches(asked[::-1])] == [hit and hit.url for hit in found[::-1]]
+    assert {one.url for one, hit in zip(asked, found, strict=True) if hit is None} == {alone[0].url}
+    for one, hit in zip(asked, found, strict=True):
+        others = (other for other in index.similar(one.main, one.profile, 9, look="lists") if other.url != one.url)
+        assert (hit and hit.resemblance) == next((other.resemblance for other in others), None)
+    assert [hit.url for hit in found[60:62] if hit] == [equal[1].url, equal[0].url]
+    assert [hit.url for hit in found[-2:] if hit] == [short[1].url, short[0].url]
+    assert index.matches([]) == []
+
+
+def test_many_matches_take_few_calls(redis_url: str, prefix: str) -> None:
+    """One by one they kept a daemon eight times as long as all else of a second crawl of near-duplicates."""
+    index = RedisIndex(redis_url, prefix, calls=Trips)
+    sketches = [page(url, 1, [*range(90), 1000 + n % 7]) for n, url in enumerate(URLS)]
+    index.apply(sketches)
+    before = Trips.made
+    assert None not in index.matches(sketches)
+    assert Trips.made - before <= 5
     index.close()
 
 

@@ -206,6 +206,13 @@ class Index(Protocol):
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         ...
 
+    def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
+        """Return for each page the other one that resembles it best; None where there is none. In few calls for all.
+
+        What its posted values propose is looked at, as when it was first applied; its cluster is not.
+        """
+        ...
+
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""
         ...

@@ -179,21 +179,29 @@ class RedisLists:
 
     def look_up(self, keys: Keys) -> list[int]:
         """Return the documents that the lists of these keys propose."""
+        return self.look_up_all([keys.tobytes()])[0]
+
+    def look_up_all(self, queries: Sequence[bytes]) -> list[list[int]]:
+        """Return for each of several queries, given its packed keys, the documents that the lists of these propose."""
         self._open()
-        found: set[int] = set()
-        wanted = keys.tobytes()
-        while wanted:
-            plans = self._plans([(0, wanted)])
-            wanted = b""
-            looks = [self._look(planned, 1, looking=True) for planned in plans]
-            for planned, ((listed,), odds, buckets) in zip(plans, self._calls.ask(looks), strict=True):
+        found: list[set[int]] = [set() for _ in queries]
+        wanted = list(queries)
+        while any(wanted):
+            plans = self._plans([(0, keys) for keys in wanted])
+            wanted = [b""] * len(queries)
+            looks = [self._look(planned, len(queries), looking=True) for planned in plans]
+            for planned, (listed, odds, buckets) in zip(plans, self._calls.ask(looks), strict=True):
                 self._buckets[planned.shard] = buckets
-                found.update(listed)
+                for place, one in enumerate(listed):
+                    found[place].update(one)
                 odd = list(STEP.iter_unpack(odds))
-                commons = [key for bucket, key, _, _ in odd if bucket == bucket_of(key, self._buckets[planned.shard])]
-                found.update(self._common(planned.shard, commons))
-                wanted += packed_numbers([key for _, key, _, _ in odd if key not in commons])
-        return sorted(found)
+                commons = [(place, key) for bucket, key, _, place in odd if bucket == bucket_of(key, buckets)]
+                for (place, _), one in zip(commons, self._common(planned.shard, commons), strict=True):
+                    found[place].update(one)
+                for _, key, _, place in odd:
+                    if (place, key) not in commons:
+                        wanted[place] += key.to_bytes(4, "little")
+        return [sorted(one) for one in found]
 
     def sketches(self, numbers: Iterable[int]) -> dict[int, bytes]:
         """Return the stored sketches of documents; b"" where there is none."""
@@ -267,15 +275,15 @@ class RedisLists:
         parse = partial(find, planned.steps, documents, self._scheme.bound, looking)
         return Request("look", self._bases[planned.shard], planned.reads, parse=parse)
 
-    def _common(self, shard: int, keys: Sequence[int]) -> list[int]:
-        """Return the latest documents of common lists."""
-        if not keys:
+    def _common(self, shard: int, asked: Sequence[tuple[int, int]]) -> list[list[int]]:
+        """Return the latest documents of the common list that each query, by its place, asks for by a key."""
+        if not asked:
             return []
         base = self._bases[shard]
-        names: list[Any] = [b"%s:f:%s" % (base.encode(), key.to_bytes(4, "little")) for key in keys]
+        names: list[Any] = [b"%s:f:%s" % (base.encode(), key.to_bytes(4, "little")) for _, key in asked]
         (lists,) = self._calls.ask([Request("MGET", base, hiredis.pack_command(("MGET", *names)))])
         size = 4 * (self._scheme.latest + 1)
-        return [number for one in lists if one for (number,) in struct.iter_unpack("<I", one[-size:])]
+        return [[number for (number,) in struct.iter_unpack("<I", (one or b"")[-size:])] for one in lists]
 
     def _read(self, numbers: Iterable[int], upkeep: Sequence[Upkeep]) -> dict[int, bytes]:
         """Return stored sketches; ``upkeep`` goes with the question, behind it."""

@@ -25,7 +25,7 @@ from clusterd.clusters.acceptance import loosest, mask
 from clusterd.clusters.changes import changes, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
-from clusterd.clusters.memory.alike import alike, hits, original
+from clusterd.clusters.memory.alike import alike, first_other, hits, original
 from clusterd.clusters.memory.contents import Content, Fetch, Pages, neighbours, sketch_of, urls_of, version_of
 from clusterd.clusters.memory.forest import Forest
 from clusterd.clusters.memory.wholes import Wholes
@@ -71,11 +71,7 @@ class MemoryIndex:
         known = next((f for f in fetches if f.order == order), None)
         before = fetches[-1] if fetches else None
         left = self._standing(before) if before else {}
-        identity: Identity | None = None
-        twin: str | None = None
-        best: tuple[str, float] | None = None
-        if known is None:
-            identity, twin, best = self._take(sketch, before)
+        identity, twin, best = self._take(sketch, before) if known is None else (None, None, None)
         fetches = self._pages.of(sketch.url)
         current, fetch = fetches[-1], known or next(f for f in fetches if f.order == order)
         clusters = self._standing(current) if fetch is current or (known and fetch.shows_as(current)) else {}
@@ -338,6 +334,10 @@ class MemoryIndex:
     def _cluster_name(self, content: Content) -> str | None:
         """Return the name of a content's cluster under the first policy by resemblance, where it has company."""
         return self._name(content, 0) if self._policies and self._forests[0].weight(content.number) > 1 else None
+
+    def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
+        """Return for each page the other one that resembles it best; None where there is none."""
+        return [first_other(self.similar(one.main, one.profile, 2, look="lists"), one.url) for one in sketches]
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""

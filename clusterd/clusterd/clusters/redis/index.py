@@ -23,7 +23,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from typing import Final
 
 from clusterd_consumer.hash_tags import HOME
@@ -38,7 +37,7 @@ from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.redis.asking.questions import Questions
-from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
+from clusterd.clusters.redis.founding import LAYOUT, SPREAD, added, founded, keeps_whole, scheme_of
 from clusterd.clusters.redis.home import ADD_POLICY, REGISTER, Home
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.linking import Linker
@@ -273,7 +272,7 @@ class RedisIndex:
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
         self._agree()
-        self._take(self._home.run(ADD_POLICY, *_added(policy)))
+        self._take(self._home.run(ADD_POLICY, *added(policy)))
         self._agree()
         if not policy.identical and all(known.name != policy.name for known in self._policies):
             raise WrongInput(
@@ -294,12 +293,12 @@ class RedisIndex:
         known, most = self._take(lists[0]), max(lists, key=len)
         if len(most) > len(known):
             for policy in self._take(most):
-                self._home.run(ADD_POLICY, *_added(policy))
+                self._home.run(ADD_POLICY, *added(policy))
             known = self._reload()
         short = [home for home, texts in zip(self._homes.all, lists, strict=True) if len(texts) < len(known)]
         if short:  # one may have come back with nothing: it takes no page before it knows all policies
             self._homes.seed()
-        self._homes.send([home.function(ADD_POLICY, *_added(policy)) for home in short for policy in known])
+        self._homes.send([home.function(ADD_POLICY, *added(policy)) for home in short for policy in known])
         return known
 
     def _catch_up(self) -> None:
@@ -345,6 +344,10 @@ class RedisIndex:
         if self._whole and stream == "whole":
             return self._questions.similar_whole(self._whole, query, profile, limit)
         return self._questions.similar(self._reload(), query, profile, limit, stream, look)
+
+    def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
+        """Return for each page the other one that resembles it best; None where there is none."""
+        return self._questions.matches(sketches)
 
     def versions(self, url: str) -> list[Version]:
         """Return all known versions of a URL, oldest first."""
@@ -392,8 +395,3 @@ class RedisIndex:
         self._calls.close()
         with translated():
             self._client.close()
-
-
-def _added(policy: Policy) -> tuple[str, str, int]:
-    """Return what add_policy.lua is given of a policy."""
-    return policy.name, json.dumps(asdict(policy)), 0 if policy.identical else 1

@@ -15,12 +15,13 @@ from clusterd_consumer.postings.stored import restored
 from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.sketch import PROFILES, StreamSketch
+from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
 from clusterd.clusters.acceptance import loosest
 from clusterd.clusters.changes import gathered
 from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
+from clusterd.clusters.redis.asking.matching import matching
 from clusterd.clusters.redis.asking.members import CHUNK, VERSION, Members, current, page_of
 from clusterd.clusters.redis.asking.origins import originals
 from clusterd.clusters.redis.asking.ranking import judged, ranked, ranking, unproposed
@@ -33,6 +34,10 @@ from clusterd.clusters.redis.stream import SecondStream
 
 #: URLs of one content that are put in order, at least; of more, any are answered.
 EQUALS: Final = 64
+#: Pages whose matches are looked for together, and of how many contents, the best, it is asked who shows them: one of
+#: them is the page's own, and some may have departed.
+TOGETHER: Final = 64
+BEST: Final = 8
 
 Numbers = np.typing.NDArray[np.uint32]
 #: Pages of all homes (`members.page_of`).
@@ -138,6 +143,20 @@ class Questions:
                 unknown = [number for number in numbers if number not in found and number not in more]
                 more |= unproposed(self._stored(unknown), query, kind, self._scheme, contents)
         return self._hits(ranked(found | more), named, limit) if more else hits
+
+    def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
+        """Return the other page that resembles each best; None where there is none. Four round trips for `TOGETHER`."""
+        found: list[Hit | None] = []
+        for start in range(0, len(sketches), TOGETHER):
+            part = sketches[start : start + TOGETHER]
+            best = [dict(islice(one.items(), BEST)) for one in matching(self._lists, part, self._scheme)]
+            shown = self._shown(sorted({number for one in best for number in one}), 2)
+            pages = sorted({page for _, _, of in shown.values() for page in of})
+            url_of = dict(zip(pages, self._urls(np.array(pages, np.int64)), strict=True))
+            for sketch, one in zip(part, best, strict=True):
+                hits = (Hit(url_of[page], *verdict, None) for n, verdict in one.items() for page in shown[n][2])
+                found.append(next((hit for hit in hits if hit.url != sketch.url), None))
+        return found
 
     def _stored(self, numbers: Sequence[int]) -> dict[int, bytes]:
         return {number: one for number, one in self._lists.sketches(numbers).items() if one}

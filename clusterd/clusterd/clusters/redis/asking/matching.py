@@ -1,0 +1,33 @@
+"""What the posted values of pages propose, as when these were first applied: three round trips for many pages.
+
+`ranking` looks up all values of a document, some 400; posted are 8 to 16 of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clusterd_consumer.postings.posted import prepare_all
+from clusterd_consumer.postings.redis_lists import RedisLists
+from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.postings.verdict import Verdict
+from clusterd_crawler.sketch import PROFILES, Sketch
+
+from clusterd.clusters.redis.asking.ranking import ranked
+from clusterd.clusters.redis.posting import judged
+
+
+def matching(lists: RedisLists, sketches: Sequence[Sketch], scheme: Scheme) -> list[dict[int, Verdict]]:
+    """Return for each page the numbers of what resembles it, its own too, each with the verdict, best first."""
+    made: dict[int, tuple[bytes, bytes]] = {}
+    for profile in {sketch.profile for sketch in sketches}:
+        of = [place for place, sketch in enumerate(sketches) if sketch.profile == profile]
+        streams = [sketches[place].main for place in of]
+        made.update(zip(of, prepare_all(streams, PROFILES[profile], scheme), strict=True))
+    proposed = lists.look_up_all([made[place][1] for place in range(len(sketches))])
+    stored_of = lists.sketches({number for numbers in proposed for number in numbers})
+    found = []
+    for place, (sketch, numbers) in enumerate(zip(sketches, proposed, strict=True)):
+        candidates = {number: stored_of[number] for number in numbers if stored_of[number]}
+        found.append(ranked(judged(made[place][0], sketch.profile, candidates)))
+    return found

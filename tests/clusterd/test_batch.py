@@ -7,13 +7,16 @@ import random
 import resource
 import tracemalloc
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 from clusterd.batch import clusters, crowds, entries, pairs, ranked, whole_profile
+from clusterd.batch.clustering import largest_first
 from clusterd.batch.entries import Entries
+from clusterd.batch.held_bytes import HeldBytes
 from clusterd.batch.kept_sketches import KeptSketches
 from clusterd.batch.phases import common_counts
 from clusterd.batch.sorting import BLOCK, Sorter
@@ -30,6 +33,7 @@ from hypothesis import strategies as st
 from tests.contract.index_world import World, page
 
 (RELATED,) = (policy for policy in DEFAULT_POLICIES if policy.name == "related")
+(IDENTICAL,) = (policy for policy in DEFAULT_POLICIES if policy.identical)
 
 
 @settings(max_examples=50, deadline=None)
@@ -163,6 +167,22 @@ def test_of_more_pages_there_is_more_on_disk_not_in_memory(monkeypatch: pytest.M
     peak(9)  # what is loaded once
     small, large = 3000, 9000
     assert peak(large) - peak(small) < 100 * (large - small)
+
+
+def test_of_more_large_clusters_one_lies_in_memory() -> None:
+    """While they were put in order one of each 65,536 URLs did, most URLs of mirrors of a large site."""
+
+    def peak(count: int) -> int:
+        urls = ([f"http://a/{'long/' * 20}{n}/{m}" for m in range(1000)] for n in range(count))
+        with closing(HeldBytes()) as held:
+            tracemalloc.start()
+            found = sum(one.size for one in largest_first(IDENTICAL, enumerate(urls), Entries(run=500), held))
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert found == 1000 * count
+        return most
+
+    assert peak(50) < 2 * peak(5)
 
 
 def test_of_no_page_there_is_no_cluster() -> None:

@@ -16,7 +16,9 @@ which sees the latest versions alone, may find pairs that such a list proposes t
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.batch.collection import Collection
 from clusterd.batch.entries import Entries
+from clusterd.batch.held_bytes import HeldBytes
 from clusterd.batch.phases import COMMON, LATEST, Block, common_counts
 from clusterd.batch.sorting import RUN
 from clusterd.batch.union import Union
@@ -59,7 +62,8 @@ def clusters(
         unions = iter(_join(collection, graded, blocks, folder))
         for policy in policies:
             groups = collection.grouped(_naming(collection, policy, unions), least)
-            yield from _ordered(policy, groups, Entries(folder, run))
+            with closing(HeldBytes(folder)) as held:
+                yield from largest_first(policy, groups, Entries(folder, run), held)
 
 
 def _join(
@@ -90,10 +94,13 @@ def _naming(collection: Collection, policy: Policy, unions: Iterator[Union]) -> 
     return lambda number: union.find(contents[number])
 
 
-def _ordered(policy: Policy, groups: Iterable[tuple[int, list[str]]], ordered: Entries) -> Iterator[Cluster]:
-    """Yield the clusters that these groups of URLs are, the largest first."""
+def largest_first(
+    policy: Policy, groups: Iterable[tuple[int, list[str]]], entries: Entries, held: HeldBytes
+) -> Iterator[Cluster]:
+    """Yield the clusters that these groups of URLs are, the largest first; the URLs of all but one are ``held``."""
     for first, urls in groups:
         one = gathered(f"{policy.name}-{first}", policy.name, urls)
-        ordered.add((-one.size, one.representative, one.cluster, one.members), one.size)
-    for size, representative, name, members in ordered.ascending():
-        yield Cluster(name, policy.name, -size, representative, members)
+        members = marshal.dumps(one.members)
+        entries.add((-one.size, one.representative, one.cluster, held.add(members), len(members)))
+    for size, representative, name, start, length in entries.ascending():
+        yield Cluster(name, policy.name, -size, representative, marshal.loads(held.at(start, length)))

@@ -1,4 +1,4 @@
-"""Divide, sort, merge (Broder et al. 1997, section 4) for entries of any length: URLs with what is known, clusters.
+"""Divide, sort, merge (Broder et al. 1997, section 4) for entries of any length: URLs with what is known of them.
 
 As `sorting` does for keys of 64 bits: entries gather until a run is full, which is sorted and written to a file without
 a name; at the end all runs are merged, and of each a block lies in memory.

@@ -59,6 +59,21 @@ def test_a_page_agrees_with_the_known_page_of_an_earlier_crawl(recall: Recall) -
     assert recall.failing() == {"differs": "9 of 9 watched pages differed"}
 
 
+def test_a_page_instead_of_one_that_nobody_told_of_speaks_only_by_what_is_new_to_all(recall: Recall) -> None:
+    # Given what a first crawl has shown, and a later one from the HTTP cache, of whose pages nothing is told but of
+    # those that watch a rule: what these stand for the first crawl had skipped …
+    recall.show(Page(f"{H}/old/{number}", 50 + number, fetched_at=number, crawl="one") for number in range(9))
+    recall.show(
+        Page(f"{H}/{rule}/{number}", shows, 0, (), 100 + number, rule, f"{H}/skipped/{number}", "two")
+        for number in range(9)
+        for rule, shows in (("says nothing", 50 + number), ("differs", 200 + number))
+    )
+    # … what the first crawl has met contradicts no rule, nor is it taken for a trial by the learner.
+    assert recall.failing() == {"differs": "9 of 9 watched pages differed"}
+    assert isinstance(recall.learner, SidLearner)
+    assert {page.explored for page in recall.learner.pages} == {"", "differs"}
+
+
 def test_a_page_that_says_that_it_is_none_is_no_witness_and_no_evidence(recall: Recall) -> None:
     # Given a site that keeps the crawler out for a while, under pages that it watches and under others …
     recall.show(

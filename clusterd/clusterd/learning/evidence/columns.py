@@ -149,6 +149,10 @@ class Novelty:
         """Return whether the crawl has brought a content."""
         return content in self._crawls.get(crawl, ())
 
+    def has_met(self, content: int) -> bool:
+        """Return whether some crawl has brought a content."""
+        return any(content in known for known in self._crawls.values())
+
 
 class Evidence:
     """What has been fetched from one host."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusterd_crawler.errors import NotFound
@@ -73,21 +73,27 @@ class Recall:
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         for page in self.arrivals.fresh(pages):
             if page.explored and page.is_witness:
-                self._count_trial(page)
-            elif page.is_witness:
+                yield page if self._count_trial(page) else replace(page, explored="")
+                continue
+            if page.is_witness:
                 self.contents.add(page.crawl, page.content)
             yield page
 
-    def _count_trial(self, page: Page) -> None:
+    def _count_trial(self, page: Page) -> bool:
         """Count a page that was fetched in spite of a rule: it agrees where its crawl knew what it shows.
 
-        Or where the page does that the skip would have rested on, whichever crawl fetched that.
+        Or where the page does that the skip would have rested on, whichever crawl fetched that. Of one that no crawl
+        has told of, as of pages of the HTTP cache that an earlier crawl skipped, it is not known what it shows: then a
+        page speaks against the rule only by what no crawl has met, and else it is no trial (False).
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
-            return
+            return True
         known = self.arrivals.content_of(page.instead_of)
         agrees = self.contents.knows(page.crawl, page.content) or known == page.content
+        if not agrees and known is None and self.contents.has_met(page.content):
+            return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
+        return True
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""

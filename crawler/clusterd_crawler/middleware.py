@@ -20,6 +20,7 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider, IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.conf import closest_scrapy_cfg
+from twisted.python.failure import Failure
 
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.crawl import Crawl
@@ -176,14 +177,27 @@ class ClusterdPages(_Place):
 class ClusterdReading(_Place):
     """The spider middleware."""
 
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Connect to the signals of what breaks off behind the callback."""
+        made = super().from_crawler(crawler)
+        crawler.signals.connect(made.broke_off, signal=signals.spider_error)
+        crawler.signals.connect(made.broke_off, signal=signals.item_error)
+        return made
+
     def process_spider_input(self, response: Response) -> None:
         """Note that the spider is given a page."""
         if (crawl := self._crawl) is not None:
             crawl.unread.read(response)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
-        """Note that a callback broke off."""
-        if (crawl := self._crawl) is not None and not isinstance(exception, CloseSpider):
+        """Note that a callback broke off, before a middleware that makes up for it."""
+        if not isinstance(exception, CloseSpider):
+            self.broke_off(response)
+
+    def broke_off(self, response: Response | Failure | None) -> None:
+        """Note that of a page something was lost: by its callback, by a middleware or a pipeline behind that."""
+        if (crawl := self._crawl) is not None and isinstance(response, Response):
             crawl.unread.broke_off(response)
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
+from clusterd_crawler import fetches, topics
 from clusterd_crawler.crawling.pages.reporter import Page, Reporter, Seen
 from clusterd_crawler.crawling.pages.unread import Unread
+from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.message import Failure
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
@@ -16,7 +22,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from tests.crawler.crawling import Crawling, crawl, publish_rules, published, sid_rule
+from tests.crawler.crawling import Crawling, crawl, publish_rules, published, sid_rule, tell
 from tests.crawler.site import Site, html, prose
 from tests.services.waiting import wait_until
 
@@ -151,6 +157,58 @@ def test_a_page_whose_callback_raises_keeps_no_other_out(
     (failure,) = (message for message in published(redis_url, prefix) if isinstance(message, Failure))
     (page,) = (page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.url == failure.url)
     assert (failure.url, failure.at > page.fetched_at) == (urls[0], True)
+
+
+class RaisingLater:
+    """A spider middleware, and an item pipeline, that raises of the second page's item."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def take(self, item: Any) -> Any:
+        self.taken += 1
+        if self.taken == 2:
+            raise KeyError("a fault of the project")
+        return item
+
+    def process_item(self, item: Any) -> Any:
+        return self.take(item)
+
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for one in result:
+            yield self.take(one)
+
+
+@pytest.mark.parametrize("place", ["SPIDER_MIDDLEWARES", "ITEM_PIPELINES"])
+def test_a_page_whose_items_are_lost_behind_the_callback_keeps_no_other_out(
+    place: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    raising = settings | {place: {"tests.crawler.test_refused.RaisingLater": 500}}
+    steps = [step for query in ("", "?sid=a", "?sid=b") for step in (f"{site.url}/page/1{query}", {"pause": 1.0})]
+    done = Crawling(tmp_path, [f"{site.url}/near/1", {"pause": 1.0}, *steps], raising, files=True).result()
+    assert done.paths()[1:] == ["/page/1", "/page/1?sid=a"]
+    assert done.stat("skipped") == 1
+    assert sum(isinstance(message, Failure) for message in published(redis_url, prefix)) == 1
+
+
+def test_what_rested_on_a_page_of_another_crawler_is_fetched_where_that_fails(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Its callback raised there after it was known here."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    go, now = tmp_path / "go", time.time_ns() // 1_000_000
+    steps = [f"{site.url}/", {"pause": 1.0}, f"{site.url}/page/1?sid=a", {"file": str(go)}, {"pause": 1.0}]
+    page, key = Fetch(f"{site.url}/page/1", now), fetches.key(site.host, "one")
+    with redis.Redis.from_url(redis_url) as client:
+        tell(client, prefix, topics.KNOWN, key, fetches.pack([page]))
+        running = Crawling(tmp_path, steps, settings | {"CLUSTERD_CRAWL_ID": "one"})
+        wait_until(lambda: "Skipped " in running.log())
+        tell(client, prefix, topics.KNOWN, key, fetches.pack([replace(page, at=now + 1, good=False)]))
+    go.touch()
+    done = running.result()
+    assert done.paths() == ["/", "/page/1?sid=a"]
+    assert (done.stat("skipped"), done.stat("requeued")) == (1, 1)
 
 
 def test_what_waited_for_a_page_whose_callback_raises_is_fetched(

@@ -181,7 +181,7 @@ class Crawl:
     def idle(self) -> None:
         """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
         assert self._publisher is not None
-        self._changes.look_again(everything=self.unread.broken())
+        self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
         watching = self._explored.recent and self._kept and self._publisher.reachable
         if self._changes.busy or self._paused.busy or watching:
             raise DontCloseSpider

@@ -4,8 +4,8 @@ A page is known, so that others of its key are skipped, when the spider has it: 
 (``process_spider_input``), without a word to us. In Scrapy a page takes some turns of the loop from the last downloader
 middleware to the spider, so one that has not been given to it after `UNREAD_SECONDS` was refused. That it came has been
 published; so then it is published that it is as good as not fetched, to other crawlers and to this crawl where it is
-paused and goes on. So it is of a page whose callback raised an exception: what it had not brought by then another URL
-of the page may bring.
+paused and goes on. So it is of a page of which an exception was raised, by its callback or by what takes what that
+brings: what was lost by it another URL of the page may bring.
 
 Cost: two dictionary entries a page.
 """
@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
+from weakref import WeakSet
 
 from scrapy.http import Response
 
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds from the response to the spider, beside those that it may wait for its verdict.
 UNREAD_SECONDS: Final = 20
-#: Of a page whose callback raised an exception.
+#: Of a page of which an exception was raised.
 BROKEN: Final = Seen((), 0, False)
 
 
@@ -45,6 +46,7 @@ class Unread:
         #: Those that the spider has and that are not sketched yet.
         self._unseen: dict[Response, Page] = {}
         self._broken = False
+        self._broke_off: WeakSet[Response] = WeakSet()
         #: Whether it was said that pages of the HTTP cache are not sketched.
         self._said = False
 
@@ -89,19 +91,22 @@ class Unread:
                 self._unseen[response] = page
 
     def broke_off(self, response: Response) -> None:
-        """Note that the callback raised an exception."""
+        """Note that an exception was raised of what the spider was given. May be repeated."""
         request = response.request
-        if request is None or not is_page(request) or not is_good(response) or response in self._pages:
+        if request is None or not is_page(request) or not is_good(response):
             return
+        if response in self._pages or response in self._broke_off:
+            return
+        self._broke_off.add(response)
         page = self._unseen.get(response) or Page(response.url.partition("#")[0], now_ms(), request, response)
         page.broken = self._broken = True
         if response not in self._unseen:
             self._know(page, BROKEN)
         if "cached" not in response.flags:
-            self._reporter.failed(page.url, page.at + 1, response.status, "the callback raised an exception")
+            self._reporter.failed(page.url, page.at + 1, response.status, "an exception was raised of it")
 
     def broken(self) -> bool:
-        """Whether a callback has broken off since the last call: a skip may rest on its page."""
+        """Whether one has broken off since the last call: a skip may rest on its page."""
         broken, self._broken = self._broken, False
         return broken
 

@@ -58,6 +58,8 @@ class Decisions:
         self._noted: deque[_Noted] = deque(maxlen=limit)
         self._failed: OrderedDict[str, int] = OrderedDict()
         self._has_rules = False
+        #: Whether others told that a page has failed on which skips may rest.
+        self._withdrawn = False
         mode = known.traps.mode
         self._decides = mode in {"sample", "cut"}
         self._watches = mode != "off"
@@ -96,9 +98,16 @@ class Decisions:
                     if not page.good:
                         self._note_failure(page.url, page.at)
                     if not page.good or self._failed.get(page.url, -1) < page.at:
+                        before = len(self._known)
                         self._known.fetched(
                             page.url, page.at, page.names, page.good, page.content, earlier, purpose=page.purpose
                         )
+                        self._withdrawn |= len(self._known) < before and not page.good
+
+    def withdrawn(self) -> bool:
+        """Whether others told, since the last call, that a known page has failed: a skip may rest on it."""
+        withdrawn, self._withdrawn = self._withdrawn, False
+        return withdrawn
 
     def fetched(
         self,

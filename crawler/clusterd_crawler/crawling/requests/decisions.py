@@ -58,8 +58,8 @@ class Decisions:
         self._noted: deque[_Noted] = deque(maxlen=limit)
         self._failed: OrderedDict[str, int] = OrderedDict()
         self._has_rules = False
-        #: Whether others told that a page has failed on which skips may rest.
-        self._withdrawn = False
+        #: Pages on which skips might rest and of which others told that they failed; how many were heard of.
+        self._withdrawn = self._heard_of = 0
         mode = known.traps.mode
         self._decides = mode in {"sample", "cut"}
         self._watches = mode != "off"
@@ -102,12 +102,12 @@ class Decisions:
                         self._known.fetched(
                             page.url, page.at, page.names, page.good, page.content, earlier, purpose=page.purpose
                         )
-                        self._withdrawn |= len(self._known) < before and not page.good
+                        self._withdrawn += len(self._known) < before and not page.good
 
     def withdrawn(self) -> bool:
         """Whether others told, since the last call, that a known page has failed: a skip may rest on it."""
-        withdrawn, self._withdrawn = self._withdrawn, False
-        return withdrawn
+        before, self._heard_of = self._heard_of, self._withdrawn
+        return self._heard_of > before
 
     def fetched(
         self,

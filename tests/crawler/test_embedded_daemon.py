@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from clusterd_crawler.crawling import embedded_daemon
 from clusterd_crawler.crawling.crawl import START_SECONDS
-from clusterd_crawler.crawling.paused import FILE
+from clusterd_crawler.crawling.requests.paused import FILE
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.servers.redis_client import connect, embedded_url
 

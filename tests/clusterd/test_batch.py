@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 import resource
 import tracemalloc
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
-from clusterd.batch import clusters, crowds, entries, pairs, ranked, whole_profile
+from clusterd.batch import clusters, crowds, pairs, ranked, whole_profile
 from clusterd.batch.clustering import largest_first
 from clusterd.batch.entries import Entries
 from clusterd.batch.held_bytes import HeldBytes
@@ -99,10 +100,10 @@ def test_many_small_arrays_take_no_more_memory_than_their_keys() -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(-(2**63), 2**64))), st.integers(1, 40))
 def test_entries_come_back_in_order_from_runs_on_disk(taken: list[tuple[bytes, int]], run: int) -> None:
-    entries = Entries(run=run)
-    for entry in taken:
-        entries.add(entry, 1 + len(entry[0]))
-    assert list(entries.ascending()) == sorted(taken)
+    with Entries(run=run) as entries:
+        for entry in taken:
+            entries.add(entry, 1 + len(entry[0]))
+        assert list(entries.ascending()) == sorted(taken)
 
 
 def test_kept_sketches_are_given_back_as_they_were() -> None:
@@ -174,15 +175,27 @@ def test_of_more_large_clusters_one_lies_in_memory() -> None:
 
     def peak(count: int) -> int:
         urls = ([f"http://a/{'long/' * 20}{n}/{m}" for m in range(1000)] for n in range(count))
-        with closing(HeldBytes()) as held:
+        with closing(HeldBytes()) as held, Entries(run=500) as entries:
             tracemalloc.start()
-            found = sum(one.size for one in largest_first(IDENTICAL, enumerate(urls), Entries(run=500), held))
+            found = sum(one.size for one in largest_first(IDENTICAL, enumerate(urls), entries, held))
             _, most = tracemalloc.get_traced_memory()
             tracemalloc.stop()
         assert found == 1000 * count
         return most
 
     assert peak(50) < 2 * peak(5)
+
+
+@pytest.mark.parametrize("work", [clusters, lambda read: ranked(pairs(read, 0.5))])
+def test_where_the_documents_cannot_be_read_no_file_stays_open(work: Callable[[Iterator[Sketch]], object]) -> None:
+    def broken() -> Iterator[Sketch]:
+        yield page("http://a/1", 1, range(50))
+        raise WrongInput("no more")
+
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(WrongInput, match="no more") as kept:
+        list(work(broken()))
+    assert len(os.listdir("/proc/self/fd")) == before, kept
 
 
 def test_of_no_page_there_is_no_cluster() -> None:
@@ -212,7 +225,7 @@ def test_sketches_that_are_stored_again_and_groups_that_are_left_out_change_no_c
 
 @pytest.mark.parametrize("containment", [False, True])
 def test_pairs_are_ranked_on_disk_as_in_memory(containment: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "RUN", 20)
+    monkeypatch.setattr("clusterd.batch.entries.RUN", 20)
     found = list(pairs(World(9, urls=40, length=500).crawl(50), 0.2, containment))
     assert len(found) > 100
     wanted = sorted(found, key=lambda pair: -pair.measure(containment))

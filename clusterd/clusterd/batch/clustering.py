@@ -62,8 +62,8 @@ def clusters(
         unions = iter(_join(collection, graded, blocks, folder))
         for policy in policies:
             groups = collection.grouped(_naming(collection, policy, unions), least)
-            with closing(HeldBytes(folder)) as held:
-                yield from largest_first(policy, groups, Entries(folder, run), held)
+            with closing(HeldBytes(folder)) as held, Entries(folder, run) as entries:
+                yield from largest_first(policy, groups, entries, held)
 
 
 def _join(

@@ -77,15 +77,16 @@ class Collection:
     def number(self) -> None:
         """Number the documents, and find what is the same; no version is taken after this."""
         self._places.clear()
-        texts, contents = Entries(self._folder, self._run), Entries(self._folder, self._run)
-        for _, versions in groupby(self._versions.ascending(), key=itemgetter(0)):
-            (latest,) = deque(versions, 1)
-            url, _, _, _, text, key, *sketch = latest
-            texts.add((text, len(self)))
-            contents.add((key, len(self)))
-            self._sketches.append(*sketch)
-            self._urls.append(self._written.add(url), len(url))
-        self.texts, self.contents = self._firsts(texts), self._firsts(contents)
+        with Entries(self._folder, self._run) as texts, Entries(self._folder, self._run) as contents:
+            for _, versions in groupby(self._versions.ascending(), key=itemgetter(0)):
+                (latest,) = deque(versions, 1)
+                url, _, _, _, text, key, *sketch = latest
+                texts.add((text, len(self)))
+                contents.add((key, len(self)))
+                self._sketches.append(*sketch)
+                self._urls.append(self._written.add(url), len(url))
+            self._versions.close()
+            self.texts, self.contents = self._firsts(texts), self._firsts(contents)
 
     def _firsts(self, named: Entries) -> memoryview:
         """Return of each document the first that has its name; given are ⟨name, document⟩."""

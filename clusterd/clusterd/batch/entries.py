@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from heapq import merge
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from clusterd.batch.held_bytes import HeldBytes
 
@@ -38,6 +38,12 @@ class Entries:
         #: Of each run, where its blocks begin, and where the last ends.
         self._runs: list[array[int]] = []
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def add(self, entry: Entry, size: int = 1) -> None:
         """Take an entry that needs as much memory as so many of usual length."""
         self._waiting.append(entry)
@@ -46,12 +52,9 @@ class Entries:
             self._write()
 
     def ascending(self) -> Iterator[Entry]:
-        """Yield all entries and let go of them; none is taken after this."""
-        try:
-            self._waiting.sort()
-            yield from merge(*map(self._read, self._runs), self._waiting)
-        finally:
-            self.close()
+        """Yield all entries; none is taken after this."""
+        self._waiting.sort()
+        yield from merge(*map(self._read, self._runs), self._waiting)
 
     def close(self) -> None:
         """Let go of the entries."""

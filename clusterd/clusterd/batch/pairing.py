@@ -54,11 +54,11 @@ class Pair:
 
 def ranked(found: Iterable[Pair], containment: bool = False, folder: Path | None = None) -> Iterator[Pair]:
     """Yield pairs, the most alike first. They are sorted on disk: of pages that a template fills there are millions."""
-    entries = Entries(folder)
-    for place, pair in enumerate(found):
-        entries.add((-pair.measure(containment), place, pair.a, pair.b, *pair.estimate))
-    for _, _, a, b, *ratios in entries.ascending():
-        yield Pair(a, b, Estimate(*ratios))
+    with Entries(folder) as entries:
+        for place, pair in enumerate(found):
+            entries.add((-pair.measure(containment), place, pair.a, pair.b, *pair.estimate))
+        for _, _, a, b, *ratios in entries.ascending():
+            yield Pair(a, b, Estimate(*ratios))
 
 
 def whole_profile(profile: Profile) -> Profile:

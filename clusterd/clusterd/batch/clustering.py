@@ -74,9 +74,11 @@ def _join(
     for firsts, seconds, _ in blocks:
         pairs = zip(firsts.tolist(), seconds.tolist(), strict=True)
         for first, group in groupby(pairs, key=lambda pair: pair[0]):
-            alike = [second for _, second in group if collection.profile(first) == collection.profile(second)]
-            others = sorted({second for union in unions for second in union.apart(first, alike)})
-            bits = mantissa(PROFILES[collection.profile(first)])
+            proposed = [second for _, second in group]
+            apart = sorted({second for union in unions for second in union.apart(first, proposed)})
+            profile = collection.profile(first)
+            others = [second for second in apart if collection.profile(second) == profile]
+            bits = mantissa(PROFILES[profile])
             verdicts = judge_many(collection.stored(first), [collection.stored(other) for other in others], bits)
             for other, verdict in zip(others, verdicts, strict=True):
                 joined = mask(policies, verdict)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import mmap
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from struct import Struct
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clusterd.batch.held_bytes import HeldBytes
+from clusterd.batch.held_bytes import HeldBytes, nameless
 
 #: Numbers that are made at once.
 CHUNK: Final = 1 << 16
@@ -30,7 +29,7 @@ class Column:
     """A number of 32 bits for each of ``size`` documents, at first its own place."""
 
     def __init__(self, size: int, folder: Path | None = None) -> None:
-        with tempfile.TemporaryFile(prefix="clusterd-batch-", dir=folder) as file:
+        with nameless(folder) as file:
             # Written before it is mapped: where the disk is full, only so an error says it.
             for chunk in chunks(size):
                 file.write(np.arange(chunk.start, chunk.stop, dtype=np.uint32).data)

@@ -36,7 +36,6 @@ class Sorter:
     """Takes keys in any order, gives them back ascending, each once, with how often it came."""
 
     def __init__(self, folder: Path | None = None, run: int = RUN) -> None:
-        self._folder = folder
         self._run = run
         self._waiting: list[Keys] = []
         #: The latest of what waits, not packed yet.

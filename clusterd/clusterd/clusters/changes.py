@@ -1,11 +1,11 @@
-"""What a page's standing before and after says happened, and how a cluster is told to its readers."""
+"""What a page's standing before and after says happened; how a cluster, and the match of a page, is told to readers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
-from clusterd.clusters.contract import Change, Cluster
+from clusterd.clusters.contract import Change, Cluster, Hit
 
 #: Policy → (cluster, size), for the policies in which a page has company.
 Standing = Mapping[str, tuple[str, int]]
@@ -38,3 +38,8 @@ def gathered(name: str, policy: str, urls: Sequence[str]) -> Cluster:
     """Return a cluster of these URLs: the shortest stands for it, the first in order where several are as short."""
     representative = min(urls, key=lambda url: (len(url), url))
     return Cluster(name, policy, len(urls), representative, tuple(sorted(urls)))
+
+
+def first_other(found: Iterable[Hit], url: str) -> Hit | None:
+    """Return the first of these pages that is not at a URL."""
+    return next((hit for hit in found if hit.url != url), None)

@@ -64,8 +64,3 @@ def hits(found: Iterable[tuple[Content, Verdict]], cluster_of: Callable[[Content
     """Return the pages that show these contents, best first."""
     pages = [Hit(url, *verdict, cluster_of(content)) for content, verdict in found for url in urls_of(content)]
     return sorted(pages, key=lambda hit: hit.rank)
-
-
-def first_other(found: Iterable[Hit], url: str) -> Hit | None:
-    """Return the first of these pages that is not at a URL."""
-    return next((hit for hit in found if hit.url != url), None)

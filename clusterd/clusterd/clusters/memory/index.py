@@ -22,10 +22,10 @@ from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.acceptance import loosest, mask
-from clusterd.clusters.changes import changes, gathered
+from clusterd.clusters.changes import changes, first_other, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
-from clusterd.clusters.memory.alike import alike, first_other, hits, original
+from clusterd.clusters.memory.alike import alike, hits, original
 from clusterd.clusters.memory.contents import Content, Fetch, Pages, neighbours, sketch_of, urls_of, version_of
 from clusterd.clusters.memory.forest import Forest
 from clusterd.clusters.memory.wholes import Wholes

@@ -18,7 +18,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
 from clusterd.clusters.acceptance import loosest
-from clusterd.clusters.changes import gathered
+from clusterd.clusters.changes import first_other, gathered
 from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.asking.matching import matching
@@ -155,7 +155,7 @@ class Questions:
             url_of = dict(zip(pages, self._urls(np.array(pages, np.int64)), strict=True))
             for sketch, one in zip(part, best, strict=True):
                 hits = (Hit(url_of[page], *verdict, None) for n, verdict in one.items() for page in shown[n][2])
-                found.append(next((hit for hit in hits if hit.url != sketch.url), None))
+                found.append(first_other(hits, sketch.url))
         return found
 
     def _stored(self, numbers: Sequence[int]) -> dict[int, bytes]:

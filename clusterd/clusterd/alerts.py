@@ -283,7 +283,8 @@ class Webhook:
         while True:
             last = self._ending.is_set() or time.monotonic() >= until
             if (error := self._refused(body)) is None:
-                self._unsaid = self._unsaid if self.lost else ("", "")
+                if not self.lost:
+                    self._unsaid = ("", "")
                 return
             given_up = last or not _passes(error)
             self.lost += body.count(b"\n") if given_up else 0

@@ -65,13 +65,16 @@ def serve(book: RuleBook, log: Log) -> Iterator[Serve]:
 
 
 @pytest.fixture
-def typed(
-    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Typed:
-    """A command line on a store of this test's own; returns status, JSON lines (or text lines) and standard error."""
+def own_store(redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Commands work on a store of this test's own, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
     monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+
+
+@pytest.fixture
+def typed(own_store: None, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """A command line on a store of this test's own; returns status, JSON lines (or text lines) and standard error."""
 
     def typed(*words: str, json_lines: bool = True) -> tuple[int, list[Any], str]:
         capsys.readouterr()

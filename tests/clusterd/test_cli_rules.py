@@ -60,12 +60,7 @@ class Cli:
 
 
 @pytest.fixture
-def cli(
-    redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Cli:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
-    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+def cli(own_store: None, capsys: pytest.CaptureFixture[str]) -> Cli:
     return Cli(capsys)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,18 +35,7 @@ def book(redis_url: str, prefix: str) -> Iterator[RuleService]:
 
 
 @pytest.fixture
-def typed(
-    redis_url: str,
-    prefix: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    book: RuleService,
-) -> Any:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
-    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
-
+def typed(own_store: None, capsys: pytest.CaptureFixture[str], book: RuleService) -> Any:
     def typed(*words: str) -> tuple[int, list[dict[str, Any]], str]:
         capsys.readouterr()
         status = run(["--json", *words])

@@ -106,6 +106,16 @@ def test_a_host_is_listed_alone_and_retired_rules_only_when_asked_for(cli: Cli, 
     assert cli("rules", "list", "--host", "nowhere.example") == []
 
 
+def test_a_rule_that_another_took_the_place_of_is_listed_with_that_one(cli: Cli, rules: RuleService) -> None:
+    rules.retire(LANG.id, at=5)
+    [anew] = rules.import_rules([replace(SID, transformation=drop("sess").transformation)], at=6)
+    listed = {line["id"]: line.get("replaced_by") for line in cli("rules", "list", "--host", HOST, "--all")}
+    assert listed == {SID.id: anew.id, LANG.id: None, anew.id: None}
+    head, *lines = cli.text("rules", "list", "--host", HOST, "--all").splitlines()
+    assert head.endswith("replaced_by")
+    assert sorted(line.split()[-1] for line in lines) == sorted(["-", "-", anew.id])
+
+
 def test_a_rule_is_shown_with_its_evidence_and_history(cli: Cli, rules: RuleService) -> None:
     [shown] = cli("rules", "show", SID.id)
     assert shown["evidence"] == [{"a": f"http://{HOST}/a?sid=1", "b": f"http://{HOST}/a", "agreed": True}]

@@ -39,6 +39,8 @@ def test_a_rule_names_the_one_that_covers_its_evidence() -> None:
         other.id: NO_LONGER,
     }
     assert dict(after.rules.retired) == reasons(after)
+    replaced = {rule: entry.replaced_by for rule, entry in after.entries.items()}
+    assert replaced == {a.id: both.id, b.id: both.id, other.id: "", both.id: ""}
 
 
 def test_a_rule_that_pages_contradicted_says_that() -> None:

@@ -160,7 +160,7 @@ def _show(report: Report) -> None:
     at_work = [rule for rule in report.rules if rule["skipped"]]
     for rule in at_work:
         # The host is the same in all of them.
-        rules.add_row(rule["id"], rule["text"].partition(": ")[2], str(rule["skipped"]), _state(rule))
+        rules.add_row(rule["id"], rule["text"].partition(": ")[2], str(rule["skipped"]), rule["state"])
     console.print(rules)
     console.print("replaced: having seen more pages, the learner says it in another way.", highlight=False)
     if len(at_work) < len(report.rules):
@@ -169,13 +169,6 @@ def _show(report: Report) -> None:
     console.print("Where to look next:")
     for words in ("clusters", "rules list", "skips", "status", f"rules why {shlex.quote(report.example)}"):
         console.print(f"  .venv/bin/clusterd --data {store} {words}", soft_wrap=True)
-
-
-def _state(rule: dict[str, Any]) -> str:
-    """Return the state of a rule; of one that went whether another one took its place."""
-    if rule["state"] == "retired" and (shown := _clusterd("rules", "show", rule["id"])):
-        return "replaced" if shown[0]["history"][-1]["reason"].startswith("replaced by") else "retired"
-    return str(rule["state"])
 
 
 if __name__ == "__main__":

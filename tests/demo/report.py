@@ -47,7 +47,12 @@ def judge(
     right = sum(_content(site, skip["url"]) in contents for skip in skips)
     counts = Counter(skip["rule"] for skip in skips)
     told = [
-        {"id": rule["id"], "text": rule["text"], "skipped": counts.get(rule["id"], 0), "state": rule["state"]}
+        {
+            "id": rule["id"],
+            "text": rule["text"],
+            "skipped": counts.get(rule["id"], 0),
+            "state": "replaced" if "replaced_by" in rule else rule["state"],
+        }
         for rule in rules
     ]
     return Report(

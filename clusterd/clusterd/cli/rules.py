@@ -53,9 +53,9 @@ def rules() -> None:
 def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
     """List the rules in force, host by host, in the order in which they are applied."""
     with caught_up(invocation) as (_, book):
-        found = map(rule_record, book.rules(spelled(host, book), every=every))
+        found = map(listed, book.entries(spelled(host, book), every=every))
         empty = none_of(host) if host else "no rules yet; they are learned from the pages that clusterd has seen"
-        invocation.show(found, COLUMNS, empty=empty)
+        invocation.show(found, (*COLUMNS, "replaced_by") if every else COLUMNS, empty=empty)
 
 
 @rules.command("show")
@@ -286,6 +286,11 @@ def rule_record(rule: Rule) -> dict[str, Any]:
     whole = rule_to_json(rule) | {"since": iso(rule.since)}
     more = {name: whole[name] for name in ("kind", "name", "carrier", "spans", "crawl", "identity") if whole[name]}
     return {name: whole[name] for name in FIELDS} | more
+
+
+def listed(entry: Entry) -> dict[str, Any]:
+    """Return a rule as ``rules list`` has it: of one that another took the place of, which did."""
+    return rule_record(entry.rule) | ({"replaced_by": entry.replaced_by} if entry.replaced_by else {})
 
 
 def entry_record(entry: Entry) -> dict[str, Any]:

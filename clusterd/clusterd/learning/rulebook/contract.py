@@ -34,6 +34,8 @@ SET_BYTES: Final = 1_500_000
 #: pages fetched in spite of the rule contradicted it; the operator by hand or by importing a file. What the watch or an
 #: operator retired does not come back by itself; nor does what the log says was retired by somebody (``restored``).
 By = Literal["learner", "relearned", "watch", "hand", "import", "restored"]
+#: Why a rule went in whose place another stands, before the id of that one.
+REPLACED: Final = "replaced by "
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,12 @@ class Entry:
     def last(self) -> Turn:
         """Return the turn that led to the present state."""
         return self.history[-1] if self.history else Turn(self.rule.since, self.rule.state, "learner")
+
+    @property
+    def replaced_by(self) -> str:
+        """Return the id of the rule that took the place of this one, which is retired since; "" where none did."""
+        said = self.rule.state == "retired" and self.last.reason.startswith(REPLACED)
+        return self.last.reason.removeprefix(REPLACED) if said else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -90,8 +90,7 @@ class RuleService:
         self._recalls = Recalls(make_learner or partial(_learner, identity=identity))
         self._groups = Groups(book, identity)
         self._leased: set[str] = set()
-        #: When it was last seen to that the learners are not too many.
-        self._shrunk = 0.0
+        self._shrunk = 0.0  # when it was last seen to that the learners are not too many
         #: The host looked at last; the next call goes on behind it, so that busy hosts do not starve the others.
         self._last = ""
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
@@ -183,12 +182,14 @@ class RuleService:
             self.book.release(host, self._owner)
         self._shrunk = time.monotonic()
 
-    def rules(self, host: str = "", *, every: bool = False) -> Iterable[Rule]:
-        """Yield the rules in force (with ``every`` the retired ones too), of a host or of all, host by host."""
-        for name in [host] if host else self.book.hosts():
-            for entry in self.book.load(name).entries.values():
-                if every or entry.rule.state in LIVE:
-                    yield entry.rule
+    def entries(self, host: str = "", *, every: bool = False) -> Iterator[Entry]:
+        """Yield the rules in force (with ``every`` the retired ones too), of a host or of all, with their history."""
+        of_hosts = map(self.book.load, [host] if host else self.book.hosts())
+        return (entry for of in of_hosts for entry in of.entries.values() if every or entry.rule.state in LIVE)
+
+    def rules(self, host: str = "", *, every: bool = False) -> Iterator[Rule]:
+        """Yield the rules of `entries`."""
+        return (entry.rule for entry in self.entries(host, every=every))
 
     def pages(self, host: str) -> list[Page]:
         """Return a host's evidence: each page as it was fetched last, in the order of the fetches, but for failures."""

@@ -16,6 +16,7 @@ from clusterd_crawler.rules import LIVE, Rule, RuleSet, State
 
 from clusterd.learning.rulebook.contract import (
     HISTORY_LIMIT,
+    REPLACED,
     RETIRED_LIMIT,
     SET_BYTES,
     UNSKIP_LIMIT,
@@ -28,8 +29,6 @@ from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.succession import successors
 from clusterd.learning.watch import NO_LONGER
 
-#: Why a rule went that was changed in its file, before the id of what it became.
-REPLACED: Final = "replaced by "
 #: Why a rule went of which the log does not say it.
 LOST: Final = "withdrawn in what the store has lost"
 #: Who brings rules that the learner knows nothing of.
@@ -60,7 +59,7 @@ def relearned(before: HostRules, learned: RuleSet, at: int, *, spans: bool = Fal
             continue
         reason = failed.get(went, NO_LONGER)
         if reason == NO_LONGER and went in replaced:
-            reason = f"replaced by {replaced[went]}"
+            reason = f"{REPLACED}{replaced[went]}"
         entries[went] = _turned(entry, at, "retired", "learner" if went in failed else "relearned", reason)
     for rule in said.values():
         entries[rule.id] = _entered(entries.get(rule.id), rule, at)
@@ -118,9 +117,9 @@ def _stands_for(rule: str, entries: Mapping[str, Entry]) -> str:
         entry = entries.get(rule)
         if entry is None or entry.rule.state in LIVE:
             return rule if entry is not None else ""
-        if entry.last.by != "import" or not entry.last.reason.startswith(REPLACED):
+        if entry.last.by != "import" or not entry.replaced_by:
             return ""
-        rule = entry.last.reason.removeprefix(REPLACED)
+        rule = entry.replaced_by
     return ""
 
 

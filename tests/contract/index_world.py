@@ -68,6 +68,24 @@ def settled(index: Index) -> None:
         pass
 
 
+def live_through(index: Index, actions: Sequence[Sequence[Sketch] | str | int], again: random.Random) -> list[Sketch]:
+    """Let an index live through a history, and settle; return the pages that it was given.
+
+    An action is pages, with some that were given before; "settle"; or the time before which versions expire.
+    """
+    seen: list[Sketch] = []
+    for action in actions:
+        if isinstance(action, int):
+            index.expire(action)
+        elif isinstance(action, str):
+            index.settle(1)
+        else:
+            index.apply([*action, *again.sample(seen, min(2, len(seen)))])
+            seen += action
+    settled(index)
+    return seen
+
+
 def fall_apart(index: Index, dice: random.Random, count: int, ring: bool, url: Callable[[object], str]) -> list[Sketch]:
     """Let windows on one long text, each like its neighbours alone, depart at once, twice: what is left is the batch's.
 

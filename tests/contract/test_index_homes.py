@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contract.index_scheduler import Crash, ScheduledCalls, Scheduler
-from tests.contract.index_world import World, expected, fall_apart, page, partition, settled
+from tests.contract.index_world import World, expected, fall_apart, live_through, page, partition, settled
 from tests.contract.test_index_races import ACTIONS
 
 SHARDS = 3
@@ -65,17 +65,7 @@ def test_any_history_ends_in_the_batch_partition(
     redis_url: str, actions: list[list[Sketch] | str | int], again: random.Random
 ) -> None:
     index = RedisIndex(redis_url, f"t{time.monotonic_ns()}:", shards=SHARDS)
-    seen: list[Sketch] = []
-    for action in actions:
-        if isinstance(action, list):
-            pages = spread(action)
-            index.apply(pages + again.sample(seen, min(2, len(seen))))
-            seen += pages
-        elif action == "settle":
-            index.settle(1)
-        elif isinstance(action, int):
-            index.expire(action)
-    settled(index)
+    seen = live_through(index, [spread(one) if isinstance(one, list) else one for one in actions], again)
     assert partition(index) == expected(seen)
     index.close()
 

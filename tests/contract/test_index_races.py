@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contract.index_scheduler import Crash, ScheduledCalls, Scheduler
-from tests.contract.index_world import World, expected, fall_apart, page, partition, settled
+from tests.contract.index_world import World, expected, fall_apart, live_through, page, partition, settled
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,16 +50,7 @@ def test_any_history_ends_in_the_batch_partition(
     index: Index = MemoryIndex()
     if store == "redis":
         index = RedisIndex(redis_url, f"t{time.monotonic_ns()}:")
-    seen: list[Sketch] = []
-    for action in actions:
-        if isinstance(action, list):
-            index.apply(action + again.sample(seen, min(2, len(seen))))
-            seen += action
-        elif action == "settle":
-            index.settle(1)
-        elif isinstance(action, int):
-            index.expire(action)
-    settled(index)
+    seen = live_through(index, actions, again)
     assert partition(index) == expected(seen)
     index.close()
 

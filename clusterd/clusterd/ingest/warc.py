@@ -5,8 +5,8 @@ Pages are the ``response`` records that an HTTP server answered with a page, the
 the ``revisit`` records that say of one that it was answered again (`revisits`). In a file of texts that were taken out
 of pages, with no answer before them (WET, as Common Crawl gives away), these ``conversion`` records stand for their
 pages. Where it is asked for, rules hear of the files that came in the place of pages, and of redirects (`beside`). The
-rest is passed over: errors, pictures, what archivers keep for themselves (their logs, texts beside the pages). Payloads
-are taken without transfer and content encoding.
+rest is passed over: errors, pictures, answers to other requests than GET (`exchanges`), what archivers keep for
+themselves (their logs, texts beside the pages). Payloads are taken without transfer and content encoding.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import decoded, transferred
 from clusterd.ingest.contents import GZIP, ZSTD
+from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
 from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
@@ -105,6 +106,16 @@ def originals(revisits: Revisits) -> Iterator[RawPage]:
 
 
 def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broken]:
+    exchanges: Exchanges[Held] = Exchanges()
+    for item in _records(stream, name, taking):
+        if isinstance(item, Broken):
+            yield item
+        else:
+            yield from exchanges.after(item)
+    yield from exchanges.end()
+
+
+def _records(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Taken[Held] | Broken]:
     try:
         plain = _plain(stream)
     except (BrokenRecord, zstandard.ZstdError) as error:
@@ -129,7 +140,8 @@ def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broke
             of_texts = of_texts and record.rec_type != "response"
             if of_texts and record.rec_type == "conversion":
                 record.rec_type = "resource"
-            pages = taking(record, archive.loader, where)
+            other_method = asks_otherwise(record)
+            held = taken(record, other_method, taking(record, archive.loader, where))
             _to_the_end(record)
         except BrokenRecord as error:
             ends = isinstance(error, EndsEarly)
@@ -140,17 +152,17 @@ def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broke
             yield Broken(where, f"the rest of the file cannot be read: {' '.join(str(error).split())}", ends=True)
             return
         else:
-            yield from pages
+            yield held
 
 
 def _held(revisits: Revisits | None, beside: Beside | None, record: Any, loader: Any, where: str) -> Iterable[Held]:
     """Return the page in a record, if any, or what rules are to hear of; put a revisit aside."""
     if record.rec_type == "revisit" and revisits is not None:
         if (revisit := _revisit(record, loader, where)) is not None:
-            revisits.add(revisit)
-        elif beside is not None and record.http_headers is not None:
+            return _put_aside(revisits, revisit)
+        if beside is not None and record.http_headers is not None:
             return _no_page(beside, record, _status(record.http_headers))
-        return originals(revisits) if revisits.full else ()
+        return ()
     if (said := _answer(record, loader)) is None:
         return ()
     if not _is_page(*said):
@@ -158,6 +170,12 @@ def _held(revisits: Revisits | None, beside: Beside | None, record: Any, loader:
     status, media = said
     at, cut = _fetched_at(record.rec_headers), _is_truncated(record)
     return (RawPage(_url(record), _content(record), None, media, at, status=status, where=where, truncated=cut),)
+
+
+def _put_aside(revisits: Revisits, revisit: Revisit) -> Iterator[Held]:
+    revisits.add(revisit)
+    if revisits.full:
+        yield from originals(revisits)
 
 
 def _no_page(beside: Beside, record: Any, status: int) -> Iterable[File | Redirect]:

@@ -19,8 +19,10 @@ from clusterd.ingest.contents import ZSTD
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
 from clusterd.ingest.warc import ZSTD_DICTIONARY
+from clusterd.queries.documents import document
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import Redirect
+from clusterd_crawler.sketch import TEXT
 
 AT = 1107403506000
 PAGE = b"<html><body><p>words of a page</p></body></html>"
@@ -95,14 +97,35 @@ def wacz() -> bytes:
         (wacz(), "is a zip archive .* in its folder archive"),
         (bz2.compress(PAGE), "is packed with bzip2"),
         (lzma.compress(PAGE), "is packed with xz"),
+        (b"From: <Saved by Blink>\r\nMIME-Version: 1.0\r\n\r\n" + PAGE, "is MHTML"),
     ],
-    ids=["tar", "WACZ", "bzip2", "xz"],
+    ids=["tar", "WACZ", "bzip2", "xz", "MHTML"],
 )
 def test_what_holds_other_files_is_no_page(tmp_path: Path, data: bytes, what: str) -> None:
+    """As a question its bytes were its words: a page that Chromium had saved as MHTML resembled itself by .17."""
     file = tmp_path / "pages.jsonl"
     file.write_bytes(data)
     with pytest.raises(WrongInput, match=f"{what}.*; unpack it first: ingest takes WARC or ARC"):
         kind_of(str(file))
+    with pytest.raises(WrongInput, match=f"{what}.*; give HTML or plain text"):
+        document(str(file), None, TEXT)
+
+
+@pytest.mark.parametrize("begin", [b"WARC/1.0\r\n", b"filedesc://a.arc 0.0.0.0\n"], ids=["WARC", "ARC"])
+def test_a_web_archive_is_no_page_to_ask_with(tmp_path: Path, begin: bytes) -> None:
+    file = tmp_path / "a.gz"
+    file.write_bytes(gzip.compress(begin + PAGE))
+    with pytest.raises(WrongInput, match="is a WARC or ARC file; give HTML"):
+        document(str(file), None, TEXT)
+
+
+def test_an_empty_file_is_said_to_be_so(tmp_path: Path) -> None:
+    """A feed of Scrapy's without items is empty, and no fault."""
+    (tmp_path / "page.html").touch()
+    with pytest.raises(WrongInput, match="is empty; ingest takes"):
+        kind_of(str(tmp_path / "page.html"))
+    (tmp_path / "items.jl").touch()
+    assert kind_of(str(tmp_path / "items.jl")) == "jsonl"
 
 
 ROW = '{"url": "http://h.example/1", "html": "<html><body><p>words"}'

@@ -15,6 +15,19 @@ from clusterd.ingest.frames import MOST, Frames, gzip_member, zstandard_frame
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
+#: First bytes of an ARC file, and of both kinds of web archives.
+ARC: Final = b"filedesc://"
+ARCHIVES: Final = (b"WARC/", ARC)
+#: How files begin that hold others, or are packed otherwise. Their pages may lie in them as they are, or nearly so:
+#: such a file would be one page of HTML, or a text.
+_CONTAINERS: Final = {
+    b"BZh": "packed with bzip2",
+    b"\xfd7zXZ\0": "packed with xz",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"PK\x03\x04": "a zip archive (the WARC files of a WACZ are in its folder archive)",
+    b"From: <Saved by ": "MHTML, a page with its pictures (browsers save it as HTML, too)",
+}
+_TAR: Final = slice(257, 262)
 #: How much of a file is looked at to tell HTML from plain text.
 LOOKED_AT: Final = 2048
 _HTML: Final = re.compile(rb"<(?:!doctype\s+html|html|head|body|title|meta|div|p|table|article|h[1-6])[\s>/]", re.I)
@@ -44,6 +57,13 @@ def unpacked(data: bytes, name: str) -> bytes:
     if frames.trouble:
         raise WrongInput(f"{name} begins like {kind}, but is broken: {frames.trouble}")
     return content
+
+
+def container(head: bytes) -> str:
+    """Return what a file is that holds other files, or is packed otherwise, by its first bytes; "" where it is none."""
+    if head[_TAR] == b"ustar":
+        return "a tar archive"
+    return next((what for magic, what in _CONTAINERS.items() if head.startswith(magic)), "")
 
 
 def is_html(data: bytes) -> bool:

@@ -20,13 +20,13 @@ import zstandard
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.beside import Beside
-from clusterd.ingest.contents import GZIP, ZSTD, begins_as_html, is_html
+from clusterd.ingest.contents import ARCHIVES, GZIP, ZSTD, begins_as_html, container, is_html
 from clusterd.ingest.folder import may_be_html, read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
-from clusterd.ingest.warc import ARCHIVES, ZSTD_DICTIONARY, Held, read_warc
+from clusterd.ingest.warc import ZSTD_DICTIONARY, Held, read_warc
 
 Kind = Literal["folder", "warc", "jsonl", "html"]
 
@@ -35,7 +35,7 @@ LOOKED_AT: Final = 65536
 #: Bytes by which a compression is known.
 MAGIC: Final = 4
 #: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
-LINES: Final = frozenset((".jsonl", ".ndjson"))
+LINES: Final = frozenset((".jsonl", ".jl", ".ndjson"))
 _ARRAY: Final = re.compile(rb"\[\s*\{")
 #: An object that goes on in the next line, as HAR files and what is printed for people do.
 _OVER_LINES: Final = re.compile(rb"\{[ \t]*[\r\n]")
@@ -43,15 +43,6 @@ _OVER_LINES: Final = re.compile(rb"\{[ \t]*[\r\n]")
 _WIDE_START: Final = re.compile(rb"\xff\xfe|\xfe\xff|[ -~]\0|\0[ -~]")
 _WIDE: Final = b"\0\xff\xfe\xef\xbb\xbf"
 KINDS: Final = "WARC or ARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
-#: How files begin that hold others, or are packed otherwise. Their pages may lie in them as they are: unknown, such a
-#: file would be one page of HTML.
-_OTHERS: Final = {
-    b"BZh": "packed with bzip2",
-    b"\xfd7zXZ\0": "packed with xz",
-    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
-    b"PK\x03\x04": "a zip archive (the WARC files of a WACZ are in its folder archive)",
-}
-_TAR: Final = slice(257, 262)
 
 Item = Held | Broken
 #: Called with the number of bytes of a file that have been read.
@@ -72,7 +63,7 @@ def kind_of(path: str) -> Kind:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongInput(f"{path}: {reason}; ingest takes {KINDS}") from None
-    if other := _other(head):
+    if other := container(head):
         raise WrongInput(f"{path}: is {other}; unpack it first: ingest takes {KINDS}")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(ARCHIVES) or (not start and ".warc" in file.suffixes):
@@ -84,7 +75,8 @@ def kind_of(path: str) -> Kind:
         return "jsonl"
     if begins_as_html(head) or (may_be_html(file) and is_html(head)):  # a tag is near the beginning of a table, too
         return "html"
-    raise WrongInput(f"{path}: is of no known kind; ingest takes {KINDS}")
+    what = "is of no known kind" if head else "is empty"
+    raise WrongInput(f"{path}: {what}; ingest takes {KINDS}")
 
 
 def _no_lines(head: bytes, spread: bool) -> str:
@@ -100,13 +92,6 @@ def _no_lines(head: bytes, spread: bool) -> str:
     if spread and _OVER_LINES.match(start):
         return "has an object over several lines; JSON lines have one object a line (jq -c . makes them)"
     return ""
-
-
-def _other(head: bytes) -> str:
-    """Return what a file is that holds other files, or is packed otherwise, by its first bytes; "" where it is none."""
-    if head[_TAR] == b"ustar":
-        return "a tar archive"
-    return next((what for magic, what in _OTHERS.items() if head.startswith(magic)), "")
 
 
 def is_pipe(path: str) -> bool:
@@ -146,7 +131,7 @@ def _refuse_others(stream: io.BufferedReader, path: str) -> None:
     head = stream.peek(MAGIC)
     if head.startswith(ARCHIVES):
         raise WrongInput(f"{path}: is a WARC or ARC file; give its name: such files may have to be read twice")
-    if other := _other(head):
+    if other := container(head):
         raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst)")
     if why := _no_lines(head, spread=False):
         raise WrongInput(f"{path}: {why}")

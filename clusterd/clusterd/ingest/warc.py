@@ -31,15 +31,12 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import decoded, transferred
-from clusterd.ingest.contents import GZIP, ZSTD
+from clusterd.ingest.contents import ARC, GZIP, ZSTD
 from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
 from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 
-#: First bytes of an ARC file, and of both kinds.
-ARC: Final = b"filedesc://"
-ARCHIVES: Final = (b"WARC/", ARC)
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Bytes of a dictionary at most.
@@ -57,6 +54,9 @@ _FIRST_DAY: Final = "0000-01-01"
 NOT_MODIFIED: Final = 304
 #: Statuses of headers behind which the answer comes: all of 1xx but 101, behind which another protocol does.
 IN_ADVANCE: Final = re.compile("1(?!01)..")
+
+#: What reading a record may raise that is not whole; `OverflowError` of a length beyond all that can be counted.
+UNREADABLE: Final = (OSError, EOFError, ValueError, OverflowError, ArchiveLoadFailed, zlib.error, zstandard.ZstdError)
 
 #: It would name each URL with a blank in it, as it stands there, though it has put %20 for it.
 logging.getLogger("warcio").setLevel(logging.ERROR)

@@ -23,7 +23,7 @@ from clusterd_crawler.tokens import tokens
 from clusterd_crawler.urls import canonical_hosts
 
 from clusterd.clusters.contract import Index
-from clusterd.ingest.contents import is_html, type_of, unpacked
+from clusterd.ingest.contents import ARCHIVES, container, is_html, type_of, unpacked
 from clusterd.ingest.frames import MOST
 from clusterd.queries.spellings import spellings
 
@@ -72,6 +72,8 @@ def of_text(text: str, profile: Profile) -> Document:
 def of_bytes(data: bytes, profile: Profile, name: str = "the input") -> Document:
     """Return HTML or plain text, compressed or not, as a document; `WrongInput` for a picture and the like."""
     data = unpacked(data, name)
+    if what := "a WARC or ARC file" if data.startswith(ARCHIVES) else container(data):
+        raise WrongInput(f"{name}: is {what}; give HTML or plain text")
     try:
         is_markup(None, data)
     except NotText as error:

@@ -278,6 +278,23 @@ def test_a_record_that_does_not_say_how_long_it_is_ends_the_file(tmp_path: Path)
     assert "does not say how long it is" in reason
 
 
+@pytest.mark.parametrize("body", [b"<html><body>words of a page", b"200 OK\r\nContent-Type: text/html\r\n\r\nwords"])
+def test_a_page_without_an_http_status_is_named(tmp_path: Path, body: bytes) -> None:
+    """Its first word was taken for a status of no page, without a word."""
+    file = tmp_path / "a.warc"
+    file.write_bytes(record("http://w.example/bare", body) + WHOLE[1])
+    assert taken(file) == (["http://w.example/1"], ["it does not begin with an HTTP status and headers"])
+
+
+def test_a_length_beyond_all_counting_costs_the_rest_of_its_file_only(tmp_path: Path) -> None:
+    """It ended the run as a fault of clusterd."""
+    file = tmp_path / "a.warc"
+    file.write_bytes(WHOLE[0] + WHOLE[1].replace(b"Content-Length: ", b"Content-Length: " + b"9" * 30))
+    urls, (reason,) = taken(file)
+    assert urls == ["http://w.example/0"]
+    assert "the rest of the file cannot be read" in reason
+
+
 @pytest.mark.parametrize("line", ["HTTP/2 200", "HTTP/2 200 ", "HTTP/3.0 200 OK", "HTTP/1.0 200"])
 @pytest.mark.parametrize("version", ["0.17", "0.18", "1.1"])
 def test_versions_of_the_two_formats_and_header_names_in_any_case(tmp_path: Path, line: str, version: str) -> None:

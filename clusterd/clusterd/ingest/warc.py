@@ -148,7 +148,7 @@ def _records(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Taken[Hel
             yield Broken(where, str(error), ends)
             if ends:
                 return
-        except (ArchiveLoadFailed, OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as error:
+        except UNREADABLE as error:
             yield Broken(where, f"the rest of the file cannot be read: {' '.join(str(error).split())}", ends=True)
             return
         else:
@@ -255,8 +255,10 @@ def _answer(record: Any, loader: Any) -> tuple[int, str] | None:
 
 
 def _status(http: Any) -> int:
-    said = http.get_statuscode()
-    return int(said) if said and said.isdigit() else 0
+    said = http.get_statuscode() or ""
+    if not said.isdecimal():  # a page without headers, for one
+        raise BrokenRecord("it does not begin with an HTTP status and headers")
+    return int(said)
 
 
 def _is_page(status: int, media: str) -> bool:

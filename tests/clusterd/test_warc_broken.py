@@ -269,6 +269,26 @@ def test_a_record_that_is_longer_than_it_says_is_named(tmp_path: Path, capfd: py
     assert capfd.readouterr() == ("", "")
 
 
+def test_behind_records_whose_lengths_are_wrong_the_next_ones_are_found(tmp_path: Path) -> None:
+    """As where characters are counted for bytes. The second line behind a record was taken for the next one's first."""
+    text = "\n".join(f"Länge {line} ohne Ende äöü" for line in range(9))
+    body = answer(text)
+    counted = record("http://w.example/counted", body).replace(str(len(body)).encode(), b"%d" % len(body.decode()), 1)
+    none = WHOLE[1].replace(b"Content-Length: ", b"Content-Length: -")
+    file = tmp_path / "a.warc"
+    file.write_bytes(counted + none + WHOLE[2])
+    urls, reasons = taken(file)
+    assert urls == ["http://w.example/counted", "http://w.example/2"]
+    assert reasons == ["it goes on behind its end: its Content-Length is wrong"] * 2
+
+
+def test_records_whose_lengths_count_the_blank_lines_behind_them_are_whole(tmp_path: Path) -> None:
+    """As the Internet Archive's ia-web-commons writes its ``warcinfo``: all that followed was lost."""
+    file = tmp_path / "a.warc.gz"
+    file.write_bytes(b"".join(gzip.compress(one.removesuffix(b"\r\n\r\n")) for one in WHOLE))
+    assert taken(file) == ([f"http://w.example/{n}" for n in range(3)], [])
+
+
 def test_a_record_that_does_not_say_how_long_it_is_ends_the_file(tmp_path: Path) -> None:
     """All that followed was taken for a part of its page, without a word."""
     file = tmp_path / "a.warc"

@@ -15,9 +15,10 @@ from clusterd.ingest.frames import MOST, Frames, gzip_member, zstandard_frame
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
-#: First bytes of an ARC file, and of both kinds of web archives.
+#: First bytes of the files of web archives; a WARC file's are also those of each of its records.
+WARC: Final = b"WARC/"
 ARC: Final = b"filedesc://"
-ARCHIVES: Final = (b"WARC/", ARC)
+ARCHIVES: Final = (WARC, ARC)
 #: How files begin that hold others, or are packed otherwise. Their pages may lie in them as they are, or nearly so:
 #: such a file would be one page of HTML, or a text.
 _CONTAINERS: Final = {

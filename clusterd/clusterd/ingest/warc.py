@@ -31,7 +31,7 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import decoded, transferred
-from clusterd.ingest.contents import ARC, GZIP, ZSTD
+from clusterd.ingest.contents import ARC, GZIP, WARC, ZSTD
 from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
 from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
@@ -72,9 +72,22 @@ class EndsEarly(BrokenRecord):
 
 
 class Archive(ArchiveIterator):  # type: ignore[misc]
-    """warcio's reader, which would show on standard error what stands behind a record, of whatever length."""
+    """warcio's reader, which finds the next record of a WARC file also behind one that says a wrong length.
 
-    INC_RECORD = ""
+    warcio's own ends there, and at a record whose length counts the blank lines behind it, as the Internet Archive's
+    ia-web-commons writes; and it shows on standard error what stands there, of whatever length.
+    """
+
+    def _consume_blanklines(self) -> tuple[bytes | None, int]:
+        """Return the line with which the next record begins, if any, and how many bytes were passed over before it."""
+        passed, strays = 0, False
+        while line := self.reader.readline():
+            is_text = not line.isspace()
+            if line.startswith(WARC) or (self.mixed_arc_warc and is_text and passed):
+                break
+            passed, strays = passed + len(line), strays or is_text
+        self.err_count += strays
+        return line or None, passed
 
 
 def read_warc(

@@ -66,6 +66,19 @@ def test_a_file_that_is_cut_short_says_so(tmp_path: Path, kind: str) -> None:
     assert "cut short" in reasons[0]
 
 
+@pytest.mark.parametrize("kept", [60, 30, 15])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_file_that_is_cut_short_inside_the_headers_of_a_record_says_so(
+    tmp_path: Path, pack: Callable[[bytes], bytes], kept: int
+) -> None:
+    """It was told that the record has no Content-Length, or no address, as if these were not in the other half."""
+    file = tmp_path / "a.warc"
+    file.write_bytes(pack(WHOLE[0]) + pack(WHOLE[1])[:kept])
+    urls, (reason,) = taken(file)
+    assert urls == ["http://w.example/0"]
+    assert "the file is cut short" in reason
+
+
 def test_zstandard_lines_that_are_cut_short_say_so(tmp_path: Path) -> None:
     frame = zstandard.compress(b'{"url": "http://j.example/", "text": "some words"}\n' * 50)
     file = tmp_path / "p.jsonl.zst"

@@ -143,13 +143,15 @@ def _records(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Taken[Hel
         where = f"{name} record {number}"
         try:
             record = next(archive, None)
-            if archive.err_count > strays:
+            why = "" if record is not None else trouble(plain)
+            if archive.err_count > strays and not why:
                 strays = archive.err_count
                 yield Broken(f"{name} record {number - 1}", "it goes on behind its end: its Content-Length is wrong")
             if record is None:
-                if why := trouble(plain):
+                if why:
                     yield Broken(where, why, ends=True)
                 return
+            _has_length(record)
             of_texts = of_texts and record.rec_type != "response"
             if of_texts and record.rec_type == "conversion":
                 record.rec_type = "resource"
@@ -158,7 +160,7 @@ def _records(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Taken[Hel
             _to_the_end(record)
         except BrokenRecord as error:
             ends = isinstance(error, EndsEarly)
-            yield Broken(where, str(error), ends)
+            yield Broken(where, (ends and trouble(plain)) or str(error), ends)
             if ends:
                 return
         except UNREADABLE as error:
@@ -311,10 +313,17 @@ def _http_headers(record: Any, loader: Any, url: str) -> Any:
         raise BrokenRecord(f"it does not begin with an HTTP status and headers: {error or 'it is empty'}") from None
 
 
+def _has_length(record: Any) -> None:
+    """Raise `EndsEarly` where a record does not say how long it is, or the file ends before it could."""
+    if not isinstance(record.raw_stream, LimitReader):
+        raise EndsEarly(
+            "it does not say how long it is (Content-Length), or the file is cut short inside its headers: the rest "
+            "of the file cannot be read"
+        )
+
+
 def _to_the_end(record: Any) -> None:
     """Read what is left of a record; `EndsEarly` where the file ends before it (warcio would pass it as whole)."""
-    if not isinstance(record.raw_stream, LimitReader):
-        raise EndsEarly("it does not say how long it is (Content-Length): the rest of the file cannot be read")
     while record.raw_stream.read(1 << 16):
         pass
     if record.raw_stream.limit > 0:

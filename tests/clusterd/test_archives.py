@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import re
 import subprocess
@@ -172,12 +173,16 @@ def test_lines_in_utf_16_are_refused_as_a_whole(tmp_path: Path, charset: str) ->
         (ROW.encode("utf-16"), "is in UTF-16; JSON lines are in UTF-8"),
         (gzip.compress(b"WARC/1.0\r\n" + bytes(9)), "is a WARC or ARC file; give its name"),
         (bz2.compress(PAGE), "is packed with bzip2; unpack it first"),
+        (f"[\n{ROW},\n{ROW}\n]".encode(), "is one JSON array; JSON lines have one object a line (jq -c '.[]'"),
+        (json.dumps([json.loads(ROW)], indent=4).encode(), "is one JSON array"),
+        (json.dumps(json.loads(ROW), indent=4).encode(), "has an object over several lines"),
     ],
-    ids=["UTF-16", "WARC", "bzip2"],
+    ids=["UTF-16", "WARC", "bzip2", "array", "indented array", "indented object"],
 )
 def test_what_is_no_lines_is_refused_as_a_whole_where_it_comes_through_a_pipe(
     tmp_path: Path, data: bytes, what: str
 ) -> None:
+    """An array, as Scrapy exports, was rejected line by line, but for its last row."""
     command = [sys.executable, "-m", "clusterd", "batch", "cluster", "-"]
     done = subprocess.run(command, input=data, capture_output=True, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 2

@@ -36,7 +36,8 @@ LOOKED_AT: Final = 65536
 MAGIC: Final = 4
 #: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
 LINES: Final = frozenset((".jsonl", ".jl", ".ndjson"))
-_ARRAY: Final = re.compile(rb"\[\s*\{")
+#: A JSON array of objects, as far as it was read: of a pipe, a few bytes.
+_ARRAY: Final = re.compile(rb"\[\s*(?:\{|\Z)")
 #: An object that goes on in the next line, as HAR files and what is printed for people do.
 _OVER_LINES: Final = re.compile(rb"\{[ \t]*[\r\n]")
 #: How text in UTF-16 begins, as PowerShell writes it, and what of it is none of ASCII; byte order marks of UTF-8 too.
@@ -68,10 +69,10 @@ def kind_of(path: str) -> Kind:
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith(ARCHIVES) or (not start and ".warc" in file.suffixes):
         return "warc"
-    lines = nameless or not LINES.isdisjoint(file.suffixes)
-    if why := _no_lines(head, spread=not lines):
+    named = not LINES.isdisjoint(file.suffixes)
+    if why := _no_lines(head, spread=not named):
         raise WrongInput(f"{path}: {why}")
-    if lines or start.startswith(b"{"):
+    if named or nameless or start.startswith(b"{"):
         return "jsonl"
     if begins_as_html(head) or (may_be_html(file) and is_html(head)):  # a tag is near the beginning of a table, too
         return "html"
@@ -133,7 +134,7 @@ def _refuse_others(stream: io.BufferedReader, path: str) -> None:
         raise WrongInput(f"{path}: is a WARC or ARC file; give its name: such files may have to be read twice")
     if other := container(head):
         raise WrongInput(f"{path}: is {other}; unpack it first: a pipe takes JSON lines (.gz, .zst)")
-    if why := _no_lines(head, spread=False):
+    if why := _no_lines(head, spread=True):
         raise WrongInput(f"{path}: {why}")
 
 

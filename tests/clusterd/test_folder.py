@@ -93,6 +93,16 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pyte
     assert broken == Broken(str(tmp_path / "locked"), "cannot be read: Permission denied")
 
 
+def test_what_is_packed_and_broken_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "a.html.gz").write_bytes(gzip.compress(HTML.encode())[:-9])
+    (broken,) = read(str(tmp_path))
+    assert isinstance(broken, Broken)
+    assert (broken.where, broken.reason.partition(":")[0]) == (
+        str(tmp_path / "a.html.gz"),
+        "it begins like gzip, but is broken",
+    )
+
+
 def test_xhtml_is_told_by_its_name(tmp_path: Path) -> None:
     file = write(tmp_path / "one.xhtml", b'<html><head><script src="x"/></head><body><p>seen</p></body></html>')
     write(tmp_path / "two.xhtml.gz", gzip.compress(file.read_bytes()))

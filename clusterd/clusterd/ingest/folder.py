@@ -50,7 +50,7 @@ def read_file(file: Path, url: str) -> Iterator[RawPage | Broken]:
             data = stream.read(PASSED_OVER)
             if file.suffix.lower() not in NAMED and not data.startswith((GZIP, ZSTD)) and not is_html(data):
                 return
-            data = unpacked(data + stream.read(MOST - len(data)), str(file))
+            data = unpacked(data + stream.read(MOST - len(data)), "it")
     except OSError as error:
         yield Broken(str(file), f"cannot be read: {error.strerror}")
         return

@@ -38,8 +38,8 @@ MAGIC: Final = 4
 LINES: Final = frozenset((".jsonl", ".jl", ".ndjson"))
 #: A JSON array of objects, as far as it was read: of a pipe, a few bytes.
 _ARRAY: Final = re.compile(rb"\[\s*(?:\{|\Z)")
-#: An object that goes on in the next line, as HAR files and what is printed for people do.
-_OVER_LINES: Final = re.compile(rb"\{[ \t]*[\r\n]")
+#: An object that goes on in the next line, as HAR files and what is printed for people do: not a line that breaks off.
+_OVER_LINES: Final = re.compile(rb'\{[ \t]*[\r\n]+[ \t"}]')
 #: How text in UTF-16 begins, as PowerShell writes it, and what of it is none of ASCII; byte order marks of UTF-8 too.
 _WIDE_START: Final = re.compile(rb"\xff\xfe|\xfe\xff|[ -~]\0|\0[ -~]")
 _WIDE: Final = b"\0\xff\xfe\xef\xbb\xbf"

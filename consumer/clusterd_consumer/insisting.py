@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.servers.redis_errors import unreachable
 
-from clusterd_consumer.redis_connection import unable, unreachable
+from clusterd_consumer.redis_connection import unable
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import redis
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.servers.redis_client import opened
-from clusterd_crawler.servers.redis_errors import FORBIDDEN, UNKNOWN, why_not
+from clusterd_crawler.servers.redis_errors import FORBIDDEN, UNKNOWN, unreachable
 from redis.cluster import RedisCluster
 
 Client = redis.Redis | RedisCluster
@@ -78,11 +78,6 @@ def refuse_eviction(client: Client, what: str = "Redis") -> None:
             policy = str(memory.get("maxmemory_policy", ""))
             if policy.startswith("allkeys-") and memory.get("maxmemory"):
                 raise Unreachable(f"{what} would evict pages when it is full: set its maxmemory-policy to noeviction")
-
-
-def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
-    """Return what is raised for a Redis that cannot serve."""
-    return Unreachable(why_not(error, what))
 
 
 def unable(error: BaseException) -> bool:

@@ -16,11 +16,12 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple
 
 import hiredis
+from clusterd_crawler.servers.redis_errors import unreachable
 from redis import RedisError
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 
-from clusterd_consumer.redis_connection import Client, servers, translated, unable, unreachable
+from clusterd_consumer.redis_connection import Client, servers, translated, unable
 from clusterd_consumer.redis_lines import Line, Lines, Refused
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at

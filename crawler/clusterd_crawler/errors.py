@@ -32,5 +32,9 @@ class Unreachable(ClusterdError):
     """Kafka or Redis does not answer (the command line ends with 1)."""
 
 
+class Forbidden(Unreachable):
+    """Kafka or Redis answers, and does not let our user do what we ask: waiting alone does not help."""
+
+
 class NotFound(ClusterdError):
     """What was asked for is not in the store (the command line ends with 1)."""

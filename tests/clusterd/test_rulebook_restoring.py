@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from clusterd.services import Services, publish_sketches
 from clusterd.upkeep import restore_rules
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler.rules import Key, RuleSet
-from kafka.errors import TopicAuthorizationFailedError
 
 from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, duplicates, sid_rule, sketch
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
@@ -120,20 +118,6 @@ def test_a_store_that_is_empty_has_the_rules_of_the_log(redis_url: str, prefix: 
         assert restore_rules(back) == 0
         assert back.rulebook.book.load("other.org").rules == published
         assert json.loads(rules_to_bytes(back.rulebook.book.load(HOST).rules))["rules"] == []
-
-
-@pytest.mark.kafka
-def test_who_may_not_read_the_log_goes_on(
-    redis_url: str, prefix: str, kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refused(consumer: object, topic: str) -> Iterator[tuple[bytes, bytes]]:
-        yield b"other.org", rules_to_bytes(RuleSet("other.org", 9, (sid_rule("other.org"),)))
-        raise TopicAuthorizationFailedError(topic)
-
-    monkeypatch.setattr("clusterd_consumer.transport.kafka_records._read", refused)
-    with Services(Config(redis=redis_url, redis_prefix=prefix, kafka=kafka_bootstrap)) as services:
-        assert restore_rules(services) == 1
-    assert "Kafka does not let us read the topic rules" in caplog.text
 
 
 @pytest.mark.kafka

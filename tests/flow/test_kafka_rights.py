@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from clusterd.config import Config
+from clusterd.services import Services, open_services
+from clusterd.upkeep import restore_rules
 from clusterd_consumer.transport import kafka_topics
 from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_crawler import topics
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import Forbidden, Unreachable
+from clusterd_crawler.message import encode
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
 from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
+from tests.clusterd.made_up_rules import sid_rule
 from tests.conftest import needs_kafka
+from tests.crawler.crawling import Crawling
+from tests.crawler.site import running
+from tests.flow.daemons import daemons, made_up_crawl, until
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.redis_server import free_port
 from tests.services.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
-USERS = ("daemon", "crawl", "nobody")
+USERS = ("daemon", "crawl", "nobody", "reader", "lacking", "deaf", "writer")
 #: The listener without passwords is the operator's.
 GUARDED = """
 listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093,SASL://127.0.0.1:{port}
@@ -33,7 +43,7 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS
 """
 GRANTED = {
-    "daemon": dict.fromkeys(kafka_topics.TOPICS, "READ WRITE"),
+    "daemon": dict.fromkeys(kafka_topics.TOPICS, "WRITE") | {topics.SKETCHES: "READ", topics.RULES: "READ WRITE"},
     "crawl": {topics.SKETCHES: "WRITE", topics.RULES: "READ", topics.VERDICTS: "READ", topics.KNOWN: "READ"},
 }
 
@@ -91,3 +101,73 @@ def test_what_is_documented_is_enough(guarded: dict[str, str]) -> None:
     assert daemon.backlog() >= 0
     for one in (log, feed, daemon):
         one.close()
+
+
+def refused(work: Callable[[], object]) -> str:
+    with pytest.raises(Forbidden) as raised:
+        work()
+    return str(raised.value)
+
+
+def test_what_is_lacking_is_named(guarded: dict[str, str]) -> None:
+    """To who knows of a topic, and to who does not."""
+    kafka_topics.ensure(guarded["operator"])
+    grant(guarded["operator"], "reader", ResourceType.TOPIC, topics.RULES, "WRITE")
+    log = KafkaLog(guarded["reader"], topics.SKETCHES)
+    assert "our user needs Write on the topic sketches (" in refused(lambda: log.send([(b"k", b"v")]))
+    log.close()
+    assert "our user needs Read on the topic verdicts (" in refused(lambda: KafkaFeed(guarded["reader"], ""))
+    grant(guarded["operator"], "reader", ResourceType.TOPIC, topics.VERDICTS, "READ")
+    feed = KafkaFeed(guarded["reader"], "")
+    assert "our user needs Read on the topic rules (" in refused(lambda: feed.poll(5))
+    feed.close()
+
+
+def test_a_daemon_says_which_right_it_lacks_and_goes_on_when_it_has_it(
+    guarded: dict[str, str], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    operator, user = guarded["operator"], "lacking"
+    kafka_topics.ensure(operator)
+    for topic in (topics.RULES, topics.VERDICTS, topics.KNOWN, topics.DEAD_LETTERS):
+        grant(operator, user, ResourceType.TOPIC, topic, "READ WRITE")
+    grant(operator, user, ResourceType.TOPIC, topics.SKETCHES, "READ")
+    grant(operator, user, ResourceType.TOPIC, topics.ALERTS, "DESCRIBE")
+    settings = {"kafka": guarded[user], "redis": redis_url, "redis_prefix": prefix, "group": "lacking"}
+    with daemons(settings, tmp_path) as group, open_services(group.config()) as services:
+        group.start()
+        kinds = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP}
+        asked = [("Read", "group", "lacking"), ("Write", "topic", topics.ALERTS)]
+        with Services(Config(redis=redis_url, redis_prefix=prefix, kafka=operator)) as bringing:
+            for message in made_up_crawl(40, seed=3):
+                bringing.publisher.publish(topics.SKETCHES, message.url.encode(), encode(message))
+            bringing.publisher.flush(30)
+        for right, kind, name in asked:
+            until(lambda line=f"needs {right} on the {kind} {name} (": line in group.said(), say=group.said)
+            grant(operator, user, kinds[kind], name, right.upper())
+        until(lambda: services.lag() == 0, say=group.said)
+        assert "sent again" not in group.said()
+        assert "Traceback" not in group.said()
+
+
+def test_a_crawl_says_once_that_it_may_not_hear_the_daemon(guarded: dict[str, str], tmp_path: Path) -> None:
+    kafka_topics.ensure(guarded["operator"])
+    grant(guarded["operator"], "deaf", ResourceType.TOPIC, topics.SKETCHES, "WRITE")
+    with running() as site:
+        steps = [site.url + "/page/1", {"pause": 2}, site.url + "/page/2"]
+        crawled = Crawling(tmp_path, steps, {"CLUSTERD_KAFKA": guarded["deaf"], "LOG_LEVEL": "INFO"}).result()
+    assert crawled.stat("published") == 2
+    assert crawled.log.count("cannot be read now: Kafka refuses us: our user needs Read on the topic rules (") == 1
+
+
+def test_rules_are_not_said_to_be_lost_by_a_log_that_may_not_be_read(
+    guarded: dict[str, str], redis_url: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka_topics.ensure(guarded["operator"])
+    for topic in kafka_topics.TOPICS:
+        grant(guarded["operator"], "writer", ResourceType.TOPIC, topic, "WRITE")
+    with Services(Config(redis=redis_url, redis_prefix=prefix, kafka=guarded["writer"])) as services:
+        services.rulebook.import_rules([sid_rule()], at=1)
+        with caplog.at_level(logging.WARNING):
+            assert restore_rules(services) == 0
+    assert "not restored: Kafka refuses us: our user needs Read on the topic rules (" in caplog.text
+    assert "came without" not in caplog.text

@@ -27,7 +27,12 @@ from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.servers.kafka_client import address, probe
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
-from kafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError  # type: ignore[import-untyped]
+from kafka.errors import (  # type: ignore[import-untyped]
+    AuthorizationError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+)
 
 from clusterd_consumer.transport.contract import Position, Record
 from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, reason, topic_id
@@ -118,7 +123,7 @@ class KafkaTransport:
         """Give the message to the producer; wait where too many are on their way."""
         if len(self._unacknowledged) >= IN_FLIGHT:
             self.flush(ANSWER_TIMEOUT)
-        with self._translated():
+        with self._translated("Write"):
             self._send(self._prefix + topic, key, value)
 
     def flush(self, timeout: float) -> None:
@@ -129,12 +134,13 @@ class KafkaTransport:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Unreachable(f"Kafka has not taken {len(self._unacknowledged)} messages after {timeout:g} s")
-            with self._translated():
+            with self._translated("Write"):
                 self._producing().flush(timeout=left)
                 failure = self._settle_acknowledged()
-                if failure is not None and sent_again:
+                if failure is not None and (sent_again or isinstance(failure, AuthorizationError)):
                     raise failure  # Kafka refuses at once, and would at once again: whoever asks makes the pauses
-                sent_again = failure is not None
+                if sent_again := failure is not None:
+                    log.warning("sent again what the client gave up: %s", failure)
 
     def commit(self, position: Position) -> None:
         """Commit for lag tools, without waiting: the state has its own position."""
@@ -363,19 +369,18 @@ class KafkaTransport:
                 again = future.exception
                 self._send(topic, key, value)  # where this fails, the message stays first and is sent by the next flush
             self._unacknowledged.popleft()
-        if again is not None:
-            log.warning("sent again what the client gave up: %s", again)
         return again
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, right: str = "Read") -> Iterator[None]:
+        """Let the client's errors leave as `Unreachable`; what is done needs a ``right`` on topics."""
         try:
             yield
         except (KafkaError, OSError) as error:
             # The client leaves the sockets of refused connections to the garbage collector, which hardly comes while
             # nothing happens: an outage of an hour would use up the file handles.
             gc.collect()
-            raise Unreachable(f"Kafka at {address(self._where)} {reason(error)}") from error
+            raise Unreachable(f"Kafka at {address(self._where)} {reason(error, right)}") from error
 
 
 def _name(partition: Any, topic_id: str) -> str:

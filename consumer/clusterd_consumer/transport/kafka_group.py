@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from clusterd_crawler.servers.kafka_client import said
+from clusterd_crawler.servers.kafka_client import lacking, said
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     InvalidSessionTimeoutError,
@@ -102,8 +102,10 @@ def topic_id(client: Any, topic: str) -> str:
     return found.hex[:12] if found else ""
 
 
-def reason(error: Exception) -> str:
-    """Return what is wrong with Kafka, and what would be right where that is known."""
+def reason(error: Exception, right: str) -> str:
+    """Return what is wrong with Kafka where a ``right`` on topics was needed, and what would be right where known."""
+    if needed := lacking(error, right):
+        return needed
     if isinstance(error, UnsupportedCodecError):
         return f"sends what is compressed in a way unknown here ({error}): install that library and start again"
     if isinstance(error, InvalidSessionTimeoutError):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.servers.kafka_client import build, client_options, probe, said
+from clusterd_crawler.servers.kafka_client import build, client_options, probe, translated
 from kafka import KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
-from kafka.errors import AuthorizationError, KafkaError  # type: ignore[import-untyped]
-
-log = logging.getLogger(__name__)
+from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
 #: Seconds without a record after which the broker counts as away, and milliseconds for one poll and for closing.
 PATIENCE: Final = 30.0
@@ -24,8 +21,7 @@ CLOSE_MS: Final = 2_000
 def records(where: str, topic: str) -> Iterator[tuple[bytes, bytes]]:
     """Yield key and value of each record, in order within a partition; none of a topic that is not there.
 
-    `Unreachable` where the broker is away, or stops answering. Where it lets others read the topic and not us, that is
-    logged, and nothing (more) is yielded: waiting would not help.
+    `Unreachable` where the broker is away, or stops answering; `Forbidden` where it lets others read the topic, not us.
     """
     options = client_options(where)
     probe(where, options)
@@ -33,11 +29,8 @@ def records(where: str, topic: str) -> Iterator[tuple[bytes, bytes]]:
         KafkaConsumer, **options, enable_auto_commit=False, allow_auto_create_topics=False, metrics_enabled=False
     )
     try:
-        yield from _read(consumer, topic)
-    except AuthorizationError as error:
-        log.warning("Kafka does not let us read the topic %s: %s", topic, error)
-    except (KafkaError, OSError) as error:
-        raise Unreachable(f"Kafka: {type(error).__name__}: {said(error)}") from None
+        with translated():
+            yield from _read(consumer, topic)
     finally:
         with suppress(KafkaError, OSError):
             consumer.close(autocommit=False, timeout_ms=CLOSE_MS)

@@ -52,7 +52,7 @@ class KafkaLog:
 
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries ask for the topic's partitions, to see whether a broker answers."""
-        with translated():
+        with translated("Write"):
             if entries:
                 self._await(self._hand_over(entries))
             else:

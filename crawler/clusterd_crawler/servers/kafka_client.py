@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from textwrap import shorten
 from typing import Any, Final
 
-from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.errors import Forbidden, SettingError, Unreachable
 from clusterd_crawler.servers.kafka_address import KafkaAddress, read_address, shown_address
 from clusterd_crawler.servers.kafka_greeting import greet
 from clusterd_crawler.servers.kafka_lines import quieten
@@ -82,12 +82,28 @@ def build(made: Any, **options: Any) -> Any:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Let the client's errors leave as `Unreachable`."""
+def translated(right: str = "Read") -> Iterator[None]:
+    """Let the client's errors leave as `Unreachable`, as `Forbidden` where our user needs a ``right`` on a topic."""
     try:
         yield
     except (client_library().errors.KafkaError, OSError) as error:
+        if needed := lacking(error, right):
+            raise Forbidden(f"Kafka {needed}") from None
         raise Unreachable(f"Kafka: {type(error).__name__}: {said(error)}") from None
+
+
+def lacking(error: Exception, right: str) -> str:
+    """Return which right our user lacks where the authorizer refused what needs a ``right`` on topics, else ""."""
+    errors = client_library().errors
+    if isinstance(error, errors.GroupAuthorizationFailedError):
+        right, kind = "Read", "group"
+    elif isinstance(error, errors.TopicAuthorizationFailedError):
+        kind = "topic"
+    else:
+        return ""
+    named = error.args[0] if error.args else ""
+    names = named if isinstance(named, str) else ", ".join(sorted(named))
+    return f"refuses us: our user needs {right} on the {kind} {names} (ACLs, docs/operations.md)"
 
 
 def said(error: Exception) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from clusterd_crawler.errors import SettingError, Unreachable
+from clusterd_crawler.errors import SettingError
 from clusterd_crawler.servers.redis_address import Address, read, shown
 
 #: Seconds to connect, and to wait for an answer.
@@ -99,9 +99,9 @@ def translated(url: str) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        from clusterd_crawler.servers.redis_errors import why_not  # needs the client
+        from clusterd_crawler.servers.redis_errors import unreachable  # needs the client
 
-        raise Unreachable(why_not(error, f"Redis at {shown(url)}")) from None
+        raise unreachable(error, f"Redis at {shown(url)}") from None
 
 
 @lru_cache(maxsize=1)

@@ -7,6 +7,8 @@ from typing import Final
 
 import redis
 
+from clusterd_crawler.errors import Forbidden, Unreachable
+
 #: What Redis answers to a user who may not do what we ask; from within a script without an error code (Redis 7.0; later
 #: ones and Valkey). A matter of the server's users, not of the page that met it.
 FORBIDDEN: Final = ("NOPERM", "The user executing the script can't", "ACL failure in script")
@@ -18,6 +20,11 @@ _NO_CLUSTER: Final = "Cluster mode is not enabled"
 _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 #: How the client names a sentinel that did not answer: by all options of its connections, the password of a key too.
 _SENTINEL: Final = re.compile(r"<redis\..*?\bhost=([^,]*),port=(\d+).*?>(?= - )", re.DOTALL)
+
+
+def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
+    """Return what is raised where ``what`` does not serve us."""
+    return (Forbidden if _is_forbidden(error) else Unreachable)(why_not(error, what))
 
 
 def why_not(error: Exception, what: str) -> str:

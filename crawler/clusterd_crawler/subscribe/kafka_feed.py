@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from clusterd_crawler import topics
@@ -20,6 +21,8 @@ from clusterd_crawler.subscribe.contract import News
 #: Milliseconds for an answer, and for closing.
 REQUEST_MS: Final = 5_000
 CLOSE_MS: Final = 2_000
+#: Milliseconds in which a broker refuses who may not know of a topic.
+REFUSAL_MS: Final = 1_000
 #: Topics that every crawl follows.
 FOLLOWED: Final = (topics.RULES, topics.VERDICTS)
 
@@ -64,13 +67,19 @@ class KafkaFeed:
         for name, topic in self._topics.items():
             partitions = self._consumer.partitions_for_topic(name)
             if not partitions:
-                raise Unreachable(f"there is no topic {name} yet; the daemon makes it")
+                raise self._absent(name, partition_of(name, 0))
             found[topic] = [partition_of(name, number) for number in partitions]
         self._consumer.assign([partition for partitions in found.values() for partition in partitions])
         self._consumer.seek_to_beginning(*found[topics.RULES])
         self._consumer.seek_to_end(*found[topics.VERDICTS])
         if self._known_since is not None:
             self._seek_to_time(found[topics.KNOWN], self._known_since)
+
+    def _absent(self, name: str, partition: Any) -> Unreachable:
+        """Return why a topic is not seen: who has no right on it is not told of it, but is refused where he asks."""
+        with suppress(client_library().errors.KafkaTimeoutError):
+            self._consumer.beginning_offsets([partition], timeout_ms=REFUSAL_MS)
+        return Unreachable(f"there is no topic {name} yet; the daemon makes it")
 
     def _seek_to_time(self, partitions: Sequence[Any], since: int) -> None:
         """Begin with the first record of a time or later, at the end where there is none."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
-from clusterd_crawler.errors import ClusterdError, MessageError, Unreachable
+from clusterd_crawler.errors import ClusterdError, Forbidden, MessageError, Unreachable
 from clusterd_crawler.fetches import Fetch, host_and_crawl, key
 from clusterd_crawler.message import Verdict, decode_verdict
 from clusterd_crawler.rule_language.json_form import rule_set_from_json
@@ -56,6 +56,8 @@ class Subscriber:
         self._met: set[str] = set()
         self._feed: Feed | None = None
         self._closing = threading.Event()
+        #: Rights that were said to be lacking.
+        self._told: set[str] = set()
         #: Messages from the daemon that could not be decoded.
         self.refused = 0
         #: Set when the feed has been reached for the first time, and when it had nothing more to say for a moment.
@@ -93,7 +95,7 @@ class Subscriber:
                 wait = RETRY_SECONDS[0]
                 self._closing.wait(LINGER_SECONDS)
             except Unreachable as error:
-                logger.debug("The daemon's messages cannot be read: %s", error)
+                self._tell(error)
                 self._leave()
                 self._closing.wait(wait)
                 wait = min(2 * wait, RETRY_SECONDS[1])
@@ -133,7 +135,15 @@ class Subscriber:
                 if raw is not None:
                     self._read_rules(host, raw)
         except Unreachable as error:
-            logger.debug("Rules cannot be read now, but will be after the next connection: %s", error)
+            self._tell(error)
+
+    def _tell(self, error: Unreachable) -> None:
+        """Say once which right is lacking: nobody else does. Of an outage the publisher speaks."""
+        level = logging.DEBUG
+        if isinstance(error, Forbidden) and str(error) not in self._told:
+            self._told.add(str(error))
+            level = logging.WARNING
+        logger.log(level, "The daemon's rules and verdicts cannot be read now: %s", error)
 
     def _take(self, several: Sequence[News]) -> None:
         verdicts = [verdict for news in several if news.topic == topics.VERDICTS for verdict in self._verdict(news)]

@@ -291,7 +291,7 @@ class Webhook:
             self._complain("does not take alerts (", f" lost so far): {error}")
             if given_up:
                 return
-            self._ending.wait(pause)
+            self._ending.wait(min(max(pause, _asked_for(error)), until - time.monotonic()))
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _refused(self, body: bytes) -> Exception | None:
@@ -321,6 +321,12 @@ def _passes(error: Exception) -> bool:
     if isinstance(error, HTTPError):
         return error.code in {408, 429} or error.code >= 500
     return isinstance(error, OSError)
+
+
+def _asked_for(error: Exception) -> float:
+    """Return the seconds for which an address asks not to be asked again (RFC 9110, 10.2.3), 0 where it gives none."""
+    said = str(error.headers.get("Retry-After", "")) if isinstance(error, HTTPError) else ""
+    return float(said) if said.isascii() and said.isdecimal() else 0.0
 
 
 def _target_of(address: str) -> tuple[str, dict[str, str]]:

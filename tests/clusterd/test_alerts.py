@@ -278,6 +278,31 @@ def test_an_address_that_is_away_for_a_moment_gets_what_came_meanwhile(
     assert (received, webhook.lost) == ([b"1", b"2"], 0)
 
 
+def test_an_address_that_asks_for_patience_is_left_alone_so_long() -> None:
+    asked: list[float] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(time.monotonic())
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(429 if len(asked) == 1 else 204)
+            self.send_header("Retry-After", "1")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        webhook = Webhook(f"http://127.0.0.1:{server.server_port}/")
+        webhook.post(b"{}\n")
+        wait_until(lambda: len(asked) == 2)
+        webhook.close()
+        server.shutdown()
+    assert asked[1] - asked[0] >= 1
+    assert webhook.lost == 0
+
+
 @contextmanager
 def hanging() -> Iterator[Webhook]:
     """Return a webhook whose address has taken one alert and answers nothing."""

@@ -45,6 +45,8 @@ RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
 #: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
 END_SECONDS: Final = 6
+#: Seconds between two looks whether the store would evict pages.
+EVICTION_INTERVAL: Final = 1.0
 #: Seconds of these for alerts that wait for a web address.
 ALERTS_SECONDS: Final = 2.0
 
@@ -109,12 +111,21 @@ def _serve_metrics(config: Config, port: int, report: Report) -> None:
 
 def _main_loop(services: Services, report: Report, asked: StopFlag) -> bool:
     worker, handing = make_worker(services, report, services.config.poll_timeout, asked)
+    due = 0.0
+
+    def look_around() -> None:
+        nonlocal due
+        _count(report, worker)
+        if time.monotonic() >= due:  # a setting may change, and a replica that took over may have another
+            worker.insist(services.refuse_eviction)
+            due = time.monotonic() + EVICTION_INTERVAL
+
     upkeep = Upkeep(services.again(), report)
     upkeep.start()
     report.state = "running"
     log.info("daemon %s runs: group %s, store %s", report.id, services.config.group, shown(services.redis_url))
     try:
-        worker.run(lambda: _count(report, worker))
+        worker.run(look_around)
     finally:
         finished = upkeep.stop()
         handing.close(ALERTS_SECONDS)

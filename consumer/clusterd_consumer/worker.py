@@ -112,6 +112,10 @@ class Worker(Generic[Result]):
         self._known: set[str] = set()
         self.messages = 0
 
+    def insist(self, work: Callable[[], object]) -> None:
+        """Do work between two steps as theirs is done: again while the store or the log does not answer."""
+        self._insist(work)
+
     @property
     def dead_letters(self) -> int:
         """How many records this worker has given up."""

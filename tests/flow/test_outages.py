@@ -178,6 +178,27 @@ def test_a_redis_that_would_evict_pages_is_given_none_and_said(tmp_path: Path) -
         assert partition(services.index) == expected(crawl)
 
 
+def test_a_redis_that_would_evict_pages_from_now_on_is_given_none(tmp_path: Path) -> None:
+    """Set so under a running daemon, one that was full dropped keys of 600 pages; of 3,000 good ones 173 were lost."""
+    crawl = made_up_crawl(80, seed=37)
+    with (
+        redis_server(tmp_path / "redis", "--maxmemory", "64mb") as url,
+        daemons({"redis": url}, tmp_path) as group,
+        open_services(group.config()) as services,
+    ):
+        group.start()
+        publish_sketches(services, crawl[:40])
+        wait_until_done(services)
+        services.redis.config_set("maxmemory-policy", "allkeys-lru")
+        until(lambda: "set its maxmemory-policy to noeviction" in group.said(), say=group.said)
+        publish_sketches(services, crawl[40:])
+        until(lambda: [one["state"] for one in health.daemons(services.redis, "clusterd:")] == ["waiting"])
+        assert services.lag() == 40
+        services.redis.config_set("maxmemory-policy", "noeviction")
+        wait_until_done(services)
+        assert partition(services.index) == expected(crawl)
+
+
 def test_who_follows_alerts_goes_on_where_the_store_was_away(tmp_path: Path) -> None:
     crawl, port, kept = made_up_crawl(120, seed=36), free_port(), ("--appendonly", "yes")
     command = [

@@ -13,13 +13,17 @@ from clusterd.clusters.redis.index import RedisIndex
 from clusterd_consumer.redis_connection import connect, translated
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.redis_log import RedisLog
+from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.servers.redis_address import shown
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
+from clusterd_crawler.subscribe.subscriber import Subscriber
 
 from tests.contract.index_world import expected, page, partition, settled
 from tests.services.certificates import Authority
 from tests.services.redis_server import SLOTS, free_port, redis_server, wait_until_formed
+from tests.services.waiting import wait_until
 
 CRAWL = [page("http://h.example/a", 1, range(100)), page("http://h.example/b", 1, [*range(98), 500])]
 BY_NAME = "--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"
@@ -60,8 +64,24 @@ def test_store_and_crawl_go_by_tls(secured: str, prefix: str) -> None:
 def test_a_server_that_another_authority_vouches_for_is_refused(secured: str, tmp_path: Path) -> None:
     address, _, _ = secured.partition("?")
     other = f"{address}?ssl_ca_certs={Authority(tmp_path, 'others').ca}"
-    with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"), translated(shown(other)):
+    with pytest.raises(Unreachable, match=r"not accepted: .* \(ssl_ca_certs=FILE"), translated(shown(other)):
         connect(other).ping()
+
+
+def test_a_crawl_goes_on_when_a_file_of_tls_is_there_again(
+    secured: str, prefix: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    address, _, authority = secured.partition("?ssl_ca_certs=")
+    renewed = tmp_path / "renewed.pem"
+    url = f"{address}?ssl_ca_certs={renewed}"
+    publisher = Publisher(lambda: RedisLog(url, f"{prefix}log"), lambda: Spool(tmp_path / "spool", 100_000), capacity=9)
+    subscriber = Subscriber(lambda: RedisFeed(url, prefix), lambda rules: None, lambda verdicts: None, "crawl")
+    publisher.offer(b"key", b"value")
+    wait_until(lambda: caplog.text.count("renewed.pem' cannot be read") == 2)
+    shutil.copy(authority, renewed)
+    wait_until(lambda: publisher.counts.published == 1 and subscriber.connected.is_set())
+    publisher.close(5)
+    subscriber.close(5)
 
 
 @pytest.mark.cluster

@@ -23,6 +23,7 @@ from clusterd_crawler.servers.redis_client import connect, translated
         ("unix:///run/redis.sock?tls=1", "there is no option 'tls'"),
         ("redis+sentinel://127.0.0.1:1/pages?tls=1", "there is no option 'tls'"),
         ("rediss://127.0.0.1:1/0?ssl_cert_reqs=maybe", "Requirements Flag: maybe"),
+        ("rediss://127.0.0.1:1/0?ssl_ca_certs=/none", "ssl_ca_certs = '/none' cannot be read: No such file"),
     ],
 )
 def test_an_option_that_the_client_has_not_is_a_setting_that_is_wrong(url: str, says: str) -> None:
@@ -66,7 +67,9 @@ def test_what_a_cluster_refuses_is_told_without_the_command(redis_cluster_url: s
     log.close()
 
 
-def test_each_of_servers_and_sentinels_is_told_what_is_for_it() -> None:
+def test_each_of_servers_and_sentinels_is_told_what_is_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ca.pem").touch()
     url = "rediss+sentinel://us:ours%40@s:1,t/my%20pages/3?sentinel_password=theirs&ssl_ca_certs=ca.pem"
     pool = connect(url).connection_pool
     servers = pool.connection_kwargs

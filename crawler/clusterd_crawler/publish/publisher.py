@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_crawler.errors import ClusterdError, Unreachable
+from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.publish.contract import Log, Refused
 from clusterd_crawler.publish.spool import Entry, Reading, Spool
 
@@ -171,16 +171,12 @@ class Publisher:
                 wait = RETRY_SECONDS[0]
                 if not together:
                     self._linger(started + LINGER_SECONDS)
-            except Unreachable as error:
+            except ClusterdError as error:  # also a file of TLS that is just being renewed
                 self._lost(error)
                 _close(log)
                 log = None
                 self._pause(wait)
                 wait = min(2 * wait, RETRY_SECONDS[1])
-            except ClusterdError as error:
-                logger.error("Messages cannot be published: %s", error)
-                self._lost(error)
-                break
             except Exception as error:  # a client library's fault: what was in hand has been given back
                 logger.exception("Messages cannot be published; it is tried again")
                 self._lost(error)

@@ -13,6 +13,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.servers.certificates import not_accepted
 from clusterd_crawler.servers.kafka_address import KafkaAddress
 
 #: Seconds to connect to one broker's port, and to wait for an answer.
@@ -45,10 +46,7 @@ def _secured(connection: socket.socket, context: ssl.SSLContext, server: str, ho
     try:
         return context.wrap_socket(connection, server_hostname=host.rstrip("."))
     except ssl.SSLCertVerificationError as error:
-        hint = "" if "mismatch" in error.verify_message else " (ca=FILE names who signed it)"
-        raise Unreachable(
-            f"Kafka at {server} shows a certificate that is not accepted: {error.verify_message.rstrip('.')}{hint}"
-        ) from None
+        raise Unreachable(f"Kafka at {server} {not_accepted(error.verify_message, 'ca')}") from None
     except ssl.SSLError as error:
         if isinstance(error, ssl.SSLEOFError) or error.reason == "WRONG_VERSION_NUMBER":
             raise Unreachable(_without_tls(server)) from None

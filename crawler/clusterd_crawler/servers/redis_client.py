@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.servers.redis_address import Address, read, shown
@@ -19,6 +19,8 @@ CONNECT_SECONDS: Final = 2.0
 ANSWER_SECONDS: Final = 5.0
 #: Seconds after which a held connection is looked at before it is used: servers close those that are idle for minutes.
 FRESH_SECONDS: Final = 1.0
+#: Options of an address that are files of TLS.
+FILES: Final = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
 def library() -> Any:
@@ -55,6 +57,7 @@ def opened(url: str, **limits: Any) -> Any:
     redis = library()
     with accepted(url):
         address = read(url)
+        _look_at_files(address.url)
         if address.kind == "cluster":
             nodes = [redis.cluster.ClusterNode(host, port) for host, port in address.servers]
             return redis.cluster.RedisCluster.from_url(address.url, startup_nodes=nodes, **limits)
@@ -65,6 +68,16 @@ def opened(url: str, **limits: Any) -> Any:
         pool = client.connection_pool
         pool.connection_class(**pool.connection_kwargs)  # the client looks at the names of options when it connects
         return client
+
+
+def _look_at_files(url: str) -> None:
+    """Raise `ValueError` where a file of TLS cannot be read: the client would say that the server cannot be found."""
+    for name, path in parse_qsl(urlsplit(url).query):
+        if name in FILES:
+            try:
+                Path(path).open("rb").close()
+            except OSError as error:
+                raise ValueError(f"{name} = {path!r} cannot be read: {error.strerror}") from None
 
 
 def _of_sentinels(redis: Any, address: Address, limits: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Final
 import redis
 
 from clusterd_crawler.errors import Forbidden, Unreachable
+from clusterd_crawler.servers.certificates import not_accepted
 
 #: What Redis answers to a user who may not do what we ask; from within a script without an error code (Redis 7.0; later
 #: ones and Valkey). A matter of the server's users, not of the page that met it.
@@ -16,6 +17,8 @@ FORBIDDEN: Final = ("NOPERM", "The user executing the script can't", "ACL failur
 UNKNOWN: Final = "unknown command "
 #: What the client says of a single server that is given as a cluster.
 _NO_CLUSTER: Final = "Cluster mode is not enabled"
+#: How OpenSSL says why a certificate is not accepted.
+_CERTIFICATE: Final = re.compile(r"certificate verify failed: (.+?) \(_ssl")
 #: What the client puts before the error of a command in a pipeline.
 _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: ", re.DOTALL)
 #: How the client names a sentinel that did not answer: by all options of its connections, the password of a key too.
@@ -35,6 +38,8 @@ def why_not(error: Exception, what: str) -> str:
         return f"{what} is no Redis Cluster; a single Redis is given as redis://HOST:PORT/DB"
     if UNKNOWN in (said := reason(error)):
         return f"{what} {_of_another_kind(said)}"
+    if wrong := _CERTIFICATE.search(said):
+        return f"{what} {not_accepted(wrong[1], 'ssl_ca_certs')}"
     if _is_forbidden(error):
         return f"{what} refuses us: {said}; docs/operations.md has what its user needs (ACLs)"
     if _is_full(error):

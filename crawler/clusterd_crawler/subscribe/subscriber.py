@@ -56,7 +56,7 @@ class Subscriber:
         self._met: set[str] = set()
         self._feed: Feed | None = None
         self._closing = threading.Event()
-        #: Rights that were said to be lacking.
+        #: What was said to be lacking.
         self._told: set[str] = set()
         #: Messages from the daemon that could not be decoded.
         self.refused = 0
@@ -94,14 +94,11 @@ class Subscriber:
                     self.caught_up.set()
                 wait = RETRY_SECONDS[0]
                 self._closing.wait(LINGER_SECONDS)
-            except Unreachable as error:
+            except ClusterdError as error:  # also a file of TLS that is just being renewed
                 self._tell(error)
                 self._leave()
                 self._closing.wait(wait)
                 wait = min(2 * wait, RETRY_SECONDS[1])
-            except ClusterdError as error:
-                logger.error("The daemon's messages cannot be read: %s", error)
-                break
             except Exception:  # a client library's fault, say: rules must still be followed, above all withdrawn ones
                 logger.exception("The daemon's messages cannot be read; it is tried again")
                 self._leave()
@@ -137,10 +134,11 @@ class Subscriber:
         except Unreachable as error:
             self._tell(error)
 
-    def _tell(self, error: Unreachable) -> None:
-        """Say once which right is lacking: nobody else does. Of an outage the publisher speaks."""
+    def _tell(self, error: ClusterdError) -> None:
+        """Say once which right is lacking, or which file: nobody else may. Of an outage the publisher speaks."""
         level = logging.DEBUG
-        if isinstance(error, Forbidden) and str(error) not in self._told:
+        outage = isinstance(error, Unreachable) and not isinstance(error, Forbidden)
+        if not outage and str(error) not in self._told:
             self._told.add(str(error))
             level = logging.WARNING
         logger.log(level, "The daemon's rules and verdicts cannot be read now: %s", error)

@@ -73,7 +73,12 @@ def own_broker(tmp_path: Path) -> Iterator[kafka_broker.KafkaBroker]:
     broker = kafka_broker.KafkaBroker(tmp_path / "kafka", kafka_broker.MORTAL)
     yield broker
     broker.kill()
-    for _ in range(5):  # the client's threads let go of their last references some moments after `close`
+    collect_sockets()
+
+
+def collect_sockets() -> None:
+    """Collect what a Kafka client left open: its threads let go of their last references moments after `close`."""
+    for _ in range(5):
         gc.collect()
         time.sleep(0.1)
 

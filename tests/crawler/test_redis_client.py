@@ -13,6 +13,10 @@ import redis
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.servers.redis_client import connect, translated
+from clusterd_crawler.subscribe.redis_feed import RedisFeed
+from clusterd_crawler.subscribe.subscriber import Subscriber
+
+from tests.services.waiting import wait_until
 
 
 @pytest.mark.parametrize(
@@ -110,3 +114,26 @@ def test_a_store_that_still_starts_fills_no_log(
     with pytest.raises(Unreachable, match="loading"), translated(loading):
         connect(loading).ping()
     assert len([record for record in caplog.records if record.name == "redis.client"]) == lines
+
+
+def test_a_crawl_whose_user_may_not_hear_the_daemon_says_so_once(
+    redis_url: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    user = f"deaf-{prefix.rstrip(':')}"
+    with redis.Redis.from_url(redis_url) as client:
+        client.execute_command("ACL", "SETUSER", user, "on", ">secret", "~*", "+@all", "-xread")
+        try:
+            named = redis_url.replace("://", f"://{user}:secret@")
+            feeds: list[RedisFeed] = []
+
+            def connected() -> RedisFeed:
+                feeds.append(RedisFeed(named, prefix))
+                return feeds[-1]
+
+            subscriber = Subscriber(connected, lambda rules: None, lambda verdicts: None, "crawl")
+            wait_until(lambda: len(feeds) == 3)
+            subscriber.close(5)
+        finally:
+            client.execute_command("ACL", "DELUSER", user)
+    assert caplog.text.count("cannot be read now: Redis at") == 1
+    assert "run the 'xread' command; docs/operations.md has what its user needs (ACLs)" in caplog.text

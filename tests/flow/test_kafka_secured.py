@@ -10,10 +10,12 @@ import json
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -21,18 +23,22 @@ from urllib.parse import quote
 import pytest
 from clusterd.cli.commands import run
 from clusterd.services import open_services
+from clusterd_consumer.transport.kafka import KafkaTransport
 from clusterd_consumer.transport.kafka_topics import ensure
 from clusterd_consumer.transport.kafka_topics import main as make_topics
 from clusterd_crawler import topics
+from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.publish.kafka_log import KafkaLog
 from kafka import KafkaConsumer
 
-from tests.conftest import needs_kafka
+from tests.conftest import collect_sockets, needs_kafka
 from tests.crawler.crawling import crawl
 from tests.crawler.site import running
 from tests.flow.daemons import daemons, until, wait_until_done
 from tests.services.certificates import Authority
-from tests.services.kafka_broker import PROPERTIES, KafkaBroker
+from tests.services.kafka_broker import MORTAL, PROPERTIES, KafkaBroker
 from tests.services.redis_server import free_port
+from tests.services.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -50,6 +56,15 @@ listener.name.mutual.ssl.truststore.location={ca}
 sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
 listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
   user_plain="{password}";
+"""
+
+
+TLS_DOOR = """
+listeners=PLAINTEXT://127.0.0.1:9092,TLS://127.0.0.1:{port},CONTROLLER://127.0.0.1:9093
+advertised.listeners=PLAINTEXT://127.0.0.1:9092,TLS://localhost:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT
+ssl.keystore.type=PEM
+ssl.keystore.location={shown}
 """
 
 
@@ -217,3 +232,47 @@ def test_topics_are_made_by_hand(secured: Secured, prefix: str, capsys: pytest.C
     told = capsys.readouterr().err
     assert len(told.splitlines()) == 2
     untold(told)
+
+
+def shown(authority: Authority, broker: KafkaBroker) -> None:
+    """Have a broker that starts show a certificate that this authority has signed."""
+    cert, key = authority.sign("localhost")
+    (broker.folder / "shown.pem").write_bytes(key.read_bytes() + cert.read_bytes())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see collect_sockets
+def test_who_is_at_work_says_that_a_certificate_is_another_and_reads_the_renewed_authority(tmp_path: Path) -> None:
+    needs_kafka()
+    before, after, ca = Authority(tmp_path, "before"), Authority(tmp_path, "after"), tmp_path / "ca.pem"
+    doors = TLS_DOOR.format(port=(port := free_port()), shown=tmp_path / "broker" / "shown.pem")
+    broker = KafkaBroker(tmp_path / "broker", doors + MORTAL)
+    where = f"kafkas://localhost:{port}?ca={ca}"
+    shutil.copy(before.ca, ca)
+    try:
+        shown(before, broker)
+        broker.start()
+        daemon, log = KafkaTransport(where, partitions=1), KafkaLog(where, topics.SKETCHES)
+        wait_until(lambda: daemon.poll(1, 0.5) or daemon.assigned())
+        broker.kill()
+        shown(after, broker)
+        broker.start()
+        for work in (lambda: log.send([(b"k", b"v")]), lambda: daemon.backlog()):
+            with pytest.raises(Unreachable, match=r"not accepted: .* \(ca=FILE names who signed it\)$"):
+                work()
+        shutil.copy(after.ca, ca)
+        again = KafkaLog(where, topics.SKETCHES)
+        again.send([(b"k", b"new")])
+        heard: list[bytes] = []
+
+        def hears() -> bool:
+            with suppress(Unreachable):  # at first the files are read again
+                heard.extend(record.value for record in daemon.poll(10, 0.5))
+            return b"new" in heard
+
+        wait_until(hears, 40)
+        for one in (daemon, log, again):
+            one.close()
+    finally:
+        broker.kill()
+        collect_sockets()

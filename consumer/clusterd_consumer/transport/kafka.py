@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.servers.kafka_client import address, probe
+from clusterd_crawler.servers.kafka_client import address, ask_why, probe
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     AuthorizationError,
@@ -35,7 +35,7 @@ from kafka.errors import (  # type: ignore[import-untyped]
 )
 
 from clusterd_consumer.transport.contract import Position, Record
-from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, reason, topic_id
+from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, edges, reason, topic_id
 from clusterd_consumer.transport.kafka_topics import LONGEST_MESSAGE, ensure
 
 log = logging.getLogger(__name__)
@@ -173,9 +173,8 @@ class KafkaTransport:
             asking = self._asking()
             every = [TopicPartition(self._topic, n) for n in asking.partitions_for_topic(self._topic) or ()]
             now = topic_id(asking, self._topic)
-            wait = int(ANSWER_TIMEOUT * 1000)
-            ends = asking.end_offsets(every, timeout_ms=wait) if every else {}
-            begins = asking.beginning_offsets(every, timeout_ms=wait) if every else {}
+            ends = edges(asking.end_offsets, every, ANSWER_TIMEOUT)
+            begins = edges(asking.beginning_offsets, every, ANSWER_TIMEOUT)
         position = self._remembered()
         return sum(
             max(0, end - max(int(position.get(_name(partition, now), 0)), begins[partition]))
@@ -380,6 +379,8 @@ class KafkaTransport:
             # The client leaves the sockets of refused connections to the garbage collector, which hardly comes while
             # nothing happens: an outage of an hour would use up the file handles.
             gc.collect()
+            if isinstance(error, KafkaTimeoutError):
+                ask_why(self._where, self._options)
             raise Unreachable(f"Kafka at {address(self._where)} {reason(error, right)}") from error
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from clusterd_crawler.servers.kafka_client import lacking, said
@@ -21,6 +21,7 @@ from kafka.errors import (  # type: ignore[import-untyped]
     InvalidSessionTimeoutError,
     KafkaError,
     KafkaTimeoutError,
+    LeaderNotAvailableError,
     UnsupportedCodecError,
 )
 
@@ -80,8 +81,21 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]
         if time.monotonic() < self._heard + SILENCE:
             return
         asked = list(consumer.assignment()) or [TopicPartition(topic, 0)]
-        consumer.end_offsets(asked, timeout_ms=int(SILENCE_ANSWER * 1000))
+        edges(consumer.end_offsets, asked, SILENCE_ANSWER)
         self._heard = time.monotonic()
+
+
+def edges(ask: Callable[..., Any], partitions: Sequence[Any], timeout: float) -> Mapping[Any, int]:
+    """Return the first or last offsets of partitions, of which a consumer's method is asked; else `KafkaError`.
+
+    The client trips over a partition without a leader, whose only broker is away.
+    """
+    try:
+        found: Mapping[Any, int] = ask(partitions, timeout_ms=int(timeout * 1000)) if partitions else {}
+    except KeyError as error:
+        gone = error.args[0]
+        raise LeaderNotAvailableError(f"no broker has partition {gone.partition} of {gone.topic}") from None
+    return found
 
 
 def deleted_unread(consumer: Any, partition: Any, expected: int, first: int, timeout: float) -> int:
@@ -90,7 +104,7 @@ def deleted_unread(consumer: Any, partition: Any, expected: int, first: int, tim
     Never fails: the record at the second offset has been fetched, and would be lost.
     """
     try:
-        oldest = consumer.beginning_offsets([partition], timeout_ms=int(timeout * 1000))[partition]
+        oldest = edges(consumer.beginning_offsets, [partition], timeout)[partition]
     except KafkaError:
         oldest = first
     return max(0, min(int(oldest), first) - expected)

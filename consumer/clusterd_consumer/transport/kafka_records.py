@@ -12,6 +12,8 @@ from clusterd_crawler.servers.kafka_client import build, client_options, probe, 
 from kafka import KafkaConsumer, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import KafkaError  # type: ignore[import-untyped]
 
+from clusterd_consumer.transport.kafka_group import edges
+
 #: Seconds without a record after which the broker counts as away, and milliseconds for one poll and for closing.
 PATIENCE: Final = 30.0
 POLL_MS: Final = 500
@@ -42,7 +44,7 @@ def _read(consumer: Any, topic: str) -> Iterator[tuple[bytes, bytes]]:
         return
     consumer.assign(partitions)
     consumer.seek_to_beginning(*partitions)
-    ends = consumer.end_offsets(partitions)
+    ends = edges(consumer.end_offsets, partitions, PATIENCE)
     deadline = time.monotonic() + PATIENCE
     while any(consumer.position(partition) < end for partition, end in ends.items()):
         fetched = consumer.poll(timeout_ms=POLL_MS)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.spool import Entry
-from clusterd_crawler.servers.kafka_client import build, client_library, client_options, probe, translated
+from clusterd_crawler.servers.kafka_client import ask_why, build, client_library, client_options, probe, translated
 
 #: Bytes of the longest message, as the topic takes it: a page has 4 kB, the longest that a crawl writes 0.8 MB.
 LONGEST_MESSAGE: Final = 2 * 1024 * 1024
@@ -33,7 +33,9 @@ class KafkaLog:
         library = client_library()
         options = client_options(setting)
         probe(setting, options)
+        self._setting, self._options = setting, options
         self._topic = topic
+        self._timed_out = library.errors.KafkaTimeoutError
         self._too_large = library.errors.MessageSizeTooLargeError
         self._producer = build(
             library.KafkaProducer,
@@ -53,10 +55,14 @@ class KafkaLog:
     def send(self, entries: Sequence[Entry]) -> None:
         """See the contract; no entries ask for the topic's partitions, to see whether a broker answers."""
         with translated("Write"):
-            if entries:
-                self._await(self._hand_over(entries))
-            else:
-                self._producer.partitions_for(self._topic)
+            try:
+                if entries:
+                    self._await(self._hand_over(entries))
+                else:
+                    self._producer.partitions_for(self._topic)
+            except self._timed_out:
+                ask_why(self._setting, self._options)
+                raise
 
     def _hand_over(self, entries: Sequence[Entry]) -> list[tuple[Entry, Any]]:
         """Give the batch to the client; an entry that it finds too large has no future."""

@@ -91,6 +91,14 @@ class KafkaAddress:
                 ) from None
         return context
 
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Have a context read its files again, which may have been renewed; `SettingError` where one cannot be used."""
+        self.context()
+        if self.ca:
+            context.load_verify_locations(self.ca)
+        if self.cert:
+            context.load_cert_chain(self.cert, self.key or None, password="")
+
 
 def read_address(text: str) -> KafkaAddress:
     """Read an address, or raise `ValueError` that says what is wrong with it, and nothing of the password.

@@ -63,6 +63,21 @@ def probe(setting: str, options: Mapping[str, Any]) -> None:
     raise Unreachable("; ".join(refusals) or f"no Kafka at {'; '.join(absent)}")
 
 
+def ask_why(setting: str, options: Mapping[str, Any]) -> None:
+    """Say in `Unreachable` why no broker takes us any more; return where one does.
+
+    A client that has been let in once tries again without a word, by the files of TLS that it was given: these are read
+    again, since they may have been renewed.
+    """
+    where = address(setting)
+    if where.tls:
+        try:
+            where.renew(options["ssl_context"])
+        except SettingError as error:
+            raise Unreachable(str(error)) from None
+    probe(setting, options)
+
+
 def build(made: Any, **options: Any) -> Any:
     """Return a producer or consumer of the class ``made``; where it cannot be built, close what it had opened."""
     connections: list[Any] = []

@@ -76,6 +76,7 @@ class Secured:
     ca: Path
     other_ca: Path
     own: tuple[Path, Path]
+    strange: tuple[Path, Path]
     port: int
     mutual: int
 
@@ -106,7 +107,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     broker = KafkaBroker(folder / "broker", f"\n{text}", users)
     broker.start()
     try:
-        yield Secured(broker, authority.ca, other.ca, authority.sign("crawl"), port, mutual)
+        yield Secured(broker, authority.ca, other.ca, authority.sign("crawl"), other.sign("crawler"), port, mutual)
     finally:
         broker.kill()
 
@@ -161,7 +162,8 @@ def test_the_other_doors(secured: Secured, prefix: str, mechanism: str, caplog: 
 
 def faults(secured: Secured) -> dict[str, str]:
     """Return addresses that do not fit, and what is said of them."""
-    right, other, cert = secured.address(), secured.other_ca, secured.own[0]
+    mutual = f"kafkas://localhost:{secured.mutual}?ca={secured.ca}"
+    right, other, cert, strange = secured.address(), secured.other_ca, secured.own[0], secured.strange
     return {
         secured.address("scram:s3%2Fcross@"): "refuses us: Authentication failed .*invalid credentials",
         secured.address(f"plain:{ENCODED}x@", "PLAIN"): "refuses us: Authentication failed",
@@ -173,7 +175,8 @@ def faults(secured: Secured) -> dict[str, str]:
         f"kafka://scram:{ENCODED}@localhost:{secured.port}?mechanism=PLAIN": r"kafkas://",
         f"kafkas://{secured.broker.bootstrap}": "speaks no TLS at that port",
         f"kafka://scram:{ENCODED}@{secured.broker.bootstrap}?mechanism=PLAIN": "asks for no user at that port",
-        f"kafkas://localhost:{secured.mutual}?ca={secured.ca}": r"certificate of ours: cert=FILE&key=FILE",
+        mutual: r"certificate of ours: cert=FILE&key=FILE",
+        f"{mutual}&cert={strange[0]}&key={strange[1]}": r"\(our certificate is not accepted: cert=",
         f"kafkas://scram:{ENCODED}@localhost:{free_port()}?mechanism=PLAIN": "no Kafka at localhost:",
         right.replace("&ca=", f"&cert={cert}&ca="): "no certificate and its key",
     }

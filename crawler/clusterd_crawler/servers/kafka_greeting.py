@@ -6,6 +6,7 @@ nobody known has signed or TLS at one end only is said here, at once and after a
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -38,11 +39,14 @@ def greet(address: KafkaAddress, server: str, options: Mapping[str, Any]) -> Non
         if not address.tls:
             _talk(connection, address, server, host, options)
             return
-        with closing(_secured(connection, options["ssl_context"], server, host)) as secured:
+        with closing(_secured(connection, address, server, host, options)) as secured:
             _talk(secured, address, server, host, options)
 
 
-def _secured(connection: socket.socket, context: ssl.SSLContext, server: str, host: str) -> ssl.SSLSocket:
+def _secured(
+    connection: socket.socket, address: KafkaAddress, server: str, host: str, options: Mapping[str, Any]
+) -> ssl.SSLSocket:
+    context: ssl.SSLContext = options["ssl_context"]
     try:
         return context.wrap_socket(connection, server_hostname=host.rstrip("."))
     except ssl.SSLCertVerificationError as error:
@@ -50,7 +54,7 @@ def _secured(connection: socket.socket, context: ssl.SSLContext, server: str, ho
     except ssl.SSLError as error:
         if isinstance(error, ssl.SSLEOFError) or error.reason == "WRONG_VERSION_NUMBER":
             raise Unreachable(_without_tls(server)) from None
-        raise Unreachable(f"Kafka at {server} agrees on no TLS with us: {error.reason}{_own(error)}") from None
+        raise Unreachable(f"Kafka at {server} agrees on no TLS with us: {error.reason}{_own(error, address)}") from None
     except ConnectionError:
         raise Unreachable(_without_tls(server)) from None
     except TimeoutError:
@@ -61,9 +65,13 @@ def _without_tls(server: str) -> str:
     return f"Kafka at {server} speaks no TLS at that port: it takes kafka://, or the port of its TLS"
 
 
-def _own(error: ssl.SSLError) -> str:
+def _own(error: ssl.SSLError, address: KafkaAddress) -> str:
     """Return what would be right where a broker wants our certificate, or another one."""
-    return " (it takes a certificate of ours: cert=FILE&key=FILE)" if "CERTIFICATE" in str(error.reason) else ""
+    if not re.search("CERTIFICATE|UNKNOWN_CA", str(error.reason)):
+        return ""
+    if address.cert:
+        return " (our certificate is not accepted: cert=FILE&key=FILE)"
+    return " (it takes a certificate of ours: cert=FILE&key=FILE)"
 
 
 def _talk(connection: socket.socket, address: KafkaAddress, server: str, host: str, options: Mapping[str, Any]) -> None:
@@ -74,7 +82,7 @@ def _talk(connection: socket.socket, address: KafkaAddress, server: str, host: s
     except TimeoutError:
         raise Unreachable(f"Kafka at {server} does not answer") from None
     except ssl.SSLError as error:
-        raise Unreachable(f"Kafka at {server} ends TLS: {error.reason}{_own(error)}") from None
+        raise Unreachable(f"Kafka at {server} ends TLS: {error.reason}{_own(error, address)}") from None
     except _SpeaksTls:
         raise Unreachable(f"Kafka at {server} speaks TLS at that port: it takes kafkas://") from None
     except ConnectionError:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from clusterd.clusters.contract import Hit, Index, Policy
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd.queries import documents
+from clusterd_consumer.resemblance import estimate
 from clusterd_crawler.page import sketch_plain
-from clusterd_crawler.sketch import SHORT, TEXT, Profile
+from clusterd_crawler.sketch import SHORT, TEXT, Profile, sketch_text
 
 from clusterd import queries
 
@@ -55,6 +57,17 @@ def test_holders_of_a_widely_distributed_text_are_all_found(index: Index) -> Non
 
     known = queries.document("https://h7.example/", index, TEXT)
     assert len(queries.similar(index, known, TEXT, 1000)) >= 395
+
+
+def test_many_copies_on_one_site_do_not_hide_another_that_holds_the_whole_text() -> None:
+    """A copy resembles the text more than a page ten times as long that quotes it; both hold it whole."""
+    index, notice = MemoryIndex(), " ".join(words("notice", 30))
+    copy = sketch_plain("http://a.example/", notice, profile=TEXT, fetched_at=1)
+    index.apply([replace(copy, url=f"http://a.example/{n}") for n in range(12_000)])
+    fill(index, {"http://b.example/": " ".join([notice, *words("other", 300)])})
+    found = list(queries.holders(index, documents.of_text(notice, TEXT), TEXT))
+    assert len(found) == 12_001
+    assert found[-1].host == "b.example"
 
 
 def test_of_holders_of_the_whole_text_the_one_that_carries_least_besides_comes_first(
@@ -130,3 +143,13 @@ def test_a_walk_goes_no_further_than_its_bound(index: Index, monkeypatch: pytest
     fill(index, {f"https://h{n}.example/": " ".join([*ruling[:n], f"local{n}", *ruling[n:]]) for n in range(299)})
     found = queries.similar(index, documents.of_text(" ".join(ruling), TEXT), TEXT, 1000, "clusters")
     assert 20 <= len(found) < 280
+
+
+def test_a_book_compared_by_shingles_of_another_length_keeps_as_much_of_its_sketch() -> None:
+    source = random.Random(5)
+    book = [f"w{source.randrange(20_000)}" for _ in range(100_000)]
+    chapter = [*book[5_000:5_600], *words("own", 600)]
+    a, b = (documents.of_text(" ".join(of), TEXT) for of in (chapter, book))
+    of_nine = replace(TEXT, w=9)
+    as_sketched = estimate(sketch_text(" ".join(chapter), of_nine), sketch_text(" ".join(book), of_nine), of_nine)
+    assert queries.compare(a, b, TEXT, 9).estimated == as_sketched

@@ -10,7 +10,7 @@ of 32 to 40 times, in hardly any of more than fifty (measured on 4,500 pages), l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from clusterd_consumer.resemblance import Estimate, exact
@@ -24,8 +24,9 @@ from clusterd.queries.likeness import likeness
 
 #: Contents of a store up to which `similar` looks at all of them: a second or two.
 SMALL: Final = 200_000
-#: Most pages that are looked at as holders of one text.
-MOST_HOLDERS: Final = 10_000
+#: Most holders of one text, those that resemble it most; some 300 bytes each. Copies of one site must not hide the
+#: sites that quote it.
+MOST_HOLDERS: Final = 1_000_000
 #: Least share of a text that a page must carry to count as its holder.
 LEAST_PART: Final = 0.1
 
@@ -96,7 +97,7 @@ def compare(a: Document, b: Document, profile: Profile, w: int | None = None) ->
         (profile,) = kept.values()
         a, b = (_resketched(one, profile) if one.text is not None else one for one in (a, b))
     if w is not None and w != profile.w:
-        profile = Profile(profile.code, profile.name, w, profile.kind, profile.size)
+        profile = replace(profile, w=w)
         a, b = _resketched(a, profile), _resketched(b, profile)
     found = None
     if a.text is not None and b.text is not None:

@@ -121,6 +121,13 @@ class TestLostOnAnotherHost:
         moved.add("https://new.example/q", words("left"), "3", at=3 * DAY)
         assert moved.lost()["https://old.example/q"].match == match
 
+    def test_the_whole_page_there_is_nearer_than_a_namesake_here_that_shares_nothing(self, moved: Site) -> None:
+        moved.add("https://old.example/2024/1", words("news"), "2", at=2 * DAY)
+        moved.add("https://old.example/2025/1", words("other news"), "3", at=3 * DAY)
+        assert moved.lost()["https://old.example/2024/1"].match == "https://old.example/2025/1"
+        moved.add("https://new.example/news", words("news"), "3", at=3 * DAY)
+        assert moved.lost()["https://old.example/2024/1"].match == "https://new.example/news"
+
 
 class TestLostAskedForWrongly:
     @pytest.fixture

@@ -19,7 +19,8 @@ followed on (chains of moves: a page that was renamed and then rewritten resembl
 What the host itself does not have may be on another (servers get renamed, users change providers): a page there that
 resembles the lost one (r ≥ `SAME`) and was first seen after it; in the later sweep, and as that saw it, where the two
 hosts share sweeps (`elsewhere`). A page that was followed and then left the host is looked for as it was at the end.
-The same page there (r ≥ `TWIN`) is a better match than one of the host with another name that shares only passages.
+The same page there (r ≥ `TWIN`) is a better match than one of the host with another name that shares only passages, or
+one of its name that shares nothing: in `/news/2025/1` another text stands than in `/news/2024/1`.
 
 What a later crawl skipped is not lost (`stand_ins`); who asks for it gets the page that was fetched in its place.
 
@@ -42,7 +43,7 @@ from clusterd_crawler.sketch import Profile, StreamSketch
 from clusterd.clusters.contract import Index, Version
 from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
 from clusterd.queries.likeness import likeness, made_by
-from clusterd.queries.nearest import Match, Nearest, Owners, Page, address_bonus
+from clusterd.queries.nearest import NEAR, Match, Nearest, Owners, Page, address_bonus
 from clusterd.queries.stand_ins import Skipped
 from clusterd.queries.timeline import Timeline, timeline
 
@@ -189,7 +190,8 @@ class Search:
     def _settled(self, trail: Trail, target: str, found: Found | None) -> Found:
         """Return what became of a page; ``found``: what the host itself has of it."""
         page, start = trail.page, trail.start
-        if found is not None and (found.resemblance >= SAME or address_bonus(found.match or "", page.url)):
+        namesake = found is not None and address_bonus(found.match or "", page.url)
+        if found is not None and found.resemblance >= (NEAR if namesake else SAME):
             return found
         there = self._elsewhere(Trail(page, start, page, start), target)
         if there is not None and (found is None or there.resemblance >= TWIN):

@@ -55,10 +55,10 @@ SAME_PLACE: Final = 0.02
 #: resembles it so: less than by half, since one that does is rather the page itself.
 WHOLE: Final = 0.9
 TAKEN_IN: Final = 0.45
-#: What counts as near at all: this score by text, from `PHRASES` shingles at least unless it is `PLAIN`; a lower one
-#: where `PASSAGES` shingles are shared (long pages of which little is left), any where it is all that is seen of the
-#: query (`WHOLE`), from `PHRASES` shingles: each beyond what chance may bring (`beyond_chance`); any for a namesake
-#: that shares something, and more of it than chance may bring.
+#: What counts as near at all: this score by text, from `PHRASES` shingles at least, a lower one where `PASSAGES` of
+#: them are shared (long pages of which little is left), any where it is all that is seen of the query (`WHOLE`), from
+#: `PHRASES` shingles: each beyond what chance may bring (`beyond_chance`); of fewer shingles `PLAIN`, unless chance
+#: may bring them (`is_chance`); any for a namesake that shares something, and more of it than chance may bring.
 NEAR: Final = 0.05
 PLAIN: Final = 0.2
 PHRASES: Final = 3.0
@@ -70,6 +70,10 @@ DEVIATIONS: Final = 3.0
 ORDINARY: Final = 1000
 #: Deviations that it may bring a namesake: a page has few of them.
 DEVIATIONS_OF_NAMESAKES: Final = 1.5
+
+#: How many of the pages that have their chance may share as much with a short one by chance: of 6,000 pages of a single
+#: shingle each, one looks like any other.
+STRAY: Final = 0.01
 
 #: Page names that name only their folder.
 _NAMELESS: Final = ("index.", "default.", "home.", "main.")
@@ -100,8 +104,9 @@ class Match:
     text: float
     shared: float
     address: float
-    #: How much of ``shared`` may be chance.
+    #: How much of ``shared`` may be chance, and whether all of it may.
     doubt: float = 0.0
+    stray: bool = False
     #: The share of the query's weight that is shared: its weighted containment.
     held: float = 0.0
 
@@ -126,9 +131,9 @@ class Match:
     def near_by_text(self) -> bool:
         """Whether they would be near under any addresses."""
         certain = self.shared - self.doubt
-        return self.whole or self.text >= (
-            NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR if certain >= PHRASES else PLAIN
-        )
+        if certain >= PHRASES:
+            return self.whole or self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR)
+        return self.text >= PLAIN and not self.stray
 
 
 class Nearest:
@@ -262,9 +267,11 @@ class Nearest:
 
         sought = np.append(0.0, np.cumsum(weights))[np.searchsorted(own, ends, "right")]
         chances = self._chances(own, weights, owners, ends, sought, added(seen))
-        both = np.maximum(0.0, added(np.where(seen & (own[at] == theirs), weights[at], 0.0)) - chances)
+        common = seen & (own[at] == theirs)
+        both = np.maximum(0.0, added(np.where(common, weights[at], 0.0)) - chances)
         unions = sought + added(np.where(seen, self._weights_of(owners), 0.0)) - both
-        figures = zip(both.tolist(), unions.tolist(), sought.tolist(), chances.tolist(), strict=True)
+        columns = added(common), both, unions, sought, chances
+        figures = zip(*(column.tolist() for column in columns), strict=True)
         return [self._match(query, owner, fitting, *of) for owner, of in zip(owners, figures, strict=True)]
 
     def _weights_of(self, owners: Sequence[int]) -> Weights:
@@ -292,14 +299,24 @@ class Nearest:
         return np.asarray(whole + np.maximum(0.0, query_part) * page_part / shares)
 
     def _match(
-        self, query: Page, owner: int, fitting: int, both: float, union: float, sought: float, chance: float
+        self,
+        query: Page,
+        owner: int,
+        fitting: int,
+        common: float,
+        both: float,
+        union: float,
+        sought: float,
+        chance: float,
     ) -> Match:
         page = self.pages[owner]
         text = both / union if union else 0.0
         is_namesake = self._names[owner] == page_name(query.url)
         address = address_bonus(page.url, query.url) if is_namesake else 0.0
         doubt = beyond_chance(chance, 1, DEVIATIONS_OF_NAMESAKES) if address else beyond_chance(chance, fitting)
-        return Match(page, text, both, address, doubt, both / sought if sought else 0.0)
+        by_chance = common * chance / (both + chance) if both else common  # in values, as chance is in weights
+        stray = page.sketch.text != query.sketch.text and is_chance(common, by_chance, fitting)
+        return Match(page, text, both, address, doubt, stray, both / sought if sought else 0.0)
 
 
 def _below(numbers: Weights) -> Weights:
@@ -322,6 +339,16 @@ def beyond_chance(expected: float, pages: int, deviations: float = DEVIATIONS) -
         return 0.0
     beyond = deviations * float(expected**0.5)
     return beyond + math.log(max(1.0, pages / ORDINARY)) / math.log((expected + beyond + PHRASES) / expected)
+
+
+def is_chance(shared: float, expected: float, pages: int) -> bool:
+    """Whether chance may bring one of so many pages this many values in common (Chernoff's bound, as in `verdict`).
+
+    Deviations do not tell where less than one is expected, as of short pages.
+    """
+    if shared <= expected or expected <= 0:
+        return shared <= expected
+    return shared * math.log(shared / expected) - (shared - expected) < math.log(max(1, pages) / STRAY)
 
 
 def values(sketch: StreamSketch) -> Values:

@@ -267,7 +267,7 @@ class Texts:
 
     def _add_one_with_the_same_sketch(self, document: str) -> None:
         wanted = sketch_key(sketch_plain("", document, fetched_at=0))
-        ends = (f"{document} n{number}" for number in range(10**6))
+        ends = (f"{document.rpartition(' ')[0]} n{number}" for number in range(10**6))
         self.documents.append(next(one for one in ends if sketch_key(sketch_plain("", one, fetched_at=0)) == wanted))
 
     def sketches(self, profile: Profile = TEXT) -> list[StreamSketch]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd_consumer.postings.scheme import Scheme
@@ -30,6 +32,22 @@ def test_the_partition_is_the_batch_s_under_every_scheme(opened: Opened, scheme:
         index.apply(crawl[start : start + 16])
     settled(index)
     assert partition(index) == expected(crawl, scheme=scheme)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_pages_of_one_sample_and_of_other_sizes_are_judged_alike_in_any_order(opened: Opened, first: int) -> None:
+    """The 400 smallest values of two are the same, and one of them is half of a third page."""
+    short, long = page("http://h.example/short", 1, range(5000)), page("http://h.example/long", 1, range(10_000))
+    sized = [replace(short.main, shingles=size, text=size) for size in (4900, 5100)]
+    both = [replace(short, url=f"http://h.example/{one.shingles}", main=one, whole=one) for one in sized]
+    crawl = [both[first], both[1 - first], long]
+    index = opened()
+    for one in crawl:
+        index.apply([one])
+    settled(index)
+    assert partition(index)["related"] == {frozenset(one.url for one in crawl)}
+    assert index.counts()["contents"] == 3
+    assert partition(index) == expected(crawl)
 
 
 def test_common_shingles_are_bounded_and_the_stream_lies_between_both_batches(opened: Opened) -> None:

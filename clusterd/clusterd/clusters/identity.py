@@ -1,6 +1,7 @@
 """The identities by which pages are one for the clustering: each is one fingerprint of 64 bits (paper, section 5.2).
 
-Text: lexically equivalent pages. Sketch: shingle-equivalent pages; one of them is posted, the rest hang on it.
+Text: lexically equivalent pages. Sketch: shingle-equivalent pages; one of them is posted, the rest hang on it. It goes
+by all that a verdict reads, also by the number of shingles: others are judged alike whichever of them came first.
 A page without a token is equal to nothing but other fetches of its own URL.
 Cost: one MurmurHash3 of the sketch's values, 1 µs.
 """
@@ -21,7 +22,7 @@ def text_key(sketch: Sketch) -> bytes:
 
 
 def sketch_key(sketch: Sketch) -> bytes:
-    """Return the identity of the main sketch, under its profile: its values, and whether they are all."""
+    """Return the identity of the main sketch, under its profile: its values, and of how many shingles they are."""
     if not sketch.main.shingles:
         return _of_url(sketch)
     return stream_key(sketch.main, sketch.profile)
@@ -29,7 +30,8 @@ def sketch_key(sketch: Sketch) -> bytes:
 
 def stream_key(stream: StreamSketch, profile: int) -> bytes:
     """Return the identity of a sketch that has a shingle."""
-    return mmh3.hash_bytes(stream.values, profile * 2 + stream.complete)[:8]
+    seed = profile * 2 + (1 if stream.complete else stream.shingles << 9 & 0xFFFFFFFF)
+    return mmh3.hash_bytes(stream.values, seed)[:8]
 
 
 def _of_url(sketch: Sketch) -> bytes:

@@ -103,7 +103,8 @@ static int put_identities(uint8_t *at, PyObject *stream, unsigned profile, uint6
             Py_XDECREF(values);
             return 0;
         }
-        identity = murmur((uint8_t *)bytes, (size_t)size, profile * 2 + ((uint64_t)size == 8 * shingles));
+        uint32_t of = (uint64_t)size == 8 * shingles ? 1 : (uint32_t)(shingles << 9);
+        identity = murmur((uint8_t *)bytes, (size_t)size, profile * 2 + of);
         Py_DECREF(values);
     }
     put(at, identity, 8);

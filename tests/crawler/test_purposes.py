@@ -165,6 +165,34 @@ def test_a_callback_is_the_same_however_it_is_made() -> None:
     assert one({"a": 1}) == one({"a": 1}) != one({"a": 2})
 
 
+def test_a_callback_is_what_is_said_of_its_arguments() -> None:
+    """As by scrapy-poet, which gives it a page object of the class that is named there, whatever its code."""
+    made, _ = purposes(Reading)
+
+    def of(page: Any, item: int = 0) -> Purpose:
+        def read(*args: Any, page: Any, item: int = item) -> None:
+            pass
+
+        read.__annotations__["page"] = page  # in this module they are texts
+        return made.of(Request(f"http://{HOST}/", callback=read))
+
+    assert of(Product) == of(Product) != of(Reading)
+    assert of(list[str]) == of(list[str]) != of(list[int])
+    assert of(Product, 1) != of(Product, 2)
+
+
+def test_a_function_or_a_class_in_the_meta_is_for_the_callback() -> None:
+    """By the one a callback dispatches, by the other scrapy-poet makes what it asks for."""
+    made, spider = purposes(Reading)
+
+    def of(**meta: Any) -> Purpose:
+        return made.of(Request(f"http://{HOST}/", meta=meta))
+
+    assert of(read=spider.parse) == of(read=spider.parse) != of(read=spider.parse_item) != of()
+    assert of(inject=[Product]) == of(inject=[Product]) != of(inject=[Product, Reading])
+    assert of(retry_policy=object()) == of()
+
+
 #: Callbacks, and whether crawlers in other processes mean the same by them.
 MADE = """
 from functools import partial

@@ -89,7 +89,8 @@ class Carried:
         if "<" not in inner.__qualname__ or _is_method(bound, inner):  # there is one of this name
             return said
         held = [_content(cell) for cell in inner.__closure__ or ()]
-        return f"{said} {_written(code)} {self.text((inner.__defaults__, held), depth)}"
+        values = self.text((inner.__defaults__, inner.__kwdefaults__, held), depth)
+        return f"{said} {_written(code)} {_annotated(inner)} {values}"
 
     def _itself(self, value: Any) -> str:
         known = self._known.get(id(value))
@@ -133,6 +134,17 @@ def _constant(value: Any) -> str:
     if isinstance(value, CodeType):
         return _written(value)
     return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
+
+
+def _annotated(function: Any) -> str:
+    """Return what a function says of its arguments: scrapy-poet gives a callback the page object that is named there.
+
+    As Python prints it: an alias such as ``list[str]`` is made anew with each inner function.
+    """
+    try:
+        return repr(function.__annotations__)
+    except Exception:  # a name that is there for type checkers only, where Python 3.14 looks for it
+        return ""
 
 
 def _content(cell: CellType) -> Any:

@@ -4,11 +4,11 @@ Hashes are of what is written in the spider, so that crawlers of one crawl, and 
 them. What has no text of its own serves the process that saw it (`carried`).
 
 A request's reader is its callback with ``cb_kwargs`` and with what the spider has put into its meta for it: items, and
-what they are made of (texts, numbers, loaders, selectors, responses); of a `CrawlSpider`, which gives all requests the
-same callback, what the spider's rule does with the page. Its session are its cookies, where they are its own, the
-headers by which servers choose among the forms of a page, and what a browser does on it. Not looked at is what
-components put into the meta: Scrapy's own, by the names of their keys, and those of others, where a key begins with "_"
-or its value is an object of theirs.
+what they are made of (texts, numbers, loaders, selectors, responses), functions and classes; of a `CrawlSpider`, which
+gives all requests the same callback, what the spider's rule does with the page. Its session are its cookies, where they
+are its own, the headers by which servers choose among the forms of a page, and what a browser does on it. Not looked at
+is what components put into the meta: Scrapy's own, by the names of their keys, and those of others, where a key begins
+with "_" or its value is an object of theirs.
 
 A request that a callback awaits itself (``engine.download_async``) has a reader of its own, and is always sent: there
 nobody expects a skip, and with the exception all that the callback had gathered would be lost.
@@ -19,7 +19,8 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import FunctionType, MethodType
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -62,6 +63,8 @@ RULES: Final = frozenset({"rule", "link_text"})
 #: What is written into items as it is.
 _SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})
 _PLAIN: Final = (bool, bytes, float, int, str, type(None), date, Decimal, Enum)
+#: By what a callback chooses how to read a page.
+_READERS: Final = (type, FunctionType, MethodType, partial)
 #: Key of the meta of a request that a callback awaits: what a redirect or a retry makes of it bears it, too.
 MARK: Final = "clusterd_awaited"
 #: Stands for a callback that awaits its page.
@@ -195,4 +198,4 @@ def _is_carried(value: Any) -> bool:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple, set, frozenset)):
         return all(_is_plain(one) for one in value)
-    return isinstance(value, _PLAIN)
+    return isinstance(value, (*_PLAIN, *_READERS))

@@ -14,12 +14,15 @@ from clusterd_crawler.skipping.redirects import HOPS, Redirects
 from clusterd_crawler.skipping.skips import LED_AT_ONCE, KnownPages
 from hypothesis import given
 from hypothesis import strategies as st
+from scrapy import Request
+from scrapy.http import Response
 
 from tests.crawler.crawling import crawl, publish_rules, published
 from tests.crawler.site import Site
 
 HOST = "h.example"
 H = f"http://{HOST}"
+BY_BROWSER = {"DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_redirects.Browser": 1}}
 #: One page whatever is asked for in a folder: as a family, as an edit, and where it shows a content.
 FAMILY = Edit(Key(), "family")
 ONE_PATH = Edit(Key(start=0, end=1), "set", value="*")
@@ -71,14 +74,30 @@ def test_where_a_page_sends_its_reader_is_told(
     assert "/refresh/4" not in told(redis_url, prefix)
 
 
-@pytest.mark.parametrize("form", ["redir", "refresh"])
+class Browser:
+    """Says of what it is given where it came to, as scrapy-playwright does: also where Scrapy follows nowhere."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        return response.replace(url=response.url.replace("/late/", "/page/"))
+
+
+def test_where_a_browser_has_gone_is_told(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    steps = [site.url + path for path in ("/late/1#top", "/page/3#top", "/missing/late/2")]
+    done = crawl(tmp_path, steps, settings | BY_BROWSER)
+    assert sorted(done.paths()) == ["/page/1", "/page/3"]
+    assert {path: one.target for path, one in told(redis_url, prefix).items()} == {"/late/1": f"{site.url}/page/1"}
+
+
+@pytest.mark.parametrize("form", ["redir", "refresh", "late"])
 def test_a_trial_that_is_redirected_is_told_as_one(
     form: str, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     context, edit = Condition(Key(start=3), "is", (form,)), Edit(Key(start=3), "set", value="page")
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (Rule("r1", site.host, (context,), (edit,)),)))
     steps = [f"{site.url}/page/2", {"pause": 1.0}, f"{site.url}/{form}/2"]
-    crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 1})
+    crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 1} | (BY_BROWSER if form == "late" else {}))
     one = told(redis_url, prefix)[f"/{form}/2"]
     assert (one.explored, one.instead_of) == ("r1", f"{site.url}/page/2")
 

@@ -317,6 +317,7 @@ class Crawl:
         if not is_page(request):
             return
         self._under_way.arrived(request)
+        self.redirected.browsed(request, response)
         url, at = response.url.partition("#")[0], now_ms()
         explored = self._explored.pop(url)
         page = Page(url, at, request, response, explored, self._purposes.noted(request))

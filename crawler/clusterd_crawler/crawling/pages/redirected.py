@@ -3,7 +3,8 @@
 A redirect takes a request, and often fetches a page anew, as the log-in page to which every link to edit something
 leads. So it is noted and told what leads where. It is read as it comes from the network, since no page may follow: the
 duplicate filter drops what was fetched before. A page that sends its reader to another one
-(``<meta http-equiv="refresh">``) is to Scrapy a redirect as well: no spider is given it.
+(``<meta http-equiv="refresh">``) is to Scrapy a redirect as well: no spider is given it. A browser that fetches for
+Scrapy goes on by itself, also where a script sends it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scrapy.utils.response import get_meta_refresh
 
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.pages.reporter import Reporter
+from clusterd_crawler.crawling.pages.responses import is_good
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.explored import Explored
 from clusterd_crawler.crawling.requests.kinds import is_page
@@ -55,6 +57,14 @@ class Redirected:
         delay, found = get_meta_refresh(response, ignore_tags=self._ignored)
         target = (found or "").partition("#")[0]
         if delay is not None and delay < self._longest:
+            self._tell(request, target)
+
+    def browsed(self, request: Request, response: Response) -> None:
+        """Note and tell where a browser has gone, as scrapy-playwright's: of all that Scrapy is given the end."""
+        target = response.url.partition("#")[0]
+        if target == request.url.partition("#")[0] or not is_good(response):
+            return
+        if "cached" not in response.flags or request.url in self._explored:
             self._tell(request, target)
 
     def _tell(self, request: Request, target: str) -> None:

@@ -183,6 +183,7 @@ def test_files_that_items_name_are_reached_once() -> None:
     files.scraped({"papers": ["/2.pdf"], "image_urls": ["/1.png"]}, other)
     files.scraped({"papers": ["/3.pdf"]}, None)
     files.scraped("no item", other)
+    files.scraped({"papers": 2, "image_urls": "/3.png"}, other)
     assert led[2:] == []
     files.scraped({"papers": ["/2.pdf", "/4.pdf"]}, other)
     assert led[2:] == [f"http://{HOST}/other"]

@@ -29,7 +29,9 @@ class ItemFiles:
         if response is None or not is_item(item):
             return
         fields = ItemAdapter(item)
-        named = [url for field in self._fields for url in fields.get(field) or () if isinstance(url, str)]
+        lists = [fields.get(field) for field in self._fields]
+        # What else a project keeps under these names, as a number of files, no pipeline takes.
+        named = [url for urls in lists if isinstance(urls, list) for url in urls if isinstance(url, str)]
         new = [url for url in named if url not in self._seen]
         for url in new:
             self._seen.remember(url, True)

@@ -28,7 +28,18 @@ class Addon:
         with told_plainly():
             chosen = Settings.from_crawl(dict(settings))
         if chosen.enabled:
-            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, REQUESTS)
-            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdPages, PAGES)
-            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", ClusterdRefreshes, REFRESHES)
-            settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", ClusterdReading, READING)
+            _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdMiddleware, REQUESTS)
+            _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdPages, PAGES)
+            _place(settings, "DOWNLOADER_MIDDLEWARES", ClusterdRefreshes, REFRESHES)
+            _place(settings, "SPIDER_MIDDLEWARES", ClusterdReading, READING)
+
+
+def _place(settings: BaseSettings, name: str, middleware: type, place: int) -> None:
+    """Add a middleware, unless the project has placed it itself.
+
+    Scrapy's own way (``setdefault_in_component_priority_dict``) imports all others that are there. In a script no
+    reactor is installed yet: where a module of theirs imports Twisted's, it would be another than the crawl is to have.
+    """
+    placed = settings.getdict(name)
+    if placed.keys().isdisjoint({middleware, f"{middleware.__module__}.{middleware.__qualname__}"}):
+        settings.set(name, {**placed, middleware: place}, settings.getpriority(name) or 0)

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd_crawler import Addon
 from clusterd_crawler.message import Failure, File, SkipReport
+from clusterd_crawler.middleware import ClusterdPages
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
+from scrapy.settings import Settings
 
 from tests.crawler.crawling import MODES, ONE_BY_ONE, Crawled, Crawling, at, crawl, publish_rules, published, sid_rules
 from tests.crawler.site import LONG, ODD, PAGES, Site
@@ -272,6 +275,23 @@ def test_a_calendar_without_end_is_a_trap(
     assert done.stat("trapped") == 1
     assert len(done.seen) + done.stat("skipped") == 260
     assert f"{site.host}/calendar/N-N-N looks like a crawler trap" in done.log
+
+
+def test_a_middleware_may_import_the_reactor(site: Site, settings: dict[str, Any], tmp_path: Path) -> None:
+    """In a script the crawl installs it, before the middlewares are imported."""
+    (tmp_path / "theirs.py").write_text("from twisted.internet import reactor\n\nclass Theirs:\n    pass\n")
+    done = crawl(tmp_path, at(site, ["/page/1"]), settings | {"DOWNLOADER_MIDDLEWARES": {"theirs.Theirs": 500}})
+    assert done.stat("sketched") == 1
+
+
+def test_a_middleware_stays_where_the_project_has_placed_it() -> None:
+    name, path = "DOWNLOADER_MIDDLEWARES", "clusterd_crawler.middleware.ClusterdPages"
+    for key in (path, ClusterdPages):
+        settings = Settings({name: {key: -2000, "theirs.Theirs": 500}})
+        Addon().update_settings(settings)
+        placed = settings.getdict(name)
+        assert placed[key] == -2000
+        assert len(placed) == 4
 
 
 def test_switched_off_it_is_not_there(site: Site, settings: dict[str, Any], tmp_path: Path) -> None:

@@ -48,7 +48,11 @@ ASKED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     "with a text in its meta": ({"meta": {"kind": "a"}}, {"meta": {"kind": "b"}}, False),
     "with the same text": ({"meta": {"kind": "a"}}, {"meta": {"kind": "a"}}, True),
     "with texts in its meta": ({}, {"meta": {"names": ["a"]}}, False),
-    "with meta of components": ({}, {"meta": {"download_timeout": 9, "_tries": 3, "proxy": None}}, True),
+    "with meta of components": (
+        {},
+        {"meta": {"download_timeout": 9, "_tries": 3, "proxy": None, "proxy_retry_times": 1}},
+        True,
+    ),
     "with its own jar": ({"meta": {"cookiejar": 1}}, {"meta": {"cookiejar": 2}}, False),
     "with the same jar": ({"meta": {"cookiejar": 1}}, {"meta": {"cookiejar": 1}}, True),
     "without the jar's cookies": ({}, {"meta": {"dont_merge_cookies": True}}, False),
@@ -260,6 +264,27 @@ def test_of_two_lambdas_in_a_line_each_is_its_own() -> None:
     made, spider = purposes(Reading)
     one, other = (lambda response: spider.parse(response, 1)), (lambda response: spider.parse(response, 2))
     assert made.of(Request(f"http://{HOST}/", callback=one)) != made.of(Request(f"http://{HOST}/", callback=other))
+
+
+class Hostile:
+    """As a proxy of something that is gone: raises whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ReferenceError("what this stands for exists no more")
+
+
+def test_no_request_fails_by_what_it_carries() -> None:
+    """Scrapy sends it; what cannot be looked at is for the callback, and for this request alone."""
+    made, _ = purposes(Reading)
+    within: list[Any] = []
+    within.append(within)
+
+    def of(value: Any) -> Purpose:
+        return made.of(Request(f"http://{HOST}/", meta={"carried": value}))
+
+    for one, other in ((Hostile(), Hostile()), ([Hostile()], [Hostile()])):
+        assert of(one) == of(one) != of(other)
+    assert of(within) != of([within])
 
 
 class PageMethod:

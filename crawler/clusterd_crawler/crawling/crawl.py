@@ -248,7 +248,7 @@ class Crawl:
     async def _after_another(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
         """Wait for a page of the same key; then decide anew, as often as another was faster."""
         self._stats.inc_value("clusterd/awaited")
-        patience = float(request.meta.get("download_timeout", self._patience))
+        patience = float(request.meta.get("download_timeout") or self._patience)
         until = time.monotonic() + patience
         while await self._under_way.ended(key, until - time.monotonic()):
             self.consider(request, filtered=True)

@@ -44,7 +44,8 @@ HEADERS: Final = frozenset({b"Accept", b"Accept-Language", b"Authorization", b"X
 META: Final = ("cookiejar", "dont_merge_cookies", "playwright", "playwright_context")
 #: Key of what scrapy-playwright's browser is to do on a page before it is read: objects, a list of them or a table.
 PAGE_METHODS: Final = "playwright_page_methods"
-#: Keys of a request's meta that Scrapy's components look at, or set.
+#: Keys of a request's meta that Scrapy's components look at, or set, as do scrapy-impersonate and
+#: scrapy-rotating-proxies.
 COMPONENTS: Final = frozenset(
     {
         *("allow_offsite", "autothrottle_dont_adjust_delay", "bindaddress", "cache_timestamp", "cached_response"),
@@ -54,6 +55,7 @@ COMPONENTS: Final = frozenset(
         *("handle_httpstatus_list", "is_secure", "is_start_request", "max_retry_times", "priority_adjust", "proxy"),
         *("redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls", "referrer_policy", "retry_times"),
         "verbatim_url",
+        *("impersonate_request_bytes", "impersonate_response_bytes", "proxy_retry_times"),
     }
 )
 #: What the keys of other components begin with, and ours.
@@ -140,9 +142,12 @@ class Purposes:
         """Whether something in a request's meta is for the callback."""
         if key == PAGE_METHODS:
             return False
-        if _is_carried(value):
+        try:
+            if _is_carried(value):
+                return True
+            return key not in self._not_for_it and not str(key).startswith(OTHERS) and _is_plain(value)
+        except Exception:  # whatever the classes of the project raise when they are asked; a list that holds itself
             return True
-        return key not in self._not_for_it and not str(key).startswith(OTHERS) and _is_plain(value)
 
     def _callback(self, request: Request) -> str:
         spider, callback = self._spider, request.callback

@@ -194,7 +194,6 @@ def test_a_function_or_a_class_in_the_meta_is_for_the_callback() -> None:
 
     assert of(read=spider.parse) == of(read=spider.parse) != of(read=spider.parse_item) != of()
     assert of(inject=[Product]) == of(inject=[Product]) != of(inject=[Product, Reading])
-    assert of(retry_policy=object()) == of()
 
 
 #: Callbacks, and whether crawlers in other processes mean the same by them.
@@ -321,6 +320,11 @@ class Product:
     page: str = field(default="", repr=False)
 
 
+class Gathering:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
 ROWS = b"".join(b"<tr><td>Rows that begin with the very same words, the %d-th</td></tr>" % n for n in range(3))
 TABLE = HtmlResponse("http://h.com/", body=b"<table>" + ROWS + b"</table>")
 #: What is carried along, made anew for each request and gone with it, as the spider's callbacks do.
@@ -330,6 +334,7 @@ CARRIED: dict[str, Callable[[int], Any]] = {
     "selectors": lambda n: [TABLE.css("tr")[n]],
     "an item that does not show all of itself": lambda n: Product("one", str(n)),
     "items": lambda n: [{"number": n}],
+    "what makes one, of a class of the project's": lambda n: Gathering(n),
 }
 
 

@@ -3,12 +3,11 @@
 Hashes are of what is written in the spider, so that crawlers of one crawl, and one that is resumed, mean the same by
 them. What has no text of its own serves the process that saw it (`carried`).
 
-A request's reader is its callback with ``cb_kwargs`` and with what the spider has put into its meta for it: items, and
-what they are made of (texts, numbers, loaders, selectors, responses), functions and classes; of a `CrawlSpider`, which
-gives all requests the same callback, what the spider's rule does with the page. Its session are its cookies, where they
-are its own, the headers by which servers choose among the forms of a page, and what a browser does on it. Not looked at
-is what components put into the meta: Scrapy's own, by the names of their keys, and those of others, where a key begins
-with "_" or its value is an object of theirs.
+A request's reader is its callback with ``cb_kwargs`` and with what the spider has put into its meta for it; of a
+`CrawlSpider`, which gives all requests the same callback, what the spider's rule does with the page. Its session are
+its cookies, where they are its own, the headers by which servers choose among the forms of a page, and what a browser
+does on it. Not looked at is what components put into the meta: Scrapy's own, by the names of their keys, and those of
+others, where a key begins with "_"; but items, and what only they are made of, are never theirs.
 
 A request that a callback awaits itself (``engine.download_async``) has a reader of its own, and is always sent: there
 nobody expects a skip, and with the exception all that the callback had gathered would be lost.
@@ -16,11 +15,7 @@ nobody expects a skip, and with the exception all that the callback had gathered
 
 from __future__ import annotations
 
-from datetime import date
-from decimal import Decimal
-from enum import Enum
-from functools import lru_cache, partial
-from types import FunctionType, MethodType
+from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -44,7 +39,7 @@ HEADERS: Final = frozenset({b"Accept", b"Accept-Language", b"Authorization", b"X
 META: Final = ("cookiejar", "dont_merge_cookies", "playwright", "playwright_context")
 #: Key of what scrapy-playwright's browser is to do on a page before it is read: objects, a list of them or a table.
 PAGE_METHODS: Final = "playwright_page_methods"
-#: Keys of a request's meta that Scrapy's components look at, or set, as do scrapy-impersonate and
+#: Keys of a request's meta that Scrapy's components look at, or set, as do scrapy-impersonate, scrapy-playwright and
 #: scrapy-rotating-proxies.
 COMPONENTS: Final = frozenset(
     {
@@ -55,7 +50,7 @@ COMPONENTS: Final = frozenset(
         *("handle_httpstatus_list", "is_secure", "is_start_request", "max_retry_times", "priority_adjust", "proxy"),
         *("redirect_reasons", "redirect_times", "redirect_ttl", "redirect_urls", "referrer_policy", "retry_times"),
         "verbatim_url",
-        *("impersonate_request_bytes", "impersonate_response_bytes", "proxy_retry_times"),
+        *("impersonate_request_bytes", "impersonate_response_bytes", "playwright_page", "proxy_retry_times"),
     }
 )
 #: What the keys of other components begin with, and ours.
@@ -64,9 +59,6 @@ OTHERS: Final = ("_", "clusterd_")
 RULES: Final = frozenset({"rule", "link_text"})
 #: What is written into items as it is.
 _SCALARS: Final = frozenset({bool, bytes, float, int, str, type(None)})
-_PLAIN: Final = (bool, bytes, float, int, str, type(None), date, Decimal, Enum)
-#: By what a callback chooses how to read a page.
-_READERS: Final = (type, FunctionType, MethodType, partial)
 #: Key of the meta of a request that a callback awaits: what a redirect or a retry makes of it bears it, too.
 MARK: Final = "clusterd_awaited"
 #: Stands for a callback that awaits its page.
@@ -143,9 +135,7 @@ class Purposes:
         if key == PAGE_METHODS:
             return False
         try:
-            if _is_carried(value):
-                return True
-            return key not in self._not_for_it and not str(key).startswith(OTHERS) and _is_plain(value)
+            return _is_carried(value) or (key not in self._not_for_it and not str(key).startswith(OTHERS))
         except Exception:  # whatever the classes of the project raise when they are asked; a list that holds itself
             return True
 
@@ -198,9 +188,3 @@ def _is_carried(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_is_carried(one) for one in value)
     return is_item(value) or isinstance(value, (ItemLoader, Selector, Response))
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return all(_is_plain(one) for one in value)
-    return isinstance(value, (*_PLAIN, *_READERS))

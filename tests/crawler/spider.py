@@ -14,6 +14,7 @@ from typing import Any
 import scrapy
 from clusterd_crawler import SkippedDuplicate, signals
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
+from scrapy.downloadermiddlewares.retry import get_retry_request
 from scrapy.exceptions import CloseSpider, StopDownload
 from scrapy.http import HtmlResponse, Response
 from twisted.python.failure import Failure
@@ -92,6 +93,14 @@ class Job(scrapy.Spider):
         if len(self.seen) == 2:
             raise KeyError("a fault of the spider")
         yield {"url": response.url}
+
+    def ask_again(self, response: Response) -> Iterator[scrapy.Request]:
+        """Ask for a page again, as where it is none, until that has been tried often enough."""
+        self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
+        assert response.request is not None
+        again = get_retry_request(response.request, spider=self, reason="no page") if "bad" in response.url else None
+        if again is not None:
+            yield again
 
     async def await_more(self, response: Response) -> None:
         """Gather what other pages say before the page's own item is made."""

@@ -68,6 +68,20 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
+@pytest.mark.parametrize("times", [0, 1])
+def test_a_page_that_the_spider_asks_for_again_keeps_no_other_out(
+    times: int, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Whether it is given up at last is not said. One that the spider may not ask for again is a page as any other."""
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    asked = [{"url": f"{site.url}/page/1?sid={sid}", "options": {"callback": "ask_again"}} for sid in ("bad", "b")]
+    steps = [f"{site.url}/page/0", {"pause": 1.0}, asked[0], {"pause": 1.0}, asked[1]]
+    done = crawl(tmp_path, steps, settings | {"RETRY_TIMES": times, "LOG_LEVEL": "INFO"})
+    assert done.paths() == ["/page/0", *["/page/1?sid=bad"] * (1 + times), *["/page/1?sid=b"] * times]
+    failed = [one.url for one in published(redis_url, prefix) if isinstance(one, Failure)]
+    assert failed == [f"{site.url}/page/1?sid=bad"] * times
+
+
 @pytest.mark.parametrize(
     ("how", "cached"),
     [("ignored", False), ("another asked for", False), ("by the spider's side", False), ("by the spider's side", True)],

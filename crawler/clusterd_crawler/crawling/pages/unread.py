@@ -5,7 +5,8 @@ A page is known, so that others of its key are skipped, when the spider has it: 
 middleware to the spider, so one that has not been given to it after `UNREAD_SECONDS` was refused. That it came has been
 published; so then it is published that it is as good as not fetched, to other crawlers and to this crawl where it is
 paused and goes on. So it is of a page of which an exception was raised, by its callback or by what takes what that
-brings: what was lost by it another URL of the page may bring.
+brings: what was lost by it another URL of the page may bring. So it is of one that the spider has asked for again
+(`get_retry_request`), also when it comes again: whether it is given up then nobody tells.
 
 Cost: two dictionary entries a page.
 """
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds from the response to the spider, beside those that it may wait for its verdict.
 UNREAD_SECONDS: Final = 20
+#: Key of a request's meta with the URL of the page that the spider was given for it: what is copied of it asks again.
+READ: Final = "clusterd_read"
 #: Of a page of which an exception was raised.
 BROKEN: Final = Seen((), 0, False)
 
@@ -59,6 +62,10 @@ class Unread:
         page.read = awaited
         if not awaited:
             self._pages[page.response] = page
+        if page.request.meta.get(READ) == page.request.url:
+            page.broken = self._broken = True
+            if "cached" not in page.response.flags:
+                self._reporter.failed(page.url, page.at + 1, page.response.status, "the spider asked for it again")
 
     def cached(self, page: Page, awaited: bool) -> None:
         """Take a page of the HTTP cache, of which only a sweep is told: it was sketched when it was fetched."""
@@ -84,6 +91,7 @@ class Unread:
         """Note that the spider is given a page."""
         page = self._pages.pop(response, None)
         if page is not None:
+            page.request.meta[READ] = page.request.url
             page.read = True
             if page.seen is not None:
                 self._know(page, page.seen)

@@ -73,11 +73,20 @@ def refuse_eviction(client: Client, what: str = "Redis") -> None:
     that may not be asked is trusted.
     """
     with translated(what), suppress(redis.exceptions.NoPermissionError):
-        for server in servers(client):
-            memory = server.info("memory")
+        for memory in _memory_of_all(client):
             policy = str(memory.get("maxmemory_policy", ""))
             if policy.startswith("allkeys-") and memory.get("maxmemory"):
                 raise Unreachable(f"{what} would evict pages when it is full: set its maxmemory-policy to noeviction")
+
+
+def _memory_of_all(client: Client) -> list[dict[str, Any]]:
+    try:
+        return [server.info("memory") for server in servers(client)]
+    except (redis.ConnectionError, redis.TimeoutError):
+        if isinstance(client, RedisCluster):  # a replica may have taken the place of one
+            cluster: Any = client
+            cluster.nodes_manager.initialize()
+        raise
 
 
 def unable(error: BaseException) -> bool:

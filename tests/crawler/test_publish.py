@@ -118,6 +118,14 @@ def test_a_log_that_dies_in_the_middle_loses_nothing(server: Server, prefix: str
     assert out.counts.dropped == 0
 
 
+def test_a_small_queue_leaves_to_the_spool_what_comes_at_once(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    sent = values(500)
+    with publisher(redis_url, prefix, tmp_path, capacity=1) as out:
+        out.offer_together((b"key", value) for value in sent)
+        wait_until(lambda: out.counts.published == len(sent))
+    assert (out.counts.dropped, sorted(arrived(redis_url, prefix))) == (0, sent)
+
+
 def test_a_frozen_log_blocks_nobody(server: Server, prefix: str, tmp_path: Path) -> None:
     server.start()
     with publisher(server.url, prefix, tmp_path, capacity=50) as out:

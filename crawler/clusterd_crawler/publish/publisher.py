@@ -9,8 +9,8 @@ queue, as far as that has room). So the path of a message is
                   └→ spool (bytes) → log, later or in the next crawl
                           └→ dropped, oldest first, counted
 
-Memory holds at most twice the capacity (a disk that hangs included) and one batch in flight. At the end the sender gets
-a bounded time; what is then left goes to the spool.
+Memory holds at most the capacity, as much again or `SPARE` for the keeper to move (a disk that hangs included), and one
+batch in flight. At the end the sender gets a bounded time; what is then left goes to the spool.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 #: Messages sent together (about 0.5 MB).
 BATCH: Final = 256
+#: Fewest messages beyond the capacity that memory holds until the keeper has moved them. Pages come sixteen together,
+#: and what a rule kept out by the hundred: a queue of ten would drop them before the keeper has its turn.
+SPARE: Final = 1_000
 #: Seconds from one batch to the next while there is less than a full one: messages that come one by one share a call.
 #: A thread that wakes costs the crawl about .6 ms beside a busy loop, however little it does.
 LINGER_SECONDS: Final = 0.1
@@ -56,6 +59,8 @@ class Publisher:
         self._connect = connect
         self._open_spool = open_spool
         self._capacity = capacity
+        #: Messages beyond which those that come are dropped.
+        self._most = capacity + max(capacity, SPARE)
         self._queue: deque[Entry] = deque()
         self._in_flight: tuple[Entry, ...] = ()
         self._counts = Counts()
@@ -109,7 +114,7 @@ class Publisher:
     def _take_in(self, entry: Entry) -> bool:
         """Queue a message, if there is room; return whether it is the only one."""
         waiting = len(self._queue) + 1
-        if self._closing or waiting > 2 * self._capacity:
+        if self._closing or waiting > self._most:
             self._count(dropped=1)
             return False
         self._queue.append(entry)

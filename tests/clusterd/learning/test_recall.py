@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.recall import Recall
+from clusterd.learning.rulebook.recall import EARLY_MS, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
+from clusterd_crawler.clock import now_ms
 
 from tests.clusterd.made_up_rules import SidLearner
 
@@ -72,6 +73,32 @@ def test_a_page_instead_of_one_that_nobody_told_of_speaks_only_by_what_is_new_to
     assert recall.failing() == {"differs": "9 of 9 watched pages differed"}
     assert isinstance(recall.learner, SidLearner)
     assert {page.explored for page in recall.learner.pages} == {"", "differs"}
+
+
+def test_a_page_that_comes_before_the_one_it_was_fetched_instead_of_waits_for_it(
+    recall: Recall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given pages that watch two rules, read from partitions that are ahead of those with the known pages …
+    at = now_ms()
+    pages = [
+        Page(f"{H}/{rule}/{number}", shows, 0, (), at, rule, f"{H}/known/{number}", "one")
+        for number in range(9)
+        for rule, shows in (("agrees", 50 + number), ("differs", 200 + number))
+    ]
+    recall.show(pages)
+    assert (recall.trials, recall.failing()) == ({}, {})
+    # … they are judged once these are there: by what these show.
+    recall.show(Page(f"{H}/known/{number}", 50 + number, fetched_at=at - 1, crawl="one") for number in range(9))
+    assert recall.trials == {"agrees": [9, 0], "differs": [0, 9]}
+    assert isinstance(recall.learner, SidLearner)
+    assert {page.explored for page in recall.learner.pages} == {"", "agrees", "differs"}
+    # … and after a minute where they do not come.
+    lost = Page(f"{H}/lost", 999, 0, (), at, "differs", f"{H}/never", "one")
+    recall.show([lost])
+    assert recall.trials["differs"] == [0, 9]
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.now_ms", lambda: at + 2 * EARLY_MS)
+    recall.show([])
+    assert recall.trials["differs"] == [0, 10]
 
 
 def test_a_page_that_says_that_it_is_none_is_no_witness_and_no_evidence(recall: Recall) -> None:

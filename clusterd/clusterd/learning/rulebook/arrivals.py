@@ -58,6 +58,11 @@ class Arrivals:
         known = self._last.get(_hash(url))
         return None if known is None else known.content
 
+    def awaits(self, url: str, crawl: str) -> bool:
+        """Whether a crawl's page of a URL has not come yet, and may: those of other hosts do not arrive."""
+        known = self._last.get(_hash(url))
+        return (known is None or known.crawl != crawl) and (not self._host or host_of(url) == self._host)
+
     def fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         """Yield the pages that are new: not deliveries repeated, nor what comes after a later fetch of its URL.
 

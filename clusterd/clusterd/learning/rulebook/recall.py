@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import NotFound
 
 from clusterd.learning.contract import HostLearner, Page
@@ -24,6 +25,11 @@ from clusterd.learning.watch import AGREEMENTS, STRIKES
 PAGES_LIMIT: Final = 250_000
 #: Pages that a learner counts for at least: an empty one has its weight too.
 LEAST_PAGES: Final = 50
+#: Milliseconds that a page which watches a rule waits for the one that it was fetched instead of: after a pause
+#: partitions and workers are behind by unequal times. (Measured: 16 of 33 pages came first and would have differed.)
+EARLY_MS: Final = 60_000
+#: Milliseconds after its fetch from which it waits no more: a learner that is rebuilt finds all pages in the log.
+LATE_MS: Final = 3_600_000
 
 
 @dataclass(slots=True)
@@ -49,6 +55,8 @@ class Recall:
     contents: Novelty = field(default_factory=Novelty)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
+    #: Those that came before what they are judged by, and since when each waits (Unix ms).
+    early: list[tuple[Page, int]] = field(default_factory=list)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
@@ -71,13 +79,36 @@ class Recall:
         return self.live or self.live_across
 
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
+        now = now_ms()
         for page in self.arrivals.fresh(pages):
             if page.explored and page.is_witness:
-                yield page if self._count_trial(page) else replace(page, explored="")
+                if self._is_early(page, now):
+                    self.early.append((page, now))
+                else:
+                    yield self._tried(page)
                 continue
             if page.is_witness:
                 self.contents.add(page.crawl, page.content)
             yield page
+        waiting, self.early = self.early, []
+        for page, since in waiting:
+            if now - since < EARLY_MS and self._is_early(page, now):
+                self.early.append((page, since))
+            else:
+                yield self._tried(page)
+
+    def _is_early(self, page: Page, now: int) -> bool:
+        """Whether a page would speak against a rule only because its crawl's page of the same key is still to come."""
+        if not page.instead_of or now - page.fetched_at >= LATE_MS or self._agrees(page):
+            return False
+        return self.arrivals.awaits(page.instead_of, page.crawl)
+
+    def _agrees(self, page: Page) -> bool:
+        known = self.arrivals.content_of(page.instead_of)
+        return self.contents.knows(page.crawl, page.content) or known == page.content
+
+    def _tried(self, page: Page) -> Page:
+        return page if self._count_trial(page) else replace(page, explored="")
 
     def _count_trial(self, page: Page) -> bool:
         """Count a page that was fetched in spite of a rule: it agrees where its crawl knew what it shows.
@@ -88,9 +119,8 @@ class Recall:
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
             return True
-        known = self.arrivals.content_of(page.instead_of)
-        agrees = self.contents.knows(page.crawl, page.content) or known == page.content
-        if not agrees and known is None and self.contents.has_met(page.content):
+        agrees = self._agrees(page)
+        if not agrees and self.arrivals.content_of(page.instead_of) is None and self.contents.has_met(page.content):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         return True

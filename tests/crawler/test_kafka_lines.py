@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
+import time
+from contextlib import closing
 
 import pytest
 from clusterd_consumer.transport import kafka_topics
@@ -12,6 +14,7 @@ from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.servers import kafka_lines
 from clusterd_crawler.servers.kafka_client import client_library
 from clusterd_crawler.servers.kafka_lines import Seldom
+from kafka.net.selector import NetworkSelector  # type: ignore[import-untyped]
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +39,15 @@ def test_one_line_is_logged_a_minute() -> None:
     assert [passes("kafka.cluster", "another: %s", at) for at in (119, 122)] == [False, True]
     assert [passes("clusterd.daemon", "refused: %s", at) for at in (0, 0.1)] == [True, True]
     assert [passes("kafka.net", "sent: %s", at, logging.DEBUG) for at in (0, 0.1)] == [True, True]
+
+
+def test_a_slow_step_on_a_busy_machine_is_no_line_and_hides_none(caplog: pytest.LogCaptureFixture) -> None:
+    client_library()
+    with closing(NetworkSelector(slow_task_threshold_secs=0.001)) as selector:
+        selector.call_soon(lambda: time.sleep(0.01))
+        selector.poll(timeout_ms=0)
+    logging.getLogger("kafka.cluster").error("no metadata")
+    assert [record.getMessage() for record in caplog.records] == ["no metadata"]
 
 
 def test_an_outage_does_not_fill_the_log_of_a_crawl(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,6 +12,9 @@ from typing import Final
 
 #: Seconds for which no further line is logged.
 SELDOM: Final = 60.0
+#: What the client says where one of its steps took a tenth of a second: on a busy machine any does, and nobody can help
+#: it. It would take the place of a line that matters.
+SLOW_STEP: Final = "blocking the event loop"
 
 
 class Seldom(logging.Filter):
@@ -28,7 +31,7 @@ class Seldom(logging.Filter):
         """Whether the line is logged; without the calls in the client that led to it."""
         if record.levelno < logging.WARNING or not record.name.startswith("kafka."):
             return True
-        if record.created < self._silent_until:
+        if record.created < self._silent_until or SLOW_STEP in record.getMessage():
             return False
         self._silent_until = record.created + SELDOM
         record.exc_info = None

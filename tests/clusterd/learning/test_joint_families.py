@@ -9,7 +9,7 @@ import numpy as np
 from clusterd.learning.contract import Page
 from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS
-from clusterd.learning.families.one_page import families
+from clusterd.learning.families.one_page import FAMILY, families
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
@@ -115,6 +115,16 @@ def test_one_content_has_to_be_tried_as_often_as_an_open_parameter() -> None:
     each = ALONE // 6
     assert proposed(media(each, empty)) == 0
     assert proposed(media(each + 2, empty)) == 1
+
+
+def test_a_parameter_of_one_value_asks_for_no_fewer_pages_of_a_family() -> None:
+    # Given: tags of which nothing was written yet, always linked in one order.
+    def tags(pages: int) -> Crawl:
+        return [(f"/tag?t={number}&sort=new", 7) for number in range(pages)]
+
+    # When, then
+    assert proposed(tags(FAMILY - 1)) == 0
+    assert proposed(tags(FAMILY)) == 1
 
 
 def test_a_wall_that_other_forms_show_too_is_known_sooner() -> None:

@@ -32,9 +32,10 @@ from clusterd.learning.trials.contexts import LUCK
 EACH: Final = 3
 #: Fewest clean trials of all combinations together: a lower bound of .9.
 TRIALS: Final = 25
-#: Most trials of one content among these, and as many trials as are enough whatever they show: a bound of .95.
+#: Most trials of one content among these, and as many trials as are enough whatever they show: those of a family of one
+#: page (`one_page.FAMILY`), so that a parameter of one value (``sort=new``) makes no difference to what is asked for.
 OF_ONE: Final = 10
-ALONE: Final = 52
+ALONE: Final = 104
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,27 @@ def test_a_category_of_which_a_page_differs_is_tried_until_one_agrees() -> None:
     assert [at for at, tried in enumerate(decisions) if tried] == list(range(SKIPS, 21))
 
 
+def test_each_folder_of_a_second_name_of_a_server_is_tried_once() -> None:
+    # Given: a server of two names, one of which shows something else in one folder.
+    host = Key(start=2)
+    context = (Condition(host, "is", (f"www.{HOST}",)),)
+    edits = (Edit(host, "set", value=HOST),)
+    mirror = Rule(rule_id(HOST, context, edits), HOST, context, edits, spans=True, lower_bound=0.99)
+    known = KnownPages(explore=0.0001)
+    known.load(RuleSet(HOST, 1, (mirror,)))
+    # When, then
+    for folder in ("news", "shop"):
+        decisions = []
+        for number in range(60):
+            known.fetched(f"http://{HOST}/{folder}/{number}", 1, content=hash((folder, number)))
+            skip = known.decide(f"http://www.{HOST}/{folder}/{number}", 2)
+            assert skip is not None
+            decisions.append(skip.explore)
+            if skip.explore:
+                known.fetched(skip.url, 3, content=hash((folder, number)))
+        assert [at for at, tried in enumerate(decisions) if tried] == [SKIPS]
+
+
 def test_places_with_many_values_are_left_out() -> None:
     spreading = Spreading()
     spreading.load([], ["rule"])

@@ -17,7 +17,7 @@ import mmh3
 from clusterd_crawler.rule_language.keys import FAMILY
 from clusterd_crawler.rules import Key, Rule
 from clusterd_crawler.skipping.renaming import Renaming
-from clusterd_crawler.skipping.resting import Resting
+from clusterd_crawler.skipping.resting import Resting, is_one_server
 from clusterd_crawler.skipping.spreading import Spreading
 from clusterd_crawler.skipping.trial_budget import TrialBudget
 
@@ -91,7 +91,9 @@ class Exploring:
         return self._budget(rule).differed(rule, explored)
 
     def _is_spread(self, rule: Rule) -> bool:
-        return rule.id in self._resting and rule.id not in self._renaming and not _is_spelling(rule)
+        """Whether a rule is tried on each value that many of its skips have."""
+        rests = rule.id in self._resting or is_one_server(rule)
+        return rests and rule.id not in self._renaming and not _is_spelling(rule)
 
     def _budget(self, rule: str) -> TrialBudget:
         return self._renaming if rule in self._renaming else self._resting

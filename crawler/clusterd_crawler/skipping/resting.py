@@ -46,7 +46,7 @@ def _trials(rule: Rule) -> float:
 
 def _says_much(rule: Rule) -> bool:
     """Whether a rule holds on other pages than stated ones, and says more than how a server is set up."""
-    if rule.kind == "name" or rule.crawl or _is_one_server(rule):
+    if rule.kind == "name" or rule.crawl or is_one_server(rule):
         return False
     return not any(known.key == Key() and known.test == "in" for known in rule.context) and not _is_one_page(rule)
 
@@ -60,9 +60,9 @@ def _is_one_page(rule: Rule) -> bool:
     return paths and bool(names) and names <= stated | dropped
 
 
-def _is_one_server(rule: Rule) -> bool:
+def is_one_server(rule: Rule) -> bool:
     """Whether a rule exchanges nothing but the scheme and the port, or ``www.host`` and ``host``."""
-    if not all(edit.key in {SCHEME, HOST} for edit in rule.transformation):
+    if not rule.transformation or not all(edit.key in {SCHEME, HOST} for edit in rule.transformation):
         return False
     hosts = [edit.value for edit in rule.transformation if edit.key == HOST]
     hosts += [host for known in rule.context if known.key == HOST for host in known.values]

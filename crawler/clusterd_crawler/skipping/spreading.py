@@ -3,8 +3,9 @@
 Of ``view.php?cat=7&id=12&wide=1`` in one of 45 categories a hundred trials at random meet none in one case of ten, and
 then all its pages are lost at once. So a value on which `SKIPS` skips rest, and of which no page was tried, is tried: a
 component of the path, or a parameter's value. Where that page differs the next one is, too, until one agrees. (An
-identifier is on few pages; a place of very many values is not looked at further.) Rules that rename folders are left to
-`renaming`, which asks for more trials anyway.
+identifier is on few pages; a place of very many values is not looked at further.) So is a folder of a host that shows
+the pages of another: a server may hand one folder to another program under one of its names alone. Rules that rename
+folders are left to `renaming`, which asks for more trials anyway.
 
 Cost: a look-up for each component and parameter of a would-be skip; a number for each value, up to `VALUES` a place.
 """

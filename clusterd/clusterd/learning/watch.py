@@ -6,7 +6,9 @@ the latest, unless it agreed `AGREEMENTS` times for each (a skip precision of .9
 
 A rule is known by its *signature*: host, keys and edits without the values that its conditions list, because those
 grow with the evidence and the record must not start anew with each. What was retired stays so until the host's evidence
-has grown to `AGAIN` times its size, and is then judged with the contradicting pages in it.
+has grown to `AGAIN` times its size, and is then judged with the contradicting pages in it. A family that brought
+something new although it was exhausted (`families.exhausted`) has to run the longer for each such page: what it kept
+out is fetched then, and was linked before what differed, so that a run of it says little of what comes.
 """
 
 from __future__ import annotations
@@ -16,12 +18,18 @@ from typing import Final
 
 from clusterd_crawler.rules import Rule
 
+from clusterd.learning.families.exhausted import MANY
+
 #: Contradicting pages that retire a rule …
 STRIKES: Final = 3
 #: … unless so many agreed for each of them.
 AGREEMENTS: Final = 100
 #: A retired rule may come back when the evidence is this many times as large.
 AGAIN: Final = 2.0
+
+#: Members in a row without anything new that an exhausted family takes for each page that contradicted it, on a host of
+#: fewer than `MANY` pages.
+RUN_AGAIN: Final = 200
 
 #: Why a rule went that no page contradicted.
 NO_LONGER: Final = "its evidence no longer holds"
@@ -78,7 +86,8 @@ class Watch:
         if self.failed(known):
             self.barred[known] = pages
             return False
-        return True
+        contradicted = self.records.get(known, (0, 0))[1]
+        return not rule.crawl or pages >= MANY or rule.support >= RUN_AGAIN * contradicted
 
     def reason(self, rule: str) -> str:
         """Return why a rule that is no longer admitted went."""

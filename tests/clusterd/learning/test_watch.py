@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clusterd.learning.contract import Page
+from clusterd.learning.families.exhausted import MANY
 from clusterd.learning.learner import Learner
-from clusterd.learning.watch import AGREEMENTS, STRIKES, Watch, signature
+from clusterd.learning.watch import AGREEMENTS, RUN_AGAIN, STRIKES, Watch, signature
 from clusterd_crawler.rules import Condition, Edit, Key, Rule
 
 SID = Key(name="sid")
@@ -48,6 +51,20 @@ def test_a_retired_rule_may_come_back_when_the_evidence_has_doubled() -> None:
     assert not watch.admits(rule("1"), 100)
     assert not watch.admits(rule("1"), 199)
     assert watch.admits(rule("1"), 200)
+
+
+def test_a_family_that_was_contradicted_has_to_run_the_longer() -> None:
+    # Given: a family that brings a crawl nothing new, and one page of it that did.
+    watch = Watch()
+    family = replace(rule("1"), crawl="crawl", support=60)
+    watch.publish((family,))
+    assert watch.admits(family, 100)
+    watch.explored("1", agreed=False)
+    # When, then
+    assert not watch.admits(replace(family, support=RUN_AGAIN - 1), 100)
+    assert watch.admits(replace(family, support=RUN_AGAIN), 100)
+    assert watch.admits(replace(family, crawl=""), 100)
+    assert watch.admits(family, MANY)
 
 
 def test_pages_explored_for_a_rule_that_was_never_published_count_for_nothing() -> None:

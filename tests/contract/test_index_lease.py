@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
-from clusterd.clusters.redis.home import RENEW
+from clusterd.clusters.redis.home import LEASE, RENEW
 from clusterd.clusters.redis.homes import Homes
+from clusterd.clusters.redis.index import RedisIndex
 from clusterd.clusters.redis.settling.lease import RENEWAL, Lease, LeaseLost
 from clusterd_consumer.hash_tags import spread_tags
-from clusterd_consumer.redis_connection import connect
-from clusterd_consumer.redis_scripts import Calls
+from clusterd_consumer.redis_connection import Client, connect
+from clusterd_consumer.redis_scripts import Calls, Request
+
+from tests.contract.index_world import page
 
 
 @pytest.mark.parametrize("homes", [1, 3])
@@ -28,6 +33,33 @@ def test_a_settler_that_died_in_a_step_goes_on_and_others_wait(redis_url: str, p
         assert another.take()
         with pytest.raises(LeaseLost):
             mine.renew()
+
+
+class Interrupted(Calls):
+    """Lets something happen before the lease is asked for, once."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self.meanwhile: list[Callable[[], object]] = []
+
+    def ask(self, requests: Sequence[Request]) -> list[Any]:
+        if self.meanwhile and any(request.name == LEASE.name for request in requests):
+            self.meanwhile.pop()()
+        return super().ask(requests)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_threads_of_one_index_leave_no_lease_behind(redis_url: str, prefix: str, shards: int) -> None:
+    """One took it under the other's token, and nobody could for ten seconds."""
+    with connect(redis_url) as client:
+        calls = Interrupted(client)
+        index = RedisIndex(redis_url, prefix, shards=shards, calls=lambda _: calls)
+        index.apply([page(f"http://h.example/{n}", 1, range(25 * n, 25 * n + 100)) for n in range(9)])
+        index.apply([page(f"http://h.example/{n}", 2, range(10_000 * n, 10_000 * n + 99)) for n in (2, 4, 6)])
+        calls.meanwhile.append(lambda: index.settle(1))
+        assert index.settle() == 0
+        assert not calls.meanwhile
+        index.close()
 
 
 @pytest.mark.parametrize("homes", [1, 3])

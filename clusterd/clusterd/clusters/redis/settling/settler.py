@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -70,6 +71,8 @@ class Settler:
         self._tidier = Tidier(homes, spans)
         self._parter = Parter(homes, spans, self._lease)
         self._dismisser = Dismisser(homes, spans, lists, scheme, self._lease, patience)
+        #: Held by the thread that settles: to those of one index the lease is one settler's.
+        self._at_it = threading.Lock()
         #: What was due when that was last looked at, and since when.
         self._seen: dict[bytes, float] = {}
 
@@ -88,19 +91,27 @@ class Settler:
 
     def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
         """Do up to ``steps`` steps, unless another settler is at it; return how many wait."""
-        if self.waiting() and self._lease.take():
+        if self.waiting() and self._at_it.acquire(blocking=False):
             try:
-                done = 0
-                while (steps is None or done < steps) and self._step(policies):
-                    done += 1
-                if not done and self._seen:
-                    time.sleep(YOUNG)
-            except (LeaseLost, BroughtBack):
-                pass
+                self._settle(steps, policies)
             finally:
-                self._lease.give_back()
+                self._at_it.release()
         self.discard()
         return self.waiting()
+
+    def _settle(self, steps: int | None, policies: Sequence[Policy]) -> None:
+        if not self._lease.take():
+            return
+        try:
+            done = 0
+            while (steps is None or done < steps) and self._step(policies):
+                done += 1
+            if not done and self._seen:
+                time.sleep(YOUNG)
+        except (LeaseLost, BroughtBack):
+            pass
+        finally:
+            self._lease.give_back()
 
     def _step(self, policies: Sequence[Policy]) -> bool:
         """Do one step; return whether anything could be done."""

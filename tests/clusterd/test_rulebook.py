@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.recall import EARLY_MS
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.rules import Key, RuleSet
 
 from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, contradiction, duplicates, sid_rule, sketch
@@ -78,6 +80,21 @@ def test_a_rule_that_a_watched_page_contradicts_is_retired_by_itself(serve: Serv
     assert log.sets[-1].retired == ((sid_rule().id, "a watched page differed"),)
     turn = service.entry(sid_rule().id).last
     assert (turn.state, turn.by, turn.at) == ("retired", "learner", 2)
+
+
+def test_a_watched_page_is_judged_though_no_page_of_its_host_follows(
+    serve: Serve, book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, at = serve(), now_ms()
+    service.observe(duplicates())
+    service.learn_due(now=1)
+    service.observe([replace(contradiction(at=at), instead_of=f"http://{HOST}/never")])
+    service.learn_due(now=2)
+    assert [rule.state for rule in service.rules()] == ["live"]
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.now_ms", lambda: at + 2 * EARLY_MS)
+    service.learn_due(now=3)
+    assert list(service.rules()) == []
+    assert book.changed() == {}
 
 
 def test_three_watched_pages_that_differ_retire_a_rule_that_the_learner_stands_by(serve: Serve, log: Log) -> None:

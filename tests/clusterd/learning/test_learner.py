@@ -9,6 +9,7 @@ from time import perf_counter
 
 import pytest
 from clusterd.learning.contract import Page
+from clusterd.learning.families.one_page import FAMILY
 from clusterd.learning.learner import Learner
 from clusterd_crawler.errors import NotFound
 from clusterd_crawler.rule_language.keys import key_under
@@ -106,8 +107,8 @@ def test_a_log_in_wall_says_nothing_about_parameters_elsewhere() -> None:
 
 
 def test_a_family_that_always_answers_with_one_page_is_a_rule() -> None:
-    crawl = [(f"/posting.php?mode=quote&p={n}", 1) for n in range(60)]
-    crawl += [(f"/posting.php?mode=view&p={n}", 100 + n) for n in range(60)]
+    crawl = [(f"/posting.php?mode=quote&p={n}", 1) for n in range(FAMILY)]
+    crawl += [(f"/posting.php?mode=view&p={n}", 1000 + n) for n in range(FAMILY)]
     rules = learn(crawl)
     assert same(rules, "/posting.php?mode=quote&p=1", "/posting.php?mode=quote&p=99999")
     assert not same(rules, "/posting.php?mode=view&p=1", "/posting.php?mode=view&p=2")

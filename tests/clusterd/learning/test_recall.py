@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.recall import EARLY_MS, Recall
+from clusterd.learning.rulebook.recall import EARLY_MS, LATE_MS, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 from clusterd_crawler.clock import now_ms
 
@@ -99,6 +99,14 @@ def test_a_page_that_comes_before_the_one_it_was_fetched_instead_of_waits_for_it
     monkeypatch.setattr("clusterd.learning.rulebook.recall.now_ms", lambda: at + 2 * EARLY_MS)
     recall.show([])
     assert recall.trials["differs"] == [0, 10]
+
+
+@pytest.mark.parametrize("age", [0, LATE_MS + 1])
+def test_a_learner_that_is_rebuilt_judges_as_the_one_before(recall: Recall, age: int) -> None:
+    at = now_ms() - age
+    pages = [Page(f"{H}/{n}?sid", 50 + n, 0, (), at, "agrees", f"{H}/{n}", "one") for n in range(9)]
+    recall.show([*pages, *(Page(f"{H}/{n}", 50 + n, fetched_at=at - 1, crawl="one") for n in range(9))])
+    assert recall.trials == {"agrees": [9, 0]}
 
 
 def test_a_page_that_says_that_it_is_none_is_no_witness_and_no_evidence(recall: Recall) -> None:

@@ -28,7 +28,7 @@ LEAST_PAGES: Final = 50
 #: Milliseconds that a page which watches a rule waits for the one that it was fetched instead of: after a pause
 #: partitions and workers are behind by unequal times. (Measured: 16 of 33 pages came first and would have differed.)
 EARLY_MS: Final = 60_000
-#: Milliseconds after its fetch from which it waits no more: a learner that is rebuilt finds all pages in the log.
+#: Milliseconds after its fetch from which it waits for no further call: what is not in the log by then never comes.
 LATE_MS: Final = 3_600_000
 
 
@@ -55,7 +55,8 @@ class Recall:
     contents: Novelty = field(default_factory=Novelty)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
-    #: Those that came before what they are judged by, and since when each waits (Unix ms).
+    #: Those that came before what they are judged by, and since when each waits (Unix ms): judged, and shown, when that
+    #: has come, or has had its time. A learner that is rebuilt is shown the whole log by one call.
     early: list[tuple[Page, int]] = field(default_factory=list)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
@@ -82,7 +83,7 @@ class Recall:
         now = now_ms()
         for page in self.arrivals.fresh(pages):
             if page.explored and page.is_witness:
-                if self._is_early(page, now):
+                if self._is_early(page):
                     self.early.append((page, now))
                 else:
                     yield self._tried(page)
@@ -92,16 +93,15 @@ class Recall:
             yield page
         waiting, self.early = self.early, []
         for page, since in waiting:
-            if now - since < EARLY_MS and self._is_early(page, now):
+            if now - since < EARLY_MS and now - page.fetched_at < LATE_MS and self._is_early(page):
                 self.early.append((page, since))
             else:
                 yield self._tried(page)
 
-    def _is_early(self, page: Page, now: int) -> bool:
+    def _is_early(self, page: Page) -> bool:
         """Whether a page would speak against a rule only because its crawl's page of the same key is still to come."""
-        if not page.instead_of or now - page.fetched_at >= LATE_MS or self._agrees(page):
-            return False
-        return self.arrivals.awaits(page.instead_of, page.crawl)
+        awaits = bool(page.instead_of) and self.arrivals.awaits(page.instead_of, page.crawl)
+        return awaits and not self._agrees(page)
 
     def _agrees(self, page: Page) -> bool:
         known = self.arrivals.content_of(page.instead_of)
@@ -177,6 +177,11 @@ class Recalls:
         if found is not None:
             self._hosts.move_to_end(host)
         return found
+
+    def waits(self, host: str) -> bool:
+        """Whether pages of a host wait for those that they are judged by."""
+        found = self._hosts.get(host)
+        return found is not None and bool(found.early)
 
     def new(self, host: str) -> Recall:
         """Start a host's learner anew."""

@@ -81,9 +81,7 @@ class RuleService:
         shown: Shown = texts,
     ) -> None:
         """Take where rules are kept and told, and by which identity pages are judged (`identity.shown_by`)."""
-        self.book = book
-        self._shown = shown
-        self._publish = publish
+        self.book, self._shown, self._publish = book, shown, publish
         #: Returns when what was published has arrived, raises `Unreachable` where it has not.
         self._flush = flush
         self._limit = evidence_limit
@@ -149,7 +147,8 @@ class RuleService:
                     raise
                 log.exception("the rules of %s could not be learned; the other hosts go on", host)
                 rules = None
-            self.book.looked_at(host, changed[host])
+            if not self._recalls.waits(host):  # else it is looked at again, also where no page of it comes any more
+                self.book.looked_at(host, changed[host])
             groups[urls.registrable(host)] = None
             if rules is not None:
                 published.append(rules)

@@ -58,7 +58,7 @@ class Upkeep:
         self._report = report
         self._tallies = report.tallies
         self._stop = threading.Event()
-        self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0}
+        self._due = {"learn": 0.0, "lag": 0.0, "retention": 0.0, "restore": 0.0}
         #: Which time that the store came back from the past has been looked after; it may be so at the start.
         self._restored = -1
         #: What failed last, and until when it is not logged again.
@@ -128,14 +128,24 @@ class Upkeep:
             log.info("forgot %d superseded versions", gone)
         self._report.settling = services.index.settle(services.config.settle_steps)
         self._tallies.alerts.update(split=tell_splits(services))
-        if self._restored != (set_backs := self._report.set_backs):
-            restore_rules(services)  # before any are learned anew
-            self._restored = set_backs
+        self._restore(services)  # before any are learned anew
         if self._is_due("learn", LEARN_PAUSE):
             begun = time.monotonic()
             self._tallies.rule_sets += learn(services, stopping=self._stop.is_set)
             ended = time.monotonic()
             self._due["learn"] = ended + max(LEARN_PAUSE, ended - begun)
+
+    def _restore(self, services: Services) -> None:
+        set_backs = self._report.set_backs
+        if self._restored == set_backs or time.monotonic() < self._due["restore"]:
+            return
+        try:
+            restore_rules(services)
+        except Forbidden as error:  # lessons do not wait for a right that only this needs
+            log.warning("rules that the store may have lost are not restored: %s", error)
+            self._due["restore"] = time.monotonic() + SELDOM
+        else:
+            self._restored = set_backs
 
     def _is_due(self, what: str, interval: float) -> bool:
         now = time.monotonic()
@@ -173,11 +183,7 @@ def restore_rules(services: Services) -> int:
     from clusterd.learning.rulebook.restoring import reconcile
 
     published = records(services.config.kafka, services.config.kafka_prefix + topics.RULES)
-    try:
-        return reconcile(services.rulebook, published, now_ms())
-    except Forbidden as error:  # lessons do not wait for a right that only this needs
-        log.warning("rules that the store may have lost are not restored: %s", error)
-        return 0
+    return reconcile(services.rulebook, published, now_ms())
 
 
 def learn(services: Services, seconds: float = LEARN_SECONDS, stopping: Callable[[], bool] = lambda: False) -> int:

@@ -84,9 +84,11 @@ class Browser:
 def test_where_a_browser_has_gone_is_told(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    steps = [site.url + path for path in ("/late/1#top", "/page/3#top", "/missing/late/2")]
+    steps: list[Any] = [site.url + path for path in ("/late/1#top", "/page/3#top", "/missing/late/2")]
+    # (What it was told to do there may have led it on.)
+    steps.append({"url": f"{site.url}/late/4", "options": {"meta": {"playwright_page_methods": ["click"]}}})
     done = crawl(tmp_path, steps, settings | BY_BROWSER)
-    assert sorted(done.paths()) == ["/page/1", "/page/3"]
+    assert sorted(done.paths()) == ["/page/1", "/page/3", "/page/4"]
     assert {path: one.target for path, one in told(redis_url, prefix).items()} == {"/late/1": f"{site.url}/page/1"}
 
 

@@ -18,8 +18,6 @@ from typing import Final
 
 from clusterd_crawler.rules import Rule
 
-from clusterd.learning.families.exhausted import MANY
-
 #: Contradicting pages that retire a rule …
 STRIKES: Final = 3
 #: … unless so many agreed for each of them.
@@ -28,8 +26,9 @@ AGREEMENTS: Final = 100
 AGAIN: Final = 2.0
 
 #: Members in a row without anything new that an exhausted family takes for each page that contradicted it, on a host of
-#: fewer than `MANY` pages.
+#: fewer pages of evidence: beyond, what one exception may bring is next to nothing among them.
 RUN_AGAIN: Final = 200
+LARGE: Final = 10_000
 
 #: Why a rule went that no page contradicted.
 NO_LONGER: Final = "its evidence no longer holds"
@@ -87,7 +86,7 @@ class Watch:
             self.barred[known] = pages
             return False
         contradicted = self.records.get(known, (0, 0))[1]
-        return not rule.crawl or pages >= MANY or rule.support >= RUN_AGAIN * contradicted
+        return not rule.crawl or pages >= LARGE or rule.support >= RUN_AGAIN * contradicted
 
     def reason(self, rule: str) -> str:
         """Return why a rule that is no longer admitted went."""

@@ -73,7 +73,7 @@ def ask_why(setting: str, options: Mapping[str, Any]) -> None:
     if where.tls:
         try:
             where.renew(options["ssl_context"])
-        except SettingError as error:
+        except (SettingError, OSError) as error:  # one is written at this moment, for one
             raise Unreachable(str(error)) from None
     probe(setting, options)
 

@@ -22,6 +22,7 @@ from clusterd_crawler.crawling.pages.responses import is_good
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.explored import Explored
 from clusterd_crawler.crawling.requests.kinds import is_page
+from clusterd_crawler.crawling.requests.purposes import PAGE_METHODS
 from clusterd_crawler.message import may_speak_of
 from clusterd_crawler.skipping.redirects import STATUSES, leads_to
 
@@ -60,9 +61,12 @@ class Redirected:
             self._tell(request, target)
 
     def browsed(self, request: Request, response: Response) -> None:
-        """Note and tell where a browser has gone, as scrapy-playwright's: of all that Scrapy is given the end."""
+        """Note and tell where a browser has gone, as scrapy-playwright's: of all that Scrapy is given the end.
+
+        Where the spider has it do something on the page, as click, that may have led there.
+        """
         target = response.url.partition("#")[0]
-        if target == request.url.partition("#")[0] or not is_good(response):
+        if target == request.url.partition("#")[0] or not is_good(response) or request.meta.get(PAGE_METHODS):
             return
         if "cached" not in response.flags or request.url in self._explored:
             self._tell(request, target)

@@ -7,11 +7,11 @@ import socket
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import redis
@@ -24,6 +24,9 @@ from clusterd_crawler.clock import now_ms
 
 from tests.services.redis_server import free_port
 from tests.services.waiting import wait_until
+
+#: Status and headers.
+Answer = tuple[int, dict[str, str]]
 
 JOINED = Outcome(
     url="http://h/a?s=1",
@@ -150,30 +153,48 @@ def test_a_file_that_cannot_be_written_holds_nobody_up(
     assert "cannot be written" in caplog.text
 
 
-def test_an_address_gets_alerts_as_json_lines(client: redis.Redis, prefix: str) -> None:
-    received: list[bytes] = []
-    users: list[str | None] = []
+@contextmanager
+def address(answer: Callable[[BaseHTTPRequestHandler, bytes], Answer], port: int = 0) -> Iterator[str]:
+    """Serve an address for alerts, yield its host and port; ``answer`` says what a request with a body is answered."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            users.append(self.headers["Authorization"])
-            received.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(204)
+            status, headers = answer(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.end_headers()
+
+        def do_GET(self) -> None:
+            self.do_POST()
 
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    for user in ("", "who:s3%40cret@"):
-        alerts = Alerts(client, config(prefix, alert_webhook=f"http://{user}127.0.0.1:{server.server_port}/"))
-        alerts.publish([alert(1), alert(2)])
-        alerts.close()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with HTTPServer(("127.0.0.1", port), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_an_address_gets_alerts_as_json_lines(client: redis.Redis, prefix: str) -> None:
+    received: list[bytes] = []
+    users: list[str | None] = []
+
+    def take(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        users.append(request.headers["Authorization"])
+        received.append(body)
+        return 204, {}
+
+    with address(take) as where:
+        for user in ("", "who:s3%40cret@"):
+            alerts = Alerts(client, config(prefix, alert_webhook=f"http://{user}{where}/"))
+            alerts.publish([alert(1), alert(2)])
+            alerts.close()
     assert [json.loads(line)["size"] for line in b"".join(received).splitlines()] == [1, 2, 1, 2]
     assert users == [None, "Basic " + b64encode(b"who:s3@cret").decode()]
 
@@ -218,28 +239,14 @@ def test_an_address_that_redirects_takes_no_alerts_and_nobody_else_gets_the_pass
 ) -> None:
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.path)
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(302)
-            self.send_header("Location", "/elsewhere")
-            self.end_headers()
+    def redirect(request: BaseHTTPRequestHandler, _: bytes) -> Answer:
+        asked.append(request.path)
+        return (302, {"Location": "/elsewhere"}) if request.command == "POST" else (200, {})
 
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        webhook = Webhook(f"http://who:s3cret@127.0.0.1:{server.server_port}/alerts")
+    with address(redirect) as where:
+        webhook = Webhook(f"http://who:s3cret@{where}/alerts")
         webhook.post(b"{}\n{}\n")
         webhook.close()
-        server.shutdown()
     assert webhook.lost == 2
     assert set(asked) == {"/alerts"}
     assert "HTTP Error 302" in caplog.text
@@ -250,55 +257,38 @@ def test_an_address_that_is_away_for_a_moment_gets_what_came_meanwhile(
     busy: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     received: list[bytes] = []
+    answers = [503, 429] if busy else []
 
-    class Handler(BaseHTTPRequestHandler):
-        answers: ClassVar[list[int]] = [503, 429] if busy else []
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(answer := self.answers.pop(0) if self.answers else 204)
-            self.end_headers()
-            received.extend(body.splitlines() if answer == 204 else [])
-
-        def log_message(self, *_: Any) -> None:
-            pass
+    def take(_: BaseHTTPRequestHandler, body: bytes) -> Answer:
+        answer = answers.pop(0) if answers else 204
+        received.extend(body.splitlines() if answer == 204 else [])
+        return answer, {}
 
     webhook = Webhook(f"http://127.0.0.1:{(port := free_port())}/")
     if not busy:
         webhook.post(b"1\n")
         wait_until(lambda: "Connection refused" in caplog.text)
         webhook.post(b"2\n")
-    with HTTPServer(("127.0.0.1", port), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
+    with address(take, port):
         if busy:
             webhook.post(b"1\n2\n")
         wait_until(lambda: len(received) == 2)
         webhook.close()
-        server.shutdown()
     assert (received, webhook.lost) == ([b"1", b"2"], 0)
 
 
 def test_an_address_that_asks_for_patience_is_left_alone_so_long() -> None:
     asked: list[float] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(time.monotonic())
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(429 if len(asked) == 1 else 204)
-            self.send_header("Retry-After", "1")
-            self.end_headers()
+    def ask_for_patience(*_: object) -> Answer:
+        asked.append(time.monotonic())
+        return 429 if len(asked) == 1 else 204, {"Retry-After": "1"}
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        webhook = Webhook(f"http://127.0.0.1:{server.server_port}/")
+    with address(ask_for_patience) as where:
+        webhook = Webhook(f"http://{where}/")
         webhook.post(b"{}\n")
         wait_until(lambda: len(asked) == 2)
         webhook.close()
-        server.shutdown()
     assert asked[1] - asked[0] >= 1
     assert webhook.lost == 0
 

@@ -17,15 +17,14 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd.learning.edits.edit import Drop
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
-from clusterd.learning.families.joint import EACH, TRIALS, Joint, joint
+from clusterd.learning.families.joint import ALONE, EACH, TRIALS, Joint, joint
 from clusterd.learning.families.value_forms import of_clean_forms
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.contexts import DIFFER, Proposal
 
 #: Fewest pages of a family. One page answers for all others, and what differs is found nowhere else: an empty list is
-#: the answer for most values, until it is not. 104 clean trials in a row are luck in .5 % of orders where one in twenty
-#: differs (52, which `OPEN_BOUND` asks of a parameter that takes any value, in 7 %).
-FAMILY: Final = 105
+#: the answer for most values, until it is not.
+FAMILY: Final = ALONE + 1
 #: The lower bound of as many clean trials.
 FAMILY_BOUND: Final = 0.974
 #: A parameter takes a new value on nearly every page when this share of pages brings one.

@@ -83,10 +83,16 @@ def _memory_of_all(client: Client) -> list[dict[str, Any]]:
     try:
         return [server.info("memory") for server in servers(client)]
     except (redis.ConnectionError, redis.TimeoutError):
-        if isinstance(client, RedisCluster):  # a replica may have taken the place of one
-            cluster: Any = client
-            cluster.nodes_manager.initialize()
+        look_around(client)  # a replica may have taken the place of one
         raise
+
+
+def look_around(client: Client) -> None:
+    """Learn anew which node of a cluster holds which slot; where none answers, the next call says so."""
+    if isinstance(client, RedisCluster):
+        cluster: Any = client
+        with suppress(redis.RedisError, redis.exceptions.RedisClusterException):
+            cluster.nodes_manager.initialize()
 
 
 def unable(error: BaseException) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from importlib.resources.abc import Traversable
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +20,7 @@ from redis import RedisError
 from redis.cluster import RedisCluster
 from redis.exceptions import RedisClusterException
 
-from clusterd_consumer.redis_connection import Client, servers, translated, unable
+from clusterd_consumer.redis_connection import Client, look_around, servers, translated, unable
 from clusterd_consumer.redis_lines import Line, Lines, Refused
 
 #: What a library is wrapped in. While it is loaded Redis lends it nothing but `register_function`, so it is built at
@@ -283,10 +282,8 @@ class Calls:
             raise error
 
     def _look_around(self) -> None:
-        """Learn anew which node holds which slot; where no node answers, the next call says so."""
         self._nodes.clear()
-        with suppress(RedisError, RedisClusterException):
-            self._cluster.nodes_manager.initialize()
+        look_around(self._cluster)
 
     def _load(self, requests: Sequence[Request]) -> None:
         """Teach every node the functions that it was asked for: a new cluster has as many that know none as nodes."""

@@ -53,7 +53,7 @@ class Redirected:
         """Note and tell where a page sends its reader, if it does. What Scrapy finds there, it looks for once."""
         if not self._refreshes or not isinstance(response, HtmlResponse) or request.meta.get("dont_redirect"):
             return
-        if not is_page(request) or ("cached" in response.flags and request.url not in self._explored):
+        if not is_page(request) or self._is_old(request, response):
             return
         delay, found = get_meta_refresh(response, ignore_tags=self._ignored)
         target = (found or "").partition("#")[0]
@@ -68,8 +68,12 @@ class Redirected:
         target = response.url.partition("#")[0]
         if target == request.url.partition("#")[0] or not is_good(response) or request.meta.get(PAGE_METHODS):
             return
-        if "cached" not in response.flags or request.url in self._explored:
+        if not self._is_old(request, response):
             self._tell(request, target)
+
+    def _is_old(self, request: Request, response: Response) -> bool:
+        """Whether a response was told of when it was fetched, before the HTTP cache gave it, and is no trial."""
+        return "cached" in response.flags and request.url not in self._explored
 
     def _tell(self, request: Request, target: str) -> None:
         url, at = request.url.partition("#")[0], now_ms()

@@ -88,7 +88,8 @@ class RuleService:
         self._recalls = Recalls(make_learner or partial(_learner, identity=identity))
         self._groups = Groups(book, identity)
         self._leased: set[str] = set()
-        self._shrunk = 0.0  # when it was last seen to that the learners are not too many
+        #: When it was last seen to that the learners are not too many.
+        self._shrunk = 0.0
         #: The host looked at last; the next call goes on behind it, so that busy hosts do not starve the others.
         self._last = ""
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.servers.kafka_client import address, ask_why, probe
+from clusterd_crawler.servers.kafka_client import address, ask_why, opened, probe
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     AuthorizationError,
@@ -210,7 +210,8 @@ class KafkaTransport:
         """Return the consumer, made and subscribed at first."""
         if self._consumer is None:
             ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT)
-            consumer = KafkaConsumer(
+            consumer = opened(
+                KafkaConsumer,
                 **self._client_settings(),
                 group_id=self._group,
                 enable_auto_commit=False,
@@ -220,9 +221,13 @@ class KafkaTransport:
                 fetch_max_wait_ms=FETCH_WAIT,
                 metadata_max_age_ms=METADATA_AGE,
             )
-            consumer.partitions_for_topic(self._topic)  # asks for metadata
-            self._topic_id = topic_id(consumer, self._topic)
-            consumer.subscribe([self._topic], listener=self._membership)
+            try:
+                consumer.partitions_for_topic(self._topic)  # asks for metadata
+                self._topic_id = topic_id(consumer, self._topic)
+                consumer.subscribe([self._topic], listener=self._membership)
+            except BaseException:  # whoever asks again would leave one more with its thread each time
+                close(consumer, ANSWER_TIMEOUT)
+                raise
             self._consumer = consumer
         return self._consumer
 
@@ -230,14 +235,15 @@ class KafkaTransport:
         """Return the consumer of no group, made at first."""
         if self._asker is None:
             probe(self._where, self._options)
-            self._asker = KafkaConsumer(**self._client_settings(), group_id=None, enable_auto_commit=False)
+            self._asker = opened(KafkaConsumer, **self._client_settings(), group_id=None, enable_auto_commit=False)
         return self._asker
 
     def _producing(self) -> Any:
         """Return the producer, made at first."""
         if self._producer is None:
             ensure(self._where, self._prefix, *self._shape, timeout=ANSWER_TIMEOUT)
-            self._producer = KafkaProducer(
+            self._producer = opened(
+                KafkaProducer,
                 **self._client_settings(),
                 enable_idempotence=False,
                 acks="all",

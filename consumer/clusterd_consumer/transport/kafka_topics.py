@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from clusterd_crawler import topics
 from clusterd_crawler.errors import ClusterdError, Unreachable, WrongInput
-from clusterd_crawler.servers.kafka_client import address, probe
+from clusterd_crawler.servers.kafka_client import address, opened, probe
 from kafka import KafkaAdminClient  # type: ignore[import-untyped]
 from kafka.errors import (  # type: ignore[import-untyped]
     InvalidReplicationFactorError,
@@ -57,7 +57,7 @@ def ensure(
     options = address(where).client_options()
     probe(where, options)
     try:
-        admin = KafkaAdminClient(**options, bootstrap_timeout_ms=int(timeout * 1000))
+        admin = opened(KafkaAdminClient, **options, bootstrap_timeout_ms=int(timeout * 1000))
     except KafkaError as error:
         raise Unreachable(f"Kafka at {address(where)} does not answer: {error}") from error
     try:

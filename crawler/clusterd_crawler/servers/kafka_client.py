@@ -79,7 +79,13 @@ def ask_why(setting: str, options: Mapping[str, Any]) -> None:
 
 
 def build(made: Any, **options: Any) -> Any:
-    """Return a producer or consumer of the class ``made``; where it cannot be built, close what it had opened."""
+    """Return a producer or consumer of the class ``made``; errors leave as `Unreachable`."""
+    with translated():
+        return opened(made, bootstrap_timeout_ms=BOOTSTRAP_MS, **options)
+
+
+def opened(made: Any, **options: Any) -> Any:
+    """Return a client of the class ``made``; where it cannot be built, close what it had opened: its thread goes on."""
     connections: list[Any] = []
     connection: Callable[..., Any] = made.DEFAULT_CONFIG["kafka_client"]
 
@@ -87,13 +93,12 @@ def build(made: Any, **options: Any) -> Any:
         connections.append(connection(*given, **named))
         return connections[-1]
 
-    with translated():
-        try:
-            return made(kafka_client=connect, bootstrap_timeout_ms=BOOTSTRAP_MS, **options)
-        except BaseException:
-            for opened in connections:
-                opened.close()
-            raise
+    try:
+        return made(kafka_client=connect, **options)
+    except BaseException:
+        for left in connections:
+            left.close()
+        raise
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from clusterd.ingest.beside import Beside
 from clusterd.ingest.contents import ZSTD
 from clusterd.ingest.raw import Broken, RawPage
 from clusterd.ingest.reading import kind_of, read
-from clusterd.ingest.warc import ZSTD_DICTIONARY
+from clusterd.ingest.revisits import Revisits
+from clusterd.ingest.warc import ZSTD_DICTIONARY, originals
 from clusterd.queries.documents import document
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.message import Redirect
@@ -83,24 +84,65 @@ def tar() -> bytes:
     return packed.getvalue()
 
 
-def wacz() -> bytes:
+def zipped(**held: bytes) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("archive/one.warc", b"WARC/1.0")
-        archive.writestr("pages/1.html", PAGE)
+        for name, content in held.items():
+            archive.writestr(name, content)
     return packed.getvalue()
+
+
+def warc(kind: str, url: str, block: bytes, *lines: str) -> bytes:
+    media = "Content-Type: application/http"
+    head = ("WARC/1.1", f"WARC-Type: {kind}", f"WARC-Target-URI: {url}", media, *lines, f"Content-Length: {len(block)}")
+    return gzip.compress("\r\n".join((*head, "", "")).encode() + block + b"\r\n\r\n")
+
+
+def test_the_warc_files_of_a_wacz_are_read_one_after_the_other(tmp_path: Path) -> None:
+    """As Browsertrix writes it, with several files; a revisit may refer to a page in a later one."""
+    digest = "WARC-Payload-Digest: sha1:A"
+    profile = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+    files = {
+        "archive/rec-1.warc.gz": warc("revisit", "http://h.example/again", b"", digest, profile),
+        "archive/rec-2.warc.gz": warc("response", "http://h.example/1", answer(PAGE), digest),
+        "pages/pages.jsonl": b'{"format": "json-pages-1.0", "id": "pages"}\n{"url": "http://h.example/1"}\n',
+        "datapackage.json": b"{}",
+    }
+    file = tmp_path / "crawl.wacz"
+    file.write_bytes(zipped(**files))
+    assert kind_of(str(file)) == "warc"
+    revisits, told = Revisits([str(file)]), list[int]()
+    pages = [*read(str(file), progress=told.append, revisits=revisits), *originals(revisits)]
+    assert [(page.url, page.body) for page in pages if isinstance(page, RawPage)] == [
+        ("http://h.example/1", PAGE),
+        ("http://h.example/again", PAGE),
+    ]
+    assert told == sorted(told)
+    assert told[-1] == len(files["archive/rec-1.warc.gz"]) + len(files["archive/rec-2.warc.gz"])
+
+
+def test_a_wacz_that_is_broken_is_named(tmp_path: Path) -> None:
+    whole = zipped(**{"archive/rec-1.warc": gzip.decompress(warc("response", "http://h.example/1", answer(PAGE)))})
+    file = tmp_path / "crawl.wacz"
+    file.write_bytes(whole[:-30])
+    with pytest.raises(WrongInput, match="is a zip archive that cannot be read"):
+        kind_of(str(file))
+    file.write_bytes(whole.replace(b"words", b"birds"))
+    broken = [item for item in read(str(file)) if isinstance(item, Broken)]
+    assert [item.where for item in broken] == [f"{file}/archive/rec-1.warc"]
+    assert "Bad CRC-32" in broken[0].reason
 
 
 @pytest.mark.parametrize(
     ("data", "what"),
     [
         (tar(), "is a tar archive"),
-        (wacz(), "is a zip archive .* in its folder archive"),
+        (zipped(**{"pages/1.html": PAGE}), "is a zip archive"),
         (bz2.compress(PAGE), "is packed with bzip2"),
         (lzma.compress(PAGE), "is packed with xz"),
         (b"From: <Saved by Blink>\r\nMIME-Version: 1.0\r\n\r\n" + PAGE, "is MHTML"),
     ],
-    ids=["tar", "WACZ", "bzip2", "xz", "MHTML"],
+    ids=["tar", "zip", "bzip2", "xz", "MHTML"],
 )
 def test_what_holds_other_files_is_no_page(tmp_path: Path, data: bytes, what: str) -> None:
     """As a question its bytes were its words: a page that Chromium had saved as MHTML resembled itself by .17."""

@@ -55,8 +55,8 @@ def ingest(
 ) -> int:
     """Bring in pages from files.
 
-    A PATH is a WARC or ARC file (.gz, .zst), JSON lines (.gz) with "url" and one of "html", "html_b64", "text" and
-    optionally "fetched_at", "sweep", "content_type"; an HTML file; a folder of HTML files; or - for JSON lines on
+    A PATH is a WARC or ARC file (.gz, .zst), a WACZ, JSON lines (.gz) with "url" and one of "html", "html_b64", "text"
+    and optionally "fetched_at", "sweep", "content_type"; an HTML file; a folder of HTML files; or - for JSON lines on
     standard input.
     """
 

@@ -25,7 +25,7 @@ _CONTAINERS: Final = {
     b"BZh": "packed with bzip2",
     b"\xfd7zXZ\0": "packed with xz",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
-    b"PK\x03\x04": "a zip archive (the WARC files of a WACZ are in its folder archive)",
+    b"PK\x03\x04": "a zip archive",
     b"From: <Saved by ": "MHTML, a page with its pictures (browsers save it as HTML, too)",
 }
 _TAR: Final = slice(257, 262)

@@ -26,6 +26,7 @@ from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
+from clusterd.ingest.wacz import ZIP, is_wacz, warc_files
 from clusterd.ingest.warc import ZSTD_DICTIONARY, Held, read_warc
 
 Kind = Literal["folder", "warc", "jsonl", "html"]
@@ -43,7 +44,7 @@ _OVER_LINES: Final = re.compile(rb'\{[ \t]*[\r\n]+[ \t"}]')
 #: How text in UTF-16 begins, as PowerShell writes it, and what of it is none of ASCII; byte order marks of UTF-8 too.
 _WIDE_START: Final = re.compile(rb"\xff\xfe|\xfe\xff|[ -~]\0|\0[ -~]")
 _WIDE: Final = b"\0\xff\xfe\xef\xbb\xbf"
-KINDS: Final = "WARC or ARC (.gz, .zst), JSON lines (.gz), an HTML file or a folder of HTML files"
+KINDS: Final = "WARC or ARC (.gz, .zst), WACZ, JSON lines (.gz), an HTML file or a folder of HTML files"
 
 Item = Held | Broken
 #: Called with the number of bytes of a file that have been read.
@@ -64,6 +65,8 @@ def kind_of(path: str) -> Kind:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise WrongInput(f"{path}: {reason}; ingest takes {KINDS}") from None
+    if head.startswith(ZIP) and is_wacz(path):
+        return "warc"
     if other := container(head):
         raise WrongInput(f"{path}: is {other}; unpack it first: ingest takes {KINDS}")
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -118,8 +121,8 @@ def read(
     elif kind == "html":
         yield from read_file(Path(path), base or Path(path).resolve().as_uri())
     elif kind == "warc":
-        with Path(path).open("rb") as stream:
-            yield from read_warc(io.BufferedReader(_Watched(stream, progress)), path, revisits, beside)
+        for name, stream, before in warc_files(path):
+            yield from read_warc(io.BufferedReader(_Watched(stream, progress, before)), name, revisits, beside)
     else:
         with opened(path, progress) as stream:
             if is_pipe(path):
@@ -178,10 +181,11 @@ def _head(stream: io.BufferedReader) -> bytes:
 class _Watched(io.RawIOBase):
     """A stream that tells how far it has been read. What has come is there at once: it may be a pipe that lives."""
 
-    def __init__(self, stream: io.BufferedReader, progress: Progress | None) -> None:
+    def __init__(self, stream: Any, progress: Progress | None, before: int = 0) -> None:
         self._stream = stream
         self._progress = progress
         self._read = 0
+        self._before = before
 
     def readable(self) -> bool:
         return True
@@ -191,5 +195,5 @@ class _Watched(io.RawIOBase):
         buffer[: len(data)] = data
         self._read += len(data)
         if self._progress is not None:
-            self._progress(self._read)
+            self._progress(self._before + self._read)
         return len(data)

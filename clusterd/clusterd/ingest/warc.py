@@ -1,5 +1,5 @@
 """WARC files (ISO 28500), plain, gzipped (record by record, or as a whole), or compressed with Zstandard (with a
-dictionary in the file or without); ARC files, which archives wrote before, likewise.
+dictionary in the file or without); ARC files, which archives wrote before, likewise; those in a WACZ (`wacz`).
 
 Pages are the ``response`` records that an HTTP server answered with a page, the ``resource`` records that hold one, and
 the ``revisit`` records that say of one that it was answered again (`revisits`). In a file of texts that were taken out
@@ -18,8 +18,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import IO, Any, Final
+from zipfile import BadZipFile
 
 import zstandard
 from clusterd_crawler.message import File, Redirect
@@ -36,6 +36,7 @@ from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
 from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard_frame
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
+from clusterd.ingest.wacz import warc_files
 
 #: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
@@ -56,7 +57,16 @@ NOT_MODIFIED: Final = 304
 IN_ADVANCE: Final = re.compile("1(?!01)..")
 
 #: What reading a record may raise that is not whole; `OverflowError` of a length beyond all that can be counted.
-UNREADABLE: Final = (OSError, EOFError, ValueError, OverflowError, ArchiveLoadFailed, zlib.error, zstandard.ZstdError)
+UNREADABLE: Final = (
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    ArchiveLoadFailed,
+    zlib.error,
+    zstandard.ZstdError,
+    BadZipFile,
+)
 
 #: It would name each URL with a blank in it, as it stands there, though it has put %20 for it.
 logging.getLogger("warcio").setLevel(logging.ERROR)
@@ -109,8 +119,8 @@ def originals(revisits: Revisits) -> Iterator[RawPage]:
     for path in revisits.files:
         if not revisits.held:
             break
-        with Path(path).open("rb") as stream:
-            for item in _read(stream, path, partial(_revisited, revisits)):
+        for name, stream, _ in warc_files(path):
+            for item in _read(stream, name, partial(_revisited, revisits)):
                 if isinstance(item, RawPage):
                     yield item
                 if not revisits.held:
@@ -133,6 +143,9 @@ def _records(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Taken[Hel
         plain = _plain(stream)
     except (BrokenRecord, zstandard.ZstdError) as error:
         yield Broken(name, f"its dictionary cannot be read: {error}", ends=True)
+        return
+    except UNREADABLE as error:  # a short file of a broken WACZ
+        yield Broken(name, f"cannot be read: {error}", ends=True)
         return
     is_arc = plain.peek(1).startswith(ARC[:1])  # there may be one byte only so far
     archive = Archive(plain, no_record_parse=True, arc2warc=is_arc)  # a record that is broken inside is ours to refuse

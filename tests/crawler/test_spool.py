@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from clusterd_crawler.publish import spool as spool_module
 from clusterd_crawler.publish.spool import Entry, Spool
+
+from tests.services.locks import is_free
 
 BIG = 100 * 1024 * 1024
 
@@ -118,7 +121,7 @@ def test_beyond_the_limit_the_oldest_go_and_are_counted(tmp_path: Path) -> None:
         some_kept, some_dropped = spool.append(numbered(100, start=start, size=1000))
         kept += some_kept
         dropped += some_dropped
-        assert spool.size <= 1024 * 1024
+        assert sum(file.stat().st_size for file in tmp_path.glob("*.spool")) <= 1024 * 1024
     left = drain(spool, most=500)
     assert kept == 4000
     assert left == numbered(4000, size=1000)[dropped:]
@@ -232,6 +235,18 @@ def test_a_disk_that_stays_full_is_said_once(tmp_path: Path) -> None:
         [sys.executable, "-c", FULL_FOR_LONG, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert done.stderr.count("The spool cannot write to") == 2
+
+
+def test_a_disk_that_cannot_be_synced_ends_no_crawl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spool = Spool(tmp_path, 1024 * 1024)
+    segment = tmp_path / f"{spool.owner}-00000001.spool"
+    os.mkfifo(segment)  # takes what is written, and cannot be synced
+    reader = os.open(segment, os.O_RDWR)
+    assert spool.append(numbered(3)) == (3, 0)
+    spool.close()
+    assert "cannot sync" in caplog.text
+    assert is_free(tmp_path / f"{spool.owner}.lock")
+    os.close(reader)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_at_opening(tmp_path: Path) -> None:

@@ -80,14 +80,8 @@ class Spool:
         self._adopt()
 
     def __len__(self) -> int:
-        with self._lock:
-            return sum(segment.records - segment.sent_records for segment in self._segments)
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk."""
-        with self._lock:
-            return sum(segment.size for segment in self._segments)
+        # Without the lock, which is held while the disk writes: whoever asks holds that for which the crawl would wait.
+        return sum(segment.records - segment.sent_records for segment in self._segments.copy())
 
     @property
     def refused(self) -> bool:
@@ -146,7 +140,7 @@ class Spool:
     def _make_room(self, wanted: int) -> int:
         """Drop oldest segments until so many bytes fit; return how many records went with them."""
         dropped = 0
-        while self._segments and self.size + wanted > self._limit:
+        while self._segments and sum(segment.size for segment in self._segments) + wanted > self._limit:
             oldest = self._segments[0]
             dropped += oldest.records - oldest.sent_records
             self._forget(oldest)
@@ -199,7 +193,10 @@ class Spool:
         if self._writing is None:
             return
         if sync:
-            os.fsync(self._writing)
+            try:
+                os.fsync(self._writing)
+            except OSError as error:  # a disk that is full, or broken, and says so only now
+                self._complain("sync", self._segments[-1].path, error)
         os.close(self._writing)
         self._writing = None
         if not self._segments[-1].size:

@@ -6,6 +6,7 @@ Real crawls with a store and a daemon of their own.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,18 @@ def test_a_crawl_that_ends_before_its_daemon_answers_is_let_go(tmp_path: Path) -
 
     asyncio.run(scene())
     assert (tmp_path / "job" / FILE).read_bytes() == written
+
+
+def test_what_is_gone_from_the_disk_takes_nothing_else_along(tmp_path: Path) -> None:
+    kept = Kept(Spider(), tmp_path / "spool", disk_bytes=10**6)
+    for number in range(2):
+        kept.add(KeptOut("r1", scrapy.Request(f"http://a.test/{number}"), filtered=False))
+    kept.spill([KeptOut("r2", scrapy.Request("http://a.test/gone"), filtered=False)])
+    shutil.rmtree(tmp_path / "spool")
+    Paused(Spider(), str(tmp_path / "job")).keep(kept)
+    some, _ = Paused(Spider(), str(tmp_path / "job"))._read()
+    assert [one.request.url for one in some] == ["http://a.test/0", "http://a.test/1"]
+    assert kept.forgotten == 1
 
 
 def test_without_a_jobdir_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import shutil
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -172,6 +173,22 @@ def test_what_is_unskipped_is_fetched_whatever_kept_it_out(tmp_path: Path) -> No
         await changing.loop.done()
         assert sorted(changing.fetched) == asked[:3]
         assert changing.kept.rules() == {"other", "within"}
+
+    asyncio.run(scenario())
+
+
+def test_what_a_withdrawn_rule_kept_out_is_fetched_as_far_as_it_is_still_there(tmp_path: Path) -> None:
+    """Somebody deletes the spool during the crawl: what lies in memory is fetched, what lay on the disk is counted."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path / "spool", memory=10)
+        await changing.use(1, drop("s", "one"))
+        for number in range(16):  # of eleven the older five go to the disk, twice
+            if old := changing.kept.add(kept_out("one", f"s={number}")):
+                changing.kept.spill(old)
+        shutil.rmtree(tmp_path / "spool")
+        await changing.use(2)
+        assert (len(changing.fetched), changing.kept.forgotten, len(changing.kept)) == (6, 10, 0)
 
     asyncio.run(scenario())
 

@@ -60,7 +60,7 @@ class Kept:
         self._spilled: dict[str, int] = {}
         #: Held while a file is written or read.
         self._disk = threading.Lock()
-        #: Requests that could neither be held nor written.
+        #: Requests that could not be held and written, or not be read back.
         self.forgotten = 0
 
     def __len__(self) -> int:
@@ -108,18 +108,19 @@ class Kept:
         found: list[KeptOut] = []
         with self._disk:
             for rule in rules:
-                if self._spilled.pop(rule, 0):
+                if count := self._spilled.pop(rule, 0):
                     path = self._path(rule)
-                    found.extend(self._written(rule, path))
-                    self._disk_bytes += path.stat().st_size
-                    path.unlink()
+                    found.extend(self._written(rule, count, path))
+                    with suppress(FileNotFoundError):
+                        self._disk_bytes += path.stat().st_size
+                        path.unlink()
         return found
 
     def everything(self) -> Iterator[KeptOut]:
         """Yield all that is kept, wherever it lies. At the end of the crawl."""
         yield from list(self._held)
-        for rule in self._spilled:
-            yield from self._written(rule, self._path(rule))
+        for rule, count in self._spilled.items():
+            yield from self._written(rule, count, self._path(rule))
 
     def close(self) -> None:
         """Delete the files. What is spilled after that is forgotten. May be repeated."""
@@ -135,13 +136,17 @@ class Kept:
             self._own, self._lock = _own_folder(self._folder)
         return self._own / f"{rule.replace('/', '_')}.requests"
 
-    def _written(self, rule: str, path: Path) -> Iterator[KeptOut]:
-        with path.open("rb") as file:
-            for one in unpack(file, rule, self._spider):
-                if one is None:
-                    self.forgotten += 1
-                else:
-                    yield one
+    def _written(self, rule: str, count: int, path: Path) -> Iterator[KeptOut]:
+        """Yield the requests of a file as far as they can be read; of so many the others are forgotten."""
+        try:
+            with path.open("rb") as file:
+                for one in unpack(file, rule, self._spider):
+                    if one is not None:
+                        count -= 1
+                        yield one
+        except OSError as error:  # somebody has emptied the folder, for one
+            logger.warning("What rule %s has kept out cannot be read back: %s", rule, error)
+        self.forgotten += count
 
 
 def _own_folder(folder: Path) -> tuple[Path, int]:

@@ -51,8 +51,9 @@ OLDEST_SERVER: Final = (7, 0)
 START_TIMEOUT: Final = 120.0
 ANSWER_TIMEOUT: Final = 5.0
 STOP_TIMEOUT: Final = 120.0
-#: Seconds between two looks at the server's health.
+#: Seconds between two looks at the server's health; doubled after each attempt in vain to start it, up to the second.
 WATCH_INTERVAL: Final = 0.5
+LONGEST_INTERVAL: Final = 30.0
 
 #: Everything that happened is on disk within a second of it, whatever happens to the machine, and at once as far as a
 #: crash of the server alone is concerned. Nothing is ever evicted: a full machine is an error, not silent loss.
@@ -205,11 +206,14 @@ class Embedded:
         return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
     def _watch(self) -> None:
-        while not self._closing.wait(WATCH_INTERVAL):
+        interval = WATCH_INTERVAL
+        while not self._closing.wait(interval):
             try:
                 self.revive()
+                interval = WATCH_INTERVAL
             except (Unreachable, OSError) as error:
                 log.error("%s", error)
+                interval = min(2 * interval, LONGEST_INTERVAL)
 
 
 def _unusable(folder: Path, error: OSError) -> ClusterdError:

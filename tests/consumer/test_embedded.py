@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,18 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         file.write_text("not a manifest\n")
     with pytest.raises(Unreachable, match=r"does not start: .*(manifest|AOF)"):
         Embedded(tmp_path)
+
+
+def test_a_server_that_cannot_be_started_again_is_tried_ever_more_seldom(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with embedded(tmp_path) as url:
+        for file in (tmp_path / "appendonlydir").glob("*.manifest"):
+            file.write_text("not a manifest\n")
+        os.kill(server_pid(url), signal.SIGKILL)
+        time.sleep(4)
+    tried = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert 2 <= len(tried) <= 4
 
 
 def test_a_store_that_the_extra_began_goes_on_when_redis_is_installed(

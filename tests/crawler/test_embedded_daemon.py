@@ -89,6 +89,20 @@ def test_a_daemon_that_is_killed_is_replaced(site: Site, tmp_path: Path) -> None
     assert is_free(tmp_path / ".clusterd" / "redis.server.lock")
 
 
+def test_the_last_daemon_that_ends_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(embedded_daemon, "REPLACEMENTS", 1)
+    daemon = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:")
+    assert daemon.start()
+    for said in ("Another is started", "None is started"):
+        assert daemon._process is not None
+        daemon._process.terminate()
+        wait_until(lambda said=said: said in caplog.text)
+        wait_until(lambda: daemon._is_lost() or daemon._answers())
+    daemon.stop()
+
+
 def test_the_pipe_to_a_daemon_that_has_ended_is_closed(tmp_path: Path) -> None:
     daemon = embedded_daemon.EmbeddedDaemon(tmp_path, "clusterd:")
     process = daemon._process = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.PIPE)

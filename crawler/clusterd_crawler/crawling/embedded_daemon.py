@@ -177,7 +177,7 @@ class EmbeddedDaemon:
         while self._process is not None:
             status = self._process.wait()
             _close_pipe(self._process)
-            if self._stopping or self._is_lost():
+            if self._stopping:
                 return
             if status == WRONG_SETTING:
                 logger.error(
@@ -186,7 +186,10 @@ class EmbeddedDaemon:
                 )
                 self._refused, self._replacements = True, 0
                 return
-            logger.error("The daemon has ended with %d; see %s. Another is started", status, self._log)
+            another = "Another" if self._replacements else "It was the last one: what it has not done waits. None"
+            logger.error("The daemon has ended with %d; see %s. %s is started", status, self._log, another)
+            if not self._replacements:
+                return
             time.sleep(REPLACE_PAUSE)
             with self._starting:
                 if self._stopping:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import json
 import signal
+import struct
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -147,6 +149,14 @@ def test_news_of_before_and_of_now(kafka_bootstrap: str, own: str) -> None:
         wait_until(lambda: [found.version for found in rules] == [3, 4] and len(verdicts) == 1)
     finally:
         subscriber.close(5)
+
+
+def test_a_feed_that_cannot_be_begun_leaves_no_client_behind(kafka_bootstrap: str, own: str) -> None:
+    kafka_topics.ensure(kafka_bootstrap, own)
+    before = set(threading.enumerate())
+    with pytest.raises(struct.error):  # the client's own: there is no such time
+        KafkaFeed(kafka_bootstrap, own, known_since=2**70)
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the GC

@@ -123,6 +123,10 @@ def test_a_fault_of_the_feed_does_not_end_the_following_of_rules(redis_url: str,
                 raise KeyError("a client library's own")
             return super().poll(seconds)
 
+        def close(self) -> None:
+            super().close()
+            raise KeyError("another of its own")
+
     heard, client = Heard(), connect(redis_url)
     subscriber = Subscriber(lambda: Faulty(redis_url, prefix), heard.rules.append, heard.verdicts.extend, "c1")
     subscriber.meet("h.test")

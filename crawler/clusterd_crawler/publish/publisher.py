@@ -176,14 +176,9 @@ class Publisher:
                 wait = RETRY_SECONDS[0]
                 if not together:
                     self._linger(started + LINGER_SECONDS)
-            except ClusterdError as error:  # also a file of TLS that is just being renewed
-                self._lost(error)
-                _close(log)
-                log = None
-                self._pause(wait)
-                wait = min(2 * wait, RETRY_SECONDS[1])
-            except Exception as error:  # a client library's fault: what was in hand has been given back
-                logger.exception("Messages cannot be published; it is tried again")
+            except Exception as error:  # what was in hand has been given back
+                if not isinstance(error, ClusterdError):  # a client library's fault
+                    logger.exception("Messages cannot be published; it is tried again")
                 self._lost(error)
                 _close(log)
                 log = None

@@ -58,7 +58,7 @@ class KafkaFeed:
         try:
             with translated():
                 self._assign(library.TopicPartition)
-        except Unreachable:
+        except BaseException:  # whoever asks again would leave one more with its thread each time
             self.close()
             raise
 

@@ -94,13 +94,11 @@ class Subscriber:
                     self.caught_up.set()
                 wait = RETRY_SECONDS[0]
                 self._closing.wait(LINGER_SECONDS)
-            except ClusterdError as error:  # also a file of TLS that is just being renewed
-                self._tell(error)
-                self._leave()
-                self._closing.wait(wait)
-                wait = min(2 * wait, RETRY_SECONDS[1])
-            except Exception:  # a client library's fault, say: rules must still be followed, above all withdrawn ones
-                logger.exception("The daemon's messages cannot be read; it is tried again")
+            except Exception as error:  # whatever it is: rules must still be followed, above all withdrawn ones
+                if isinstance(error, ClusterdError):  # also a file of TLS that is just being renewed
+                    self._tell(error)
+                else:  # a client library's fault, say
+                    logger.exception("The daemon's messages cannot be read; it is tried again")
                 self._leave()
                 self._closing.wait(wait)
                 wait = min(2 * wait, RETRY_SECONDS[1])
@@ -122,7 +120,7 @@ class Subscriber:
         if feed is not None:
             try:
                 feed.close()
-            except ClusterdError as error:
+            except Exception as error:  # it is given up anyway
                 logger.debug("Closing the feed: %s", error)
 
     def _catch_up(self, feed: Feed, hosts: Iterable[str]) -> None:

@@ -187,8 +187,7 @@ class Alerts:
         """Return the entries of the stream behind one, as soon as there are some; none after `FOLLOW_WAIT`."""
         with translated():
             answer = self._redis.xread({self._stream: last}, count=PORTION, block=int(FOLLOW_WAIT * 1000))
-        streams = answer.items() if isinstance(answer, dict) else answer or ()
-        return [entry for _, entries in streams for entry in entries]
+        return [entry for _, entries in answer or () for entry in entries]
 
     def _last(self) -> str:
         with translated():

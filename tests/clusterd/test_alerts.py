@@ -19,6 +19,7 @@ from clusterd.alerts import Alert, Alerts, Webhook, alerts_of
 from clusterd.clusters.contract import Change, Outcome
 from clusterd.config import Config
 from clusterd_consumer.insisting import StopFlag
+from clusterd_consumer.redis_connection import connect
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
 
@@ -45,7 +46,7 @@ ALONE = JOINED._replace(clusters={}, changes=(), match=None, resemblance=0.0)
 
 @pytest.fixture
 def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url) as client:
+    with connect(redis_url) as client:
         yield client
 
 

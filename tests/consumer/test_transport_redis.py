@@ -24,7 +24,7 @@ from tests.services.waiting import wait_until
 
 @pytest.fixture
 def client(redis_url: str) -> Iterator[redis.Redis]:
-    with redis.Redis.from_url(redis_url) as client:
+    with connect(redis_url) as client:
         yield client
 
 
@@ -126,8 +126,9 @@ def test_topics_with_long_entries_are_bounded_by_their_size(
 
 def test_pages_of_a_killed_consumer_are_claimed(redis_url: str, client: redis.Redis, prefix: str) -> None:
     code = (
-        "import sys, time, redis; from clusterd_consumer.transport.redis_streams import RedisStreamTransport\n"
-        "t = RedisStreamTransport(redis.Redis.from_url(sys.argv[1]), prefix=sys.argv[2], group='g')\n"
+        "import sys, time; from clusterd_consumer.redis_connection import connect\n"
+        "from clusterd_consumer.transport.redis_streams import RedisStreamTransport\n"
+        "t = RedisStreamTransport(connect(sys.argv[1]), prefix=sys.argv[2], group='g')\n"
         "print(len(t.poll(100, 5)), flush=True); time.sleep(60)"
     )
     worker = member(client, prefix)

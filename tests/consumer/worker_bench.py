@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import redis
 from clusterd_consumer.dead_letters import DeadLetters
+from clusterd_consumer.redis_connection import connect
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_consumer.transport.redis_streams import RedisStreamTransport
 from clusterd_consumer.worker import Batch, Worker
@@ -101,7 +102,7 @@ class Bench:
 
 
 def bench_on_redis(redis_url: str, prefix: str) -> Bench:
-    client = redis.Redis.from_url(redis_url)
+    client = connect(redis_url)
     return Bench(lambda _: RedisStreamTransport(client, prefix=prefix, claim_after=DEAD_AFTER), client, prefix)
 
 

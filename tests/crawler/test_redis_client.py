@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 import redis
+from clusterd_crawler import topics
 from clusterd_crawler.errors import SettingError, Unreachable
 from clusterd_crawler.publish.redis_log import RedisLog
 from clusterd_crawler.servers.redis_client import connect, translated
+from clusterd_crawler.subscribe.contract import News
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
 
@@ -33,6 +35,14 @@ from tests.services.waiting import wait_until
 def test_an_option_that_the_client_has_not_is_a_setting_that_is_wrong(url: str, says: str) -> None:
     with pytest.raises(SettingError, match=says):
         connect(url)
+
+
+def test_a_protocol_that_the_address_asks_for_changes_no_answer(redis_url: str, prefix: str) -> None:
+    feed = RedisFeed(f"{redis_url}?protocol=3", prefix)
+    with connect(redis_url) as client:
+        client.xadd(topics.stream(prefix, topics.VERDICTS), {topics.FIELD_KEY: b"k", topics.FIELD_VALUE: b"v"})
+    assert feed.poll(1) == [News(topics.VERDICTS, b"k", b"v")]
+    feed.close()
 
 
 def test_a_node_of_a_cluster_is_taken_for_one() -> None:
@@ -75,10 +85,12 @@ def test_each_of_servers_and_sentinels_is_told_what_is_for_it(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     Path("ca.pem").touch()
     url = "rediss+sentinel://us:ours%40@s:1,t/my%20pages/3?sentinel_password=theirs&ssl_ca_certs=ca.pem"
+    url += "&protocol=3&socket_timeout=7"
     pool = connect(url).connection_pool
     servers = pool.connection_kwargs
     assert pool.service_name == "my pages"
     assert [servers[name] for name in ("username", "password", "db", "ssl_ca_certs")] == ["us", "ours@", 3, "ca.pem"]
+    assert (servers["protocol"], servers["socket_timeout"]) == (2, 7)
     told = [one.connection_pool.connection_kwargs for one in pool.sentinel_manager.sentinels]
     assert [(one["host"], one["port"]) for one in told] == [("s", 1), ("t", 26379)]
     assert [(one["username"], one["password"], one["ssl_ca_certs"]) for one in told] == [(None, "theirs", "ca.pem")] * 2

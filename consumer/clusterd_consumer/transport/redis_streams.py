@@ -173,13 +173,10 @@ class RedisStreamTransport:
                 return int(self._client.xlen(self._stream))
             return self._unread(group) + int(group["pending"])
 
-    def taken(self) -> int | None:
-        """Return how many entries the stream ever took, as far as the store remembers; None before Redis 7."""
+    def taken(self) -> int:
+        """Return how many entries the stream ever took, as far as the store remembers."""
         with translated():
-            if not self._groups():
-                return 0
-            added = self._client.xinfo_stream(self._stream).get("entries-added")
-            return None if added is None else int(added)
+            return int(self._client.xinfo_stream(self._stream)["entries-added"]) if self._groups() else 0
 
     def trim(self) -> int:
         """Remove the entries that every group has acknowledged; return how many."""
@@ -239,10 +236,7 @@ class RedisStreamTransport:
     def _read(self, max_records: int, timeout: float) -> list[Record]:
         block = max(1, int(timeout * 1000))
         answer = self._client.xreadgroup(self._group, self._name, {self._stream: ">"}, count=max_records, block=block)
-        if not answer:
-            return []
-        streams = answer.items() if isinstance(answer, dict) else answer
-        return [record for _, entries in streams for record in self._received(_flat(entries), again=False)]
+        return [record for _, entries in answer or () for record in self._received(entries, again=False)]
 
     def _received(self, entries: Sequence[tuple[bytes, dict[bytes, bytes] | None]], again: bool) -> list[Record]:
         records = []
@@ -297,13 +291,6 @@ class RedisStreamTransport:
             count += len(entries)
             start = _text(_after(_parse(entries[-1][0])))
         return count
-
-
-def _flat(entries: Any) -> list[tuple[bytes, dict[bytes, bytes] | None]]:
-    """Return the entries of one stream; RESP3 clients wrap them in one more list."""
-    if len(entries) == 1 and isinstance(entries[0], list) and entries[0] and isinstance(entries[0][0], (tuple, list)):
-        return list(entries[0])
-    return list(entries)
 
 
 def _parse(offset: str | bytes) -> tuple[int, int]:

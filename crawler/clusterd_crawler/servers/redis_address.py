@@ -18,6 +18,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 #: What of a URL is followed by a password, and the password; also where its beginning was forgotten.
 _PASSWORD: Final = re.compile(r"(:(?!//)|[?&]\w*password=)(?:(?<=:).*(?=@)|(?<==)[^&]*)", re.DOTALL)
+#: An option that is not the user's: answers of another protocol have another shape.
+_PROTOCOL: Final = re.compile(r"(?<=[?&])protocol=[^&]*&?")
 #: Scheme and host of a URL, and what follows them.
 _AFTER_HOST: Final = re.compile(r"^((?:[a-z]+://)?+[^/?#]+)[/?#].+", re.DOTALL | re.IGNORECASE)
 #: Ports of servers and of sentinels, where none is named.
@@ -45,6 +47,7 @@ class Address:
 
 def read(url: str) -> Address:
     """Take an address apart; `ValueError` where it is none."""
+    url = _PROTOCOL.sub("", url)
     parts = urlsplit(url)
     scheme, _, kind = parts.scheme.partition("+")
     if scheme not in {"redis", "rediss", "unix"} or not url.startswith(f"{parts.scheme}://"):

@@ -44,9 +44,8 @@ def library() -> Any:
 
 def connect(url: str) -> Any:
     """Return a client of what stands at an address (`redis_address`)."""
-    # protocol 2: one shape of answers, whatever the client's default
     with translated(url):
-        return opened(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=ANSWER_SECONDS, protocol=2)
+        return opened(url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=ANSWER_SECONDS)
 
 
 def opened(url: str, **limits: Any) -> Any:
@@ -55,6 +54,7 @@ def opened(url: str, **limits: Any) -> Any:
     A single Redis is not retried behind our back: after a lost connection the caller must look how far the state goes.
     """
     redis = library()
+    limits["protocol"] = 2  # one shape of answers, whatever the client's default
     with accepted(url):
         address = read(url)
         _look_at_files(address.url)
@@ -88,7 +88,7 @@ def _of_sentinels(redis: Any, address: Address, limits: dict[str, Any]) -> Any:
     own = {name: options.pop(f"sentinel_{name}") for name in ("username", "password") if f"sentinel_{name}" in options}
     by_tls = {name: value for name, value in options.items() if name.startswith("ssl")}
     sentinels = redis.sentinel.Sentinel(
-        address.servers, sentinel_kwargs={**by_tls, **own, **limits}, **options, **limits
+        address.servers, sentinel_kwargs={**by_tls, **own, **limits}, **{**limits, **options}
     )
     return sentinels.master_for(address.service)
 

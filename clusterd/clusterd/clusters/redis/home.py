@@ -181,9 +181,6 @@ class Home:
         return self._names
 
 
-def pairs(reply: Any) -> dict[bytes, bytes]:
-    """Return a hash as a mapping, whatever protocol the client speaks."""
-    if isinstance(reply, dict):
-        return reply
-    words: Sequence[bytes] = reply
+def pairs(words: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return a hash as a mapping."""
     return dict(zip(words[::2], words[1::2], strict=True))

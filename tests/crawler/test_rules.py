@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from clusterd_crawler.errors import RuleError
-from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
+from clusterd_crawler.rule_language.json_form import rule_from_json, rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rule_language.keys import Keys, key_under
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 
@@ -143,6 +143,18 @@ def test_json_there_and_back() -> None:
 def test_a_rule_set_with_an_error_is_refused_whole(change: dict[str, Any], message: str) -> None:
     with pytest.raises(RuleError, match=message):
         rule_set_from_json({**rule_set_to_json(rule_set(DROP_SID)), **change})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("k(1,-)", "*"), ("k(2,-)", "a b.example.com"), ("k(2,-)", "a.example.com:99999")]
+)
+def test_a_rule_whose_keys_would_be_no_urls_is_refused(key: str, value: str) -> None:
+    """Requests of the domain failed by it, and pages were lost."""
+    edits = [{"key": key, "op": "set", "value": value}]
+    with pytest.raises(RuleError, match=r"to a host within 'example\.com' as URLs have it"):
+        rule_from_json({"id": "x", "host": HOST, "spans": True, "transformation": edits})
+    edits[0]["value"] = "https" if key == "k(1,-)" else "a.example.com:8080"
+    assert rule_from_json({"id": "x", "host": HOST, "spans": True, "transformation": edits}).spans
 
 
 def test_an_id_depends_on_what_a_rule_says_not_on_what_is_known_about_it() -> None:

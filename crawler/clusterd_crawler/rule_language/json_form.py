@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.urls import is_text, registrable
+from clusterd_crawler.urls import canonical_hosts, is_text, registrable
 
 T = TypeVar("T")
 
@@ -156,13 +156,17 @@ def check_rule(rule: Rule, where: str = "rule") -> None:
         if edit.op != "family" and not rule.spans:
             raise RuleError(f"{place}: only a rule that spans a registrable domain edits scheme or host")
         if edit.op != "family" and not (edit.op == "set" and _within(edit, rule.host)):
-            raise RuleError(f"{place}: scheme and host can only be set, the host within {rule.host!r}")
+            raise RuleError(
+                f"{place}: scheme and host can only be set, to http or https and to a host within {rule.host!r} as "
+                f"URLs have it, not to {edit.value!r}"
+            )
 
 
 def _within(edit: Edit, domain: str) -> bool:
+    """Whether what is set is a scheme of the web, or a host of the domain: a key of another is no URL at all."""
     if edit.key.start == 1:
-        return edit.value in {"http", "https", "*"}
-    return edit.value == "*" or registrable(edit.value) == domain
+        return edit.value in {"http", "https"}
+    return registrable(edit.value) == domain and edit.value in canonical_hosts(edit.value)
 
 
 def _condition(value: Any, where: str) -> Condition:

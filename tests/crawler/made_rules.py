@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 
 HOST = "example.com"
@@ -16,6 +17,13 @@ def rule(context: list[Condition], edits: list[Edit], host: str = HOST, **more: 
 
 def rule_set(*rules: Rule, host: str = HOST) -> RuleSet:
     return RuleSet(host, 1, rules)
+
+
+def key_under(rules: RuleSet, url: str) -> tuple[str, tuple[str, ...]]:
+    """Return a URL's key under one rule set."""
+    keys = Keys()
+    keys.load(rules)
+    return keys.key(url)
 
 
 DROP_SID = rule([Condition(SID, "any")], [Edit(SID, "delete")])

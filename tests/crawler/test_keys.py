@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 
 from clusterd_crawler.rule_language.conditions import read_key
-from clusterd_crawler.rule_language.keys import PASSES, CompiledRule, HostRules, Keys, key_under
+from clusterd_crawler.rule_language.keys import PASSES, CompiledRule, HostRules, Keys
 from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd_crawler.urls import Url, parse
 
-from tests.crawler.made_rules import DROP_SID, HOST, SID, rule, rule_set
+from tests.crawler.made_rules import DROP_SID, HOST, SID, key_under, rule, rule_set
 
 
 def test_a_spanning_rule_that_comes_later_reaches_hosts_whose_keys_were_asked_for_before() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
+
+from tests.crawler.made_rules import key_under
 
 HOST = "example.com"
 SID, SECOND = Key(name="sid"), Key(name="sid", occurrence=2)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rule_language.json_form import rule_from_json, rule_set_from_json, rule_set_to_json
-from clusterd_crawler.rule_language.keys import Keys, key_under
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 
-from tests.crawler.made_rules import DROP_SID, HOST, SID, rule, rule_set
+from tests.crawler.made_rules import DROP_SID, HOST, SID, key_under, rule, rule_set
 
 
 def key(url: str, *rules: Rule) -> str:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from time import process_time
 
 import pytest
-from clusterd_crawler.rule_language.keys import CANDIDATES, LONGEST, Keys, key_under
+from clusterd_crawler.rule_language.keys import CANDIDATES, LONGEST, Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.crawler.made_rules import DROP_SID, HOST, SID, rule, rule_set
+from tests.crawler.made_rules import DROP_SID, HOST, SID, key_under, rule, rule_set
 
 
 def key(url: str, *rules: Rule) -> str:

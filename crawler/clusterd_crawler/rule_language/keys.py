@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
@@ -299,15 +298,3 @@ class Keys:
                 return now, tuple(dict.fromkeys(applied))
             taken = parse(now)
         return url, ()
-
-
-@lru_cache(maxsize=256)
-def _keys_of(rules: RuleSet) -> Keys:
-    keys = Keys()
-    keys.load(rules)
-    return keys
-
-
-def key_under(rules: RuleSet, url: str) -> tuple[str, tuple[str, ...]]:
-    """Return a URL's key under one rule set."""
-    return _keys_of(rules).key(url)

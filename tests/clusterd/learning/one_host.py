@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
+
+from tests.crawler.made_rules import key_under
 
 HOST = "example.com"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from clusterd_crawler.rule_language.keys import key_under
 
 from tests.clusterd.learning.one_host import key, learned
+from tests.crawler.made_rules import key_under
 
 REGIONS = ("en-au", "en-ca", "en-gb")
 

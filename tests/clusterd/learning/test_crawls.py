@@ -13,10 +13,11 @@ from clusterd.learning.evidence.crawls import CRAWLS, Crawls
 from clusterd.learning.learner import Learner
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.rulebook.evidence import reservoir, sightings
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.urls import parse
+
+from tests.crawler.made_rules import key_under
 
 HOST = "h.com"
 

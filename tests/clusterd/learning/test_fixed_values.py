@@ -6,9 +6,10 @@ from clusterd.learning.contract import Page
 from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.replay import CrawlRow, Replay
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import parse
+
+from tests.crawler.made_rules import key_under
 
 HOST = "http://h.com"
 

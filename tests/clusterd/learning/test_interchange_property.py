@@ -13,11 +13,12 @@ import pytest
 import tldextract
 import tldextract.tldextract
 from clusterd.learning.interchange.files import write_rules
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from duplicate_url_discarder.url_canonicalizer import UrlCanonicalizer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from tests.crawler.made_rules import key_under
 
 HOST = "shop.example.com"
 PATHS = [

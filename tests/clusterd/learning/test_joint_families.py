@@ -11,9 +11,10 @@ from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS
 from clusterd.learning.families.one_page import FAMILY, families
 from clusterd.learning.learner import Learner
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import canonical, parse
+
+from tests.crawler.made_rules import key_under
 
 Crawl = list[tuple[str, int]]
 SPACES = ("alpha", "beta", "gamma")

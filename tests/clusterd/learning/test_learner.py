@@ -12,8 +12,9 @@ from clusterd.learning.contract import Page
 from clusterd.learning.families.one_page import FAMILY
 from clusterd.learning.learner import Learner
 from clusterd_crawler.errors import NotFound
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
+
+from tests.crawler.made_rules import key_under
 
 HOST = "h.com"
 Crawl = list[tuple[str, int]]

@@ -13,7 +13,6 @@ from clusterd.learning.koppula.pairwise import PairwiseRule, pairwise_rule
 from clusterd.learning.koppula.publish import published
 from clusterd.learning.koppula.targets import select_targets
 from clusterd.learning.koppula.tokenize import key_of, split_url, tokenize
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 
 from tests.clusterd.learning.paper import (
@@ -24,6 +23,7 @@ from tests.clusterd.learning.paper import (
     yahoo,
     yahoo_clusters,
 )
+from tests.crawler.made_rules import key_under
 
 
 class TestTargets:

@@ -15,10 +15,11 @@ from clusterd.learning.koppula.protocol import clusters_of, halves, learn, measu
 from clusterd.learning.koppula.publish import published
 from clusterd.learning.koppula.targets import SOURCES, select_sources
 from clusterd.learning.koppula.tokenize import split_url
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.crawler.made_rules import key_under
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import Key, RuleSet
+
+from tests.crawler.made_rules import key_under
 
 HOST = "example.com"
 

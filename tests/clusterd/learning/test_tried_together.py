@@ -9,9 +9,10 @@ from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.trials.contexts import refine
 from clusterd.learning.trials.tried_together import chosen, lets_through
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.urls import parse
+
+from tests.crawler.made_rules import key_under
 
 HOST = "http://git.example"
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from clusterd.learning.contract import Page
 from clusterd.learning.families.value_forms import EACH
 from clusterd.learning.learner import Learner
-from clusterd_crawler.rule_language.keys import key_under
 from clusterd_crawler.rules import RuleSet
+
+from tests.crawler.made_rules import key_under
 
 HOST = "http://rt.example"
 WORDS = ("RefersTo", "DependsOn", "MemberOf")

@@ -1,8 +1,9 @@
 """Dead letters: what could not be decoded or applied goes to a topic of its own, with its reason and its bytes.
 
-A dead letter is a JSON object: ``at`` (Unix ms), ``reason``, ``partition``, ``offset``, ``size`` (bytes of the value),
-``key_b64``, ``value_b64`` (of a value longer than `LONGEST` the beginning). `revive` gives the bytes back, so that they
-can be published again once the cause is mended. How many there have been is counted in ``<prefix>dead-letters``.
+A dead letter is a JSON object: ``at`` (UTC, ISO 8601), ``reason``, ``partition``, ``offset``, ``size`` (bytes of the
+value), ``key_b64``, ``value_b64`` (of a value longer than `LONGEST` the beginning). `revive` gives the bytes back, so
+that they can be published again once the cause is mended. How many there have been is counted in
+``<prefix>dead-letters``.
 """
 
 from __future__ import annotations

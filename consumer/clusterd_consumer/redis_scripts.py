@@ -222,7 +222,7 @@ class Calls:
         except BaseException as error:
             for _, line, _ in taken:
                 line.close()
-            if self._cluster and isinstance(error, RedisError):
+            if isinstance(error, RedisError):
                 self._look_around()
             raise
         for lines, line, _ in taken:

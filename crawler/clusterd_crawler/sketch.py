@@ -15,7 +15,6 @@ MOD_m are the other kinds.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
@@ -26,7 +25,7 @@ from clusterd_crawler.core import compiled
 from clusterd_crawler.fingerprints import Values, fingerprints
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.token_hashes import fmix64, hash_text
-from clusterd_crawler.tokens import Hashes, composed, hash_tokens
+from clusterd_crawler.tokens import Hashes, composed
 
 Kind = Literal["min", "v", "mod"]
 
@@ -196,11 +195,6 @@ def _sketch_streams(text: str, profile: Profile, marked: bool) -> Streams:
     if len(of_main) in (0, len(hashes)):
         return Streams(whole, whole, bag_identity(hashes))
     return Streams(sketch_hashes(of_main, profile), whole, bag_identity(of_main))
-
-
-def sketch_tokens(sequence: Sequence[str], profile: Profile) -> StreamSketch:
-    """Sketch a sequence of tokens."""
-    return sketch_hashes(hash_tokens(list(sequence)), profile)
 
 
 def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:

@@ -25,9 +25,6 @@ from clusterd_crawler.token_classes import IGNORABLE, MARK, SEPARATOR, SINGLE, T
 
 Hashes = npt.NDArray[np.uint64]
 
-#: Most different words whose hashes are remembered by the fallback (about 130 bytes each).
-REMEMBERED: Final = 200_000
-
 #: Characters that are folded at once, and what they are parted by.
 PIECE: Final = 64 * 1024
 _BLANK: Final = re.compile("[ \n]")
@@ -115,21 +112,3 @@ def tokens(text: str) -> list[str]:
 def token_hash(token: str) -> int:
     """Return the 64-bit hash of one token."""
     return int(mmh3.hash64(token.encode("utf-8", "surrogatepass"), signed=False)[0])
-
-
-def hash_tokens(sequence: list[str]) -> Hashes:
-    """Return the hashes of tokens in order."""
-    if len(_REMEMBERED) > REMEMBERED:
-        _REMEMBERED.clear()
-    return np.fromiter(map(_REMEMBERED.__getitem__, sequence), np.uint64, len(sequence))
-
-
-class _Remembered(dict[str, int]):
-    """Hashes of words seen lately: text repeats its words."""
-
-    def __missing__(self, token: str) -> int:
-        value = self[token] = token_hash(token)
-        return value
-
-
-_REMEMBERED: Final = _Remembered()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: crawler → daemon: sketches, skips and failures (`message`), keyed by URL so that a page's versions stay in order.
+#: crawler → daemon: pages and what else a crawl says (`message`), keyed by URL so that a page's versions stay in order.
 SKETCHES: Final = "sketches"
 #: daemon → everybody: cluster changes, one JSON object each (fields in `clusterd.alerts`).
 ALERTS: Final = "alerts"
@@ -19,6 +19,10 @@ KNOWN: Final = "known"
 VERDICTS: Final = "verdicts"
 #: what could not be decoded or applied, with its reason and its raw bytes.
 DEAD_LETTERS: Final = "dead-letters"
+
+#: Bytes of the longest message, as Kafka's topics take it: a page has 4 kB, the longest that a crawl writes 0.8 MB; a
+#: dead letter carries the bytes of whatever arrived, and a host may have thousands of rules that were imported.
+LONGEST_MESSAGE: Final = 2 * 1024 * 1024
 
 #: Fields of a Redis stream's entry: what a Kafka record calls key and value.
 FIELD_KEY: Final = b"k"

@@ -15,10 +15,11 @@ from clusterd_crawler.sketch import (
     StreamSketch,
     sample,
     sketch_text,
-    sketch_tokens,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tests.crawler.hashed import sketch_tokens
 
 V = Profile(90, "v", 10, "v", 20)
 MOD = Profile(91, "mod", 10, "mod", 25)

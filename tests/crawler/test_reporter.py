@@ -9,11 +9,11 @@ import pytest
 from clusterd_crawler.crawling.pages.reporter import Page, Reporter, Seen
 from clusterd_crawler.message import File, decode
 from clusterd_crawler.page import content_identity
-from clusterd_crawler.publish.kafka_log import LONGEST_MESSAGE
 from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import PROFILES, Sketch
 from clusterd_crawler.text import NotText
+from clusterd_crawler.topics import LONGEST_MESSAGE
 from scrapy import Request
 from scrapy.http import HtmlResponse
 

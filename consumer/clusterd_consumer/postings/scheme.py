@@ -32,7 +32,7 @@ class Scheme:
     #: Values in a super-shingle, and how many super-shingles are posted (the smallest).
     run: int = 4
     supers: int = 8
-    #: A list that grew beyond ``bound`` documents proposes only its ``latest`` (FIELD: 128 in a stream; 4).
+    #: A list that grew beyond ``bound`` documents proposes only its ``latest`` (`lists`).
     bound: int = 128
     latest: int = 4
 

@@ -36,7 +36,7 @@ from kafka.errors import (  # type: ignore[import-untyped]
 
 from clusterd_consumer.transport.contract import Position, Record
 from clusterd_consumer.transport.kafka_group import Membership, close, deleted_unread, edges, reason, topic_id
-from clusterd_consumer.transport.kafka_topics import LONGEST_MESSAGE, ensure
+from clusterd_consumer.transport.kafka_topics import ensure
 
 log = logging.getLogger(__name__)
 
@@ -251,7 +251,7 @@ class KafkaTransport:
                 delivery_timeout_ms=DELIVERY_TIMEOUT,
                 request_timeout_ms=DELIVERY_TIMEOUT // 2,
                 max_block_ms=int(ANSWER_TIMEOUT * 1000),
-                max_request_size=LONGEST_MESSAGE,
+                max_request_size=topics.LONGEST_MESSAGE,
             )
         return self._producer
 

@@ -20,7 +20,6 @@ from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition  # ty
 from kafka.errors import (  # type: ignore[import-untyped]
     InvalidSessionTimeoutError,
     KafkaError,
-    KafkaTimeoutError,
     LeaderNotAvailableError,
     UnsupportedCodecError,
 )
@@ -137,5 +136,5 @@ def close(client: Any, timeout: float) -> None:
             client.close(autocommit=False, timeout_ms=int(timeout * 1000))
         else:
             client.close(timeout=timeout)
-    except (KafkaError, KafkaTimeoutError) as error:
+    except KafkaError as error:
         log.warning("closed without Kafka's consent: %s", error)

@@ -33,9 +33,6 @@ from kafka.errors import (  # type: ignore[import-untyped]
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
-#: Bytes of the longest message: a sketch has 4 kB, a dead letter carries the bytes of whatever arrived, and a host may
-#: have thousands of rules that were imported.
-LONGEST_MESSAGE: Final = 2 * 1024 * 1024
 
 #: Topic → its settings on the broker. A partition count of 0 stands for the one that is asked for.
 TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
@@ -85,7 +82,7 @@ def _missing(admin: Any, prefix: str) -> list[str]:
 
 
 def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partitions: int, replication: int) -> None:
-    configs = {**settings, "max.message.bytes": str(LONGEST_MESSAGE)}
+    configs = {**settings, "max.message.bytes": str(topics.LONGEST_MESSAGE)}
     wanted = {"num_partitions": fixed or partitions, "replication_factor": replication, "configs": configs}
     try:
         admin.create_topics({name: wanted}, timeout_ms=int(TIMEOUT * 1000))

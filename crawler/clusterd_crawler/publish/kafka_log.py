@@ -11,12 +11,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from clusterd_crawler import topics
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.servers.kafka_client import ask_why, build, client_library, client_options, probe, translated
 
-#: Bytes of the longest message, as the topic takes it: a page has 4 kB, the longest that a crawl writes 0.8 MB.
-LONGEST_MESSAGE: Final = 2 * 1024 * 1024
 #: Milliseconds until the client gives up: on metadata, on one request, on a message.
 MAX_BLOCK_MS: Final = 5_000
 REQUEST_MS: Final = 5_000
@@ -46,7 +45,7 @@ class KafkaLog:
             max_block_ms=MAX_BLOCK_MS,
             request_timeout_ms=REQUEST_MS,
             delivery_timeout_ms=DELIVERY_MS,
-            max_request_size=LONGEST_MESSAGE,
+            max_request_size=topics.LONGEST_MESSAGE,
             metrics_enabled=False,
             # The daemon makes the topics, with their partitions; until then messages wait.
             allow_auto_create_topics=False,

@@ -20,10 +20,9 @@ from urllib.parse import unquote
 from clusterd_crawler.errors import SettingError
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-#: What may follow the question mark.
-OPTIONS: Final = ("mechanism", "ca", "cert", "key")
-#: Those that are files of TLS.
+#: Options that are files of TLS, and all that may follow the question mark.
 FILES: Final = ("ca", "cert", "key")
+OPTIONS: Final = ("mechanism", *FILES)
 #: Loggers of the client that write whole requests at ``DEBUG``, with what proves the password.
 _TALKATIVE: Final = ("kafka.net.connection", "kafka.protocol.parser")
 

@@ -11,7 +11,8 @@ page that one of those refuses justifies no skip.
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -39,6 +40,24 @@ logger = logging.getLogger(__name__)
 
 #: The crawls that are going on.
 _CRAWLS: Final[WeakKeyDictionary[Crawler, Crawl]] = WeakKeyDictionary()
+
+
+@contextmanager
+def _going_on(url: str) -> Iterator[None]:
+    """Let no fault of ours cost the spider a page: it is logged. A skip is none."""
+    try:
+        yield
+    except IgnoreRequest:
+        raise
+    except Exception:
+        logger.exception("clusterd failed on %s; the crawl goes on with it", url)
+
+
+async def _admitted(admitting: Coroutine[Any, Any, Request | None], url: str) -> Request | None:
+    """Return the request that is to be sent instead, None where the one that is looked at is."""
+    with _going_on(url):
+        return await admitting
+    return None
 
 
 class _Place:
@@ -129,8 +148,12 @@ class ClusterdMiddleware(_Place):
         crawl = self._crawl
         if crawl is None:
             return None
-        instead = original(request) if goes_round(request) else None
-        return crawl.admit(request) if instead is None else instead
+        with _going_on(request.url):
+            if goes_round(request) and (instead := original(request)) is not None:
+                return instead
+            admitting = crawl.admit(request)
+            return None if admitting is None else _admitted(admitting, request.url)
+        return None
 
     def request_left_downloader(self, request: Request, spider: Spider) -> None:
         """Notice the end of a download, also where other middlewares make a redirect or a retry of it."""
@@ -144,7 +167,8 @@ class ClusterdRefreshes(_Place):
     def process_response(self, request: Request, response: Response) -> Response:
         """Notice where a page sends its reader."""
         if (crawl := self._crawl) is not None:
-            crawl.redirected.refreshed(request, response)
+            with _going_on(request.url):
+                crawl.redirected.refreshed(request, response)
         return response
 
 
@@ -156,10 +180,11 @@ class ClusterdPages(_Place):
         crawl = self._crawl
         if crawl is None:
             return response
-        try:
-            await crawl.fetched(request, response)
-        finally:
-            crawl.ended(request, response)
+        with _going_on(request.url):
+            try:
+                await crawl.fetched(request, response)
+            finally:
+                crawl.ended(request, response)
         instead = original(request)
         return response if instead is None or is_good(response) else instead
 
@@ -168,9 +193,10 @@ class ClusterdPages(_Place):
         crawl = self._crawl
         if crawl is None:
             return None
-        crawl.ended(request)
-        if not isinstance(exception, IgnoreRequest):
-            crawl.failed(request, 0, type(exception).__name__)
+        with _going_on(request.url):
+            crawl.ended(request)
+            if not isinstance(exception, IgnoreRequest):
+                crawl.failed(request, 0, type(exception).__name__)
         return original(request)  # robots.txt may forbid the key alone
 
 
@@ -188,7 +214,8 @@ class ClusterdReading(_Place):
     def process_spider_input(self, response: Response) -> None:
         """Note that the spider is given a page."""
         if (crawl := self._crawl) is not None:
-            crawl.unread.read(response)
+            with _going_on(response.url):
+                crawl.unread.read(response)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         """Note that a callback broke off, before a middleware that makes up for it."""
@@ -198,7 +225,8 @@ class ClusterdReading(_Place):
     def broke_off(self, response: Response | Failure | None) -> None:
         """Note that of a page something was lost: by its callback, by a middleware or a pipeline behind that."""
         if (crawl := self._crawl) is not None and isinstance(response, Response):
-            crawl.unread.broke_off(response)
+            with _going_on(response.url):
+                crawl.unread.broke_off(response)
 
 
 def project_folder() -> Path:

@@ -167,6 +167,14 @@ def test_with_the_scheduler_of_scrapy_redis(
     assert done.stat("skipped") == PAGES
 
 
+def test_a_fault_of_ours_costs_no_page(site: Site, redis_url: str, prefix: str, tmp_path: Path) -> None:
+    settings = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix, "DEPTH_LIMIT": 5}
+    steps = [{"url": f"{site.url}/page/1", "options": {"meta": {"depth": "no number"}}}, f"{site.url}/page/2"]
+    done = Crawling(tmp_path, steps, settings).result()
+    assert sorted(page["url"] for page in done.seen) == [f"{site.url}/page/1", f"{site.url}/page/2"]
+    assert f"clusterd failed on {site.url}/page/1; the crawl goes on with it" in done.log
+
+
 def test_failed_pages_justify_no_skip(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:

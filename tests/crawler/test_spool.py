@@ -237,6 +237,20 @@ def test_a_disk_that_stays_full_is_said_once(tmp_path: Path) -> None:
     assert done.stderr.count("The spool cannot write to") == 2
 
 
+def test_a_file_that_is_lost_while_it_is_written_takes_nothing_else_along(tmp_path: Path) -> None:
+    """As a handle on a network's disk that went stale."""
+    spool = Spool(tmp_path, 1024 * 1024)
+    assert spool.append(numbered(3)) == (3, 0)
+    assert spool._writing is not None
+    os.close(spool._writing)
+    assert spool.append(numbered(2, start=3)) == (0, 2)
+    assert spool.refused
+    assert spool.append(numbered(2, start=3)) == (2, 0)
+    assert drain(spool) == numbered(5)
+    spool.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_disk_that_cannot_be_synced_ends_no_crawl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     spool = Spool(tmp_path, 1024 * 1024)
     segment = tmp_path / f"{spool.owner}-00000001.spool"

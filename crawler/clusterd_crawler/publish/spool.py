@@ -24,6 +24,7 @@ import uuid
 import zlib
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -161,10 +162,11 @@ class Spool:
             self._refused = False
         except OSError as error:
             self._complain("write to", segment.path, error)
-            written = max(0, os.fstat(file).st_size - segment.size)
+            with suppress(OSError):
+                written = max(0, os.fstat(file).st_size - segment.size)
         for record in packed:
             if len(record) > written:
-                os.ftruncate(file, segment.size)
+                self._cut(segment, file)
                 break
             written -= len(record)
             segment.size += len(record)
@@ -173,6 +175,13 @@ class Spool:
         if segment.size >= self._segment_bytes or not segment.size:
             self._finish_segment(sync=False)
         return whole
+
+    def _cut(self, segment: Segment, file: int) -> None:
+        """Cut off a record that is not whole; a file of which that cannot be had (a stale handle) gets no other."""
+        try:
+            os.ftruncate(file, segment.size)
+        except OSError:
+            self._finish_segment(sync=False)
 
     def _complain(self, what: str, path: Path, error: OSError) -> None:
         """Log the first of the refusals in a row: on a full disk there is one for every few messages."""
@@ -192,19 +201,21 @@ class Spool:
     def _finish_segment(self, *, sync: bool) -> None:
         if self._writing is None:
             return
-        if sync:
-            try:
-                os.fsync(self._writing)
-            except OSError as error:  # a disk that is full, or broken, and says so only now
-                self._complain("sync", self._segments[-1].path, error)
-        os.close(self._writing)
-        self._writing = None
+        file, self._writing = self._writing, None
+        try:
+            if sync:
+                os.fsync(file)
+        except OSError as error:  # a disk that is full, or broken, and says so only now
+            self._complain("sync", self._segments[-1].path, error)
+        with suppress(OSError):
+            os.close(file)
         if not self._segments[-1].size:
             self._segments.pop().path.unlink(missing_ok=True)
 
     def _forget(self, segment: Segment) -> None:
         if self._writing is not None and segment is self._segments[-1]:
-            os.close(self._writing)
+            with suppress(OSError):
+                os.close(self._writing)
             self._writing = None
         self._segments.remove(segment)
         segment.path.unlink(missing_ok=True)

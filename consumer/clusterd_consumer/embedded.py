@@ -76,6 +76,8 @@ class Embedded:
         except OSError as error:
             raise _unusable(folder, error) from error
         self.url = unix_url(self._socket)
+        #: The server, where we have started it.
+        self._server: subprocess.Popen[bytes] | None = None
         self._closing = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="embedded-store", daemon=True)
         try:
@@ -102,12 +104,21 @@ class Embedded:
         self._closing.set()
         if self._watcher.is_alive():
             self._watcher.join()
-        with self._starting():
-            if not _is_ours_alone(self._users):
-                log.debug("others still use the store in %s", self.folder)
-            elif self._runs():
-                self._shut_down()
-            self._users.close()
+        with self._users:
+            try:
+                with self._starting():
+                    if not _is_ours_alone(self._users):
+                        log.debug("others still use the store in %s", self.folder)
+                    elif self._runs():
+                        self._shut_down()
+            except OSError as error:
+                self._end_unfound(error)
+
+    def _end_unfound(self, error: OSError) -> None:
+        """End the server of a folder that somebody has deleted: nobody finds it any more, and it would run for ever."""
+        log.warning("the store in %s cannot be left in order: %s", self.folder, error)
+        if self._server is not None and _is_ours_alone(self._users):
+            self._server.terminate()
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
@@ -147,6 +158,7 @@ class Embedded:
                     server.wait(STOP_TIMEOUT)
                 raise
             else:
+                self._server = server
                 return
 
     def _spawn(self, binary: str, lock: int) -> subprocess.Popen[bytes]:

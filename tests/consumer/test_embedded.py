@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -173,6 +174,14 @@ def test_a_server_that_cannot_be_started_again_is_tried_ever_more_seldom(
         time.sleep(4)
     tried = [record for record in caplog.records if record.levelname == "ERROR"]
     assert 2 <= len(tried) <= 4
+
+
+def test_a_server_whose_folder_is_deleted_ends_with_its_last_user(tmp_path: Path) -> None:
+    with embedded(tmp_path / "data") as url:
+        pid = server_pid(url)
+        shutil.rmtree(tmp_path / "data")
+    wait_until(lambda: not alive(pid))
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_store_that_the_extra_began_goes_on_when_redis_is_installed(

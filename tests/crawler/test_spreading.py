@@ -43,6 +43,14 @@ def test_each_category_is_tried_once() -> None:
         assert [at for at, tried in enumerate(decisions) if tried] == [SKIPS]
 
 
+def test_skips_on_a_category_count_on_when_the_rules_of_the_host_are_published_anew() -> None:
+    known = known_pages()
+    for version in range(2, 2 + SKIPS):
+        assert not decided(known, 1, version)
+        known.load(RuleSet(HOST, version, (WIDE,)))
+    assert decided(known, 1, 2 + SKIPS)
+
+
 def test_a_category_of_which_a_page_was_fetched_under_both_names_is_not_tried() -> None:
     known = known_pages()
     for url in (f"http://{HOST}/view.php?cat=1&id=1", f"http://{HOST}/view.php?cat=1&id=1&wide=1"):

@@ -33,10 +33,13 @@ class Spreading:
         self._rules: dict[str, dict[Place, dict[str, int]]] = {}
 
     def load(self, gone: Iterable[str], rules: Iterable[str]) -> None:
-        """Take rules in the place of others."""
-        for rule in gone:
-            self._rules.pop(rule, None)
-        self._rules.update((rule, {}) for rule in rules)
+        """Take rules in the place of others; one that stays is among both, and so are the skips on its values.
+
+        A host's rules are published anew whenever one of them changes. Counted anew each time, few skips would ever be
+        `SKIPS` on one value in a crawl that goes slowly.
+        """
+        stay = {rule: self._rules.pop(rule, {}) for rule in gone}
+        self._rules.update((rule, stay.get(rule, {})) for rule in rules)
 
     def asks(self, rule: str, url: str) -> bool:
         """Whether a would-be skip is to be fetched, for the sake of one of its values; count it where not."""

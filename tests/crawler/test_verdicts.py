@@ -63,8 +63,8 @@ def test_that_no_daemon_has_answered_is_said_once(caplog: pytest.LogCaptureFixtu
         verdicts.ask(PAGE)
         if answered:
             verdicts.arrived(VERDICT)
-        verdicts._first -= seconds
-        for at in range(3):
+        verdicts._silent_since -= seconds
+        for at in range(MISSES + 1):
             verdicts.ask((PAGE[0], at))
         said = len(caplog.records)
         await verdicts.answered(0)
@@ -75,6 +75,28 @@ def test_that_no_daemon_has_answered_is_said_once(caplog: pytest.LogCaptureFixtu
     assert asyncio.run(scene(SILENT_SECONDS, answered=False)) == 1
     assert "is one at work (clusterd run)?" in caplog.text
     assert asyncio.run(scene(SILENT_SECONDS, answered=True)) == 0
+
+
+def test_that_a_daemon_has_fallen_silent_is_said_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    """One that died in the first hour of a long crawl was missed by nobody."""
+
+    async def silence(verdicts: Verdicts, pages: int) -> int:
+        caplog.clear()
+        for at in range(pages):
+            verdicts.ask((PAGE[0], at))
+            verdicts._silent_since -= SILENT_SECONDS
+        await verdicts.answered(0)
+        return sum("No daemon has answered for a minute" in one.message for one in caplog.records)
+
+    async def scene() -> None:
+        verdicts = Verdicts(timeout=5.0)
+        for _ in range(2):
+            verdicts.arrived(VERDICT)
+            assert await silence(verdicts, MISSES) == 0  # of a slow crawl pages that get no answer are no silence
+            verdicts.arrived(VERDICT)
+            assert await silence(verdicts, 5 * MISSES) == 1
+
+    asyncio.run(scene())
 
 
 def test_a_verdict_counts_once_and_for_the_crawler_that_fetched_its_page() -> None:

@@ -6,13 +6,13 @@ is noticed by its first answer.
 
 All waits are equally long, so one timer serves them: it is set for the one that ends first.
 
-Where no page has ever been answered, that is said once: nobody may have started a daemon.
+Where no page has ever been answered, that is said once: nobody may have started a daemon. So it is where a daemon falls
+silent, at every such time: the crawl goes on, and nobody would see that it learns nothing any more.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ MISSES: Final = 3
 OUTSTANDING: Final = 100_000
 #: Seconds between two looks whether all pages are answered.
 LOOK_SECONDS: Final = 0.05
-#: Seconds without any answer after which that is said.
+#: Seconds without any answer, though more than `MISSES` pages were asked about, after which that is said.
 SILENT_SECONDS: Final = 60.0
 
 #: Policies whose verdict makes a page a near-duplicate.
@@ -69,9 +69,10 @@ class Verdicts:
         self._waiting: deque[tuple[float, Asked]] = deque()
         self._timer: Any = None
         self._misses = 0
-        #: When the first page was asked about; whether any was answered, or it was said that none was.
-        self._first = math.inf
-        self._heard = False
+        #: How many pages were asked about since the last answer to any, and when the first of them was.
+        self._unanswered, self._silent_since = 0, 0.0
+        #: Whether any page was ever answered; whether it was said that none is.
+        self._heard = self._said = False
         #: Whether pages wait now. A daemon that never spoke is not waited for.
         self.prompt = False
 
@@ -81,9 +82,11 @@ class Verdicts:
         self._asked[page] = Asked(now)
         if len(self._asked) > OUTSTANDING:
             self._asked.popitem(last=False)
-        self._first = min(self._first, now)
-        if now - self._first > SILENT_SECONDS:
-            self._say_unheard()
+        self._unanswered += 1
+        if self._unanswered == 1:
+            self._silent_since = now
+        if self._unanswered > MISSES and now - self._silent_since > SILENT_SECONDS:
+            self._say_silent()
 
     def forget(self, page: Page) -> None:
         """Note that no verdict will come; who waits for it goes on."""
@@ -97,14 +100,24 @@ class Verdicts:
         until = time.monotonic() + seconds
         while self._asked and time.monotonic() < until:
             await sleep(LOOK_SECONDS)
-        if self._asked:
-            self._say_unheard()
+        if self._asked and not self._heard:
+            self._say_silent()
 
-    def _say_unheard(self) -> None:
-        """Say that there was no answer at all, once."""
-        if not self._heard:
-            self._heard = True
+    def _say_silent(self) -> None:
+        """Say that there is no answer, once for each silence."""
+        if self._said:
+            return
+        self._said = True
+        if self._heard:
+            logger.warning("No daemon has answered for a minute: no verdicts, no new rules; what was sent waits")
+        else:
             logger.warning("No daemon has answered so far; is one at work (clusterd run)? What was sent waits for it")
+
+    def _hear(self) -> None:
+        """Note that a daemon is there."""
+        if self._said:
+            logger.info("A daemon answers now")
+        self._unanswered, self._heard, self._said = 0, True, False
 
     def wait(self, page: Page) -> Awaitable[Verdict | None] | None:
         """Return what brings the page's verdict, or None when it does not come in time; None where nobody waits now."""
@@ -139,7 +152,7 @@ class Verdicts:
 
         Such a verdict is a repeated one, or on a page of another crawler of the crawl.
         """
-        self._heard = True
+        self._hear()
         asked = self._asked.pop((verdict.url, verdict.fetched_at), None)
         if asked is None:
             return False

@@ -24,7 +24,7 @@ from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
 from clusterd_crawler.rule_language.json_form import rule_set_to_json
 from clusterd_crawler.rules import RuleSet
-from clusterd_crawler.subscribe.kafka_feed import KafkaFeed
+from clusterd_crawler.subscribe.kafka_feed import KafkaFeed, version_of
 from clusterd_crawler.subscribe.subscriber import Subscriber
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -157,6 +157,25 @@ def test_a_feed_that_cannot_be_begun_leaves_no_client_behind(kafka_bootstrap: st
     with pytest.raises(struct.error):  # the client's own: there is no such time
         KafkaFeed(kafka_bootstrap, own, known_since=2**70)
     assert set(threading.enumerate()) <= before
+
+
+def test_of_rules_that_followed_each_other_before_the_crawl_only_the_last_are_told(
+    kafka_bootstrap: str, own: str
+) -> None:
+    """Rules withdrawn long ago were put to use and withdrawn again, with their signals, before the first page."""
+    kafka_topics.ensure(kafka_bootstrap, own)
+    for version in (1, 2, 5, 4):  # the slower of two writers comes last
+        raw = json.dumps(rule_set_to_json(RuleSet("a.test", version, ()))).encode()
+        produce(kafka_bootstrap, own + topics.RULES, b"a.test", raw)
+    produce(kafka_bootstrap, own + topics.RULES, b"a.test", b"no rules")
+    produce(kafka_bootstrap, own + topics.RULES, b"b.test", b"")
+    feed = KafkaFeed(kafka_bootstrap, own)
+    try:
+        told: list[tuple[bytes, int]] = []
+        wait_until(lambda: told.extend((news.key, version_of(news.value)) for news in feed.poll(0.2)) or told)
+    finally:
+        feed.close()
+    assert told == [(b"a.test", 5), (b"a.test", -1), (b"b.test", -1)]  # what cannot be read is said by who reads it
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # kafka-python leaves sockets to the GC

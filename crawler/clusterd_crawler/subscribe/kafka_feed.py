@@ -1,14 +1,16 @@
 """Kafka as the feed: a consumer of no group on all partitions of its topics.
 
-Rules are read from the beginning (the topic is compacted by host) and kept as compressed bytes, about 300 a host;
-verdicts are read from the end; known pages, where they are asked for, from a time on. New partitions are seen at the
-next start.
+Rules are read from the beginning (the topic is compacted by host) and kept as compressed bytes, about 300 a host; of
+rule sets that followed each other and are read together only the last is told: nobody is to hear of rules that were
+withdrawn before the crawl began. Verdicts are read from the end; known pages, where they are asked for, from a time on.
+New partitions are seen at the next start.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -99,10 +101,17 @@ class KafkaFeed:
             for records in answer.values()
             for record in records
         ]
-        for item in news:
-            if item.topic == topics.RULES:
-                self._keep(item.key.decode("utf-8", "replace"), item.value)
-        return news
+        rules = [item for item in news if item.topic == topics.RULES]
+        for item in rules:
+            self._keep(item.key.decode("utf-8", "replace"), item.value)
+        several = Counter(item.key for item in rules)
+        return [item for item in news if several[item.key] < 2 or not self._is_superseded(item)]
+
+    def _is_superseded(self, news: News) -> bool:
+        """Whether it is a rule set of which a later version has been read."""
+        if news.topic != topics.RULES:
+            return False
+        return 0 <= version_of(news.value) < version_of(self.known(news.key.decode("utf-8", "replace")) or b"")
 
     def _keep(self, host: str, rules: bytes) -> None:
         """Keep a host's rule set, unless a later version has been read: of two writers the slower may come last."""

@@ -10,6 +10,9 @@
 | known | 1 | 7 days: how far back a crawl may look with CLUSTERD_SKIP_WITHIN |
 | verdicts | 1 | 1 hour: an answer that comes later is of no use |
 | dead-letters | 1 | 30 days |
+
+All are dated by the broker. By the sender's clock a broker refuses what comes an hour from the future, whatever a crawl
+has fetched, and deletes what comes from long ago before a daemon has read it.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
     topics.VERDICTS: (1, {"retention.ms": str(HOUR), "segment.ms": str(HOUR // 4)}),
     topics.DEAD_LETTERS: (1, {"retention.ms": str(30 * DAY)}),
 }
+#: Settings of every topic.
+OF_ALL: Final = {"max.message.bytes": str(topics.LONGEST_MESSAGE), "message.timestamp.type": "LogAppendTime"}
 #: Seconds to wait for the broker.
 TIMEOUT: Final = 10.0
 
@@ -82,7 +87,7 @@ def _missing(admin: Any, prefix: str) -> list[str]:
 
 
 def _make(admin: Any, name: str, fixed: int, settings: Mapping[str, str], partitions: int, replication: int) -> None:
-    configs = {**settings, "max.message.bytes": str(topics.LONGEST_MESSAGE)}
+    configs = {**settings, **OF_ALL}
     wanted = {"num_partitions": fixed or partitions, "replication_factor": replication, "configs": configs}
     try:
         admin.create_topics({name: wanted}, timeout_ms=int(TIMEOUT * 1000))

@@ -262,6 +262,12 @@ class RuleSet:
     #: URLs that the operator wants fetched whatever the rules say (``clusterd unskip``).
     unskip: tuple[str, ...] = ()
 
+    @property
+    def led_to(self) -> frozenset[str]:
+        """Return the hosts that its rules put in the place of their mirrors: keys go on by the rules of these."""
+        edits = (edit for rule in self.rules if rule.spans for edit in rule.transformation)
+        return frozenset(edit.value for edit in edits if edit.op == "set" and edit.key == Key(start=2))
+
     def within(self, crawl: str | None) -> Self:
         """Return the set without the rules that speak of another crawl (None: with all)."""
         return self if crawl is None else replace(self, rules=tuple(r for r in self.rules if r.crawl in {"", crawl}))

@@ -16,7 +16,7 @@ from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rule_language.json_form import rule_set_to_json
-from clusterd_crawler.rules import RuleSet
+from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.subscribe.contract import News
@@ -65,6 +65,28 @@ def test_rules_of_before_and_of_now_reach_hosts_that_were_met(redis_url: str, pr
         publish(client, prefix, RuleSet("unmet.test", 2, ()))
         wait_until(lambda: len(heard.rules) == 2)
         assert heard.rules[1].unskip == ("http://new.test/a",)
+    client.close()
+
+
+def test_rules_of_a_host_that_a_mirror_leads_to_come_with_its_own(redis_url: str, prefix: str) -> None:
+    """Keys of the mirror are of that host: of 1,998 URLs that its rules speak of a crawl of the mirror skipped none."""
+    heard, client = Heard(), connect(redis_url)
+    edits = (Edit(Key(start=2), "set", "docs.a.test"),)
+    mirror = Rule(rule_id("a.test", (), edits), "a.test", (), edits, spans=True)
+    with subscribed(redis_url, prefix, heard) as subscriber:
+        assert subscriber.connected.wait(10)
+        for host in ("www.docs.a.test", "a.test"):
+            subscriber.meet(host)
+        publish(client, prefix, RuleSet("docs.a.test", 1, ()))
+        publish(client, prefix, RuleSet("a.test", 1, (mirror,)))
+        wait_until(lambda: len(heard.rules) == 2)
+        publish(client, prefix, RuleSet("docs.a.test", 2, ()))
+        wait_until(lambda: len(heard.rules) == 3)
+    assert [(rules.host, rules.version) for rules in heard.rules] == [
+        ("docs.a.test", 1),
+        ("a.test", 1),
+        ("docs.a.test", 2),
+    ]
     client.close()
 
 

@@ -1,6 +1,7 @@
 """Subscriber: a thread that follows the daemon's rule sets, verdicts and known pages and hands them on, decoded.
 
-Only rule sets of hosts that the crawl has met are decoded: a store may know a million hosts, a crawl meets few. What
+Only rule sets of hosts that the crawl has met are decoded: a store may know a million hosts, a crawl meets few. Those
+that mirrors lead to are met with these: the rules of what a key says are asked for, though nothing links there. What
 cannot be decoded is counted and logged, and changes nothing: the rules in use stay in use.
 """
 
@@ -192,6 +193,8 @@ class Subscriber:
         except (ValueError, TypeError, RecursionError, ClusterdError) as error:
             self._refuse(f"rule set of {host}", error)
             return
+        for mirrored in rules.led_to:
+            self.meet(mirrored)
         self._on_rules(rules)
 
     def _refuse(self, what: str, error: Exception) -> None:

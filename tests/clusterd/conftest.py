@@ -1,4 +1,4 @@
-"""Services and daemons over a store of their own, and commands; a rule book on either store, and workers over it."""
+"""Services and daemons over a store of their own, and commands; a rule book, and workers over it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from clusterd.cli.commands import run
 from clusterd.config import Config
 from clusterd.learning.contract import HostLearner
 from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.memory import MemoryRuleBook
 from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, open_services
@@ -35,13 +34,18 @@ def group(redis_url: str, prefix: str, tmp_path: Path) -> Iterator[Daemons]:
         yield made
 
 
-@pytest.fixture(params=["memory", "redis"])
-def book(request: pytest.FixtureRequest, prefix: str) -> Iterator[RuleBook]:
-    if request.param == "memory":
-        yield MemoryRuleBook()
-        return
-    client = connect(request.getfixturevalue("redis_url"))
+@pytest.fixture
+def book(redis_url: str, prefix: str) -> Iterator[RuleBook]:
+    client = connect(redis_url)
     yield RedisRuleBook(client, prefix)
+    client.close()
+
+
+@pytest.fixture
+def another_book(redis_url: str, prefix: str) -> Iterator[RuleBook]:
+    """An empty rule book beside the other."""
+    client = connect(redis_url)
+    yield RedisRuleBook(client, f"{prefix}another:")
     client.close()
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from clusterd.config import Config
-from clusterd.learning.rulebook.contract import HostRules, RuleBook
+from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
-from clusterd.learning.rulebook.memory import MemoryRuleBook
 from clusterd.learning.rulebook.restoring import reconcile, restore
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, publish_sketches
@@ -29,19 +28,14 @@ def logged(*sets: RuleSet) -> list[tuple[bytes, bytes]]:
     return [(rules.host.encode(), rules_to_bytes(rules)) for rules in sets]
 
 
-def copy_of(state: HostRules) -> RuleBook:
-    copied = MemoryRuleBook()
-    copied.save(state, copied.load(state.rules.host))
-    return copied
-
-
-def test_what_operators_did_is_restored(serve: Serve, book: RuleBook, log: Log) -> None:
+def test_what_operators_did_is_restored(serve: Serve, book: RuleBook, another_book: RuleBook, log: Log) -> None:
     service = serve()
     service.import_rules([REF, sid_rule()], at=1)
     backup = book.load(HOST)
     # This is lost: …
     elsewhere = Log()
-    lost = RuleService(copy_of(backup), elsewhere.publish, make_learner=SidLearner)
+    another_book.save(backup, another_book.load(HOST))
+    lost = RuleService(another_book, elsewhere.publish, make_learner=SidLearner)
     lost.retire(sid_rule().id, at=2)
     lost.import_rules([LANG], at=3)
     lost.pin(REF.id, at=4)

@@ -11,7 +11,6 @@ import pytest
 from clusterd.learning.rulebook import recall
 from clusterd.learning.rulebook import service as rule_service
 from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.memory import MemoryRuleBook
 from clusterd.learning.rulebook.recall import LEAST_PAGES
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.errors import Unreachable
@@ -117,12 +116,12 @@ def test_what_could_not_be_saved_is_learned_again(serve: Serve, book: RuleBook, 
     assert len(calls) == 1
 
 
-def test_versions_rise_over_a_store_that_was_lost(serve: Serve, log: Log) -> None:
+def test_versions_rise_over_a_store_that_was_lost(serve: Serve, log: Log, another_book: RuleBook) -> None:
     service = serve()
     service.import_rules([sid_rule()], at=5)
     service.pin(sid_rule().id, at=5)
     assert [rules.version for rules in log.sets] == [5, 6]
-    fresh = RuleService(MemoryRuleBook(), log.publish, make_learner=SidLearner)
+    fresh = RuleService(another_book, log.publish, make_learner=SidLearner)
     fresh.import_rules([sid_rule()], at=9)
     assert log.sets[-1].version == 9
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd.learning.rulebook.memory import MemoryRuleBook
+from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.queries.stand_ins import Skipped
 from clusterd_crawler.errors import NotFound
@@ -21,8 +21,7 @@ PAGES = 12
 
 
 @pytest.fixture
-def skipped() -> Skipped:
-    book = MemoryRuleBook()
+def skipped(book: RuleBook) -> Skipped:
     RuleService(book).import_rules([sid_rule(HOST)], at=1)
     return Skipped(book)
 
@@ -75,8 +74,8 @@ def test_who_asks_for_a_skipped_page_gets_the_one_that_was_fetched(site: Site, s
         site.lost(sid(path, 1), skipped=skipped, from_sweep="second")
 
 
-def test_without_rules_every_url_is_a_page_of_its_own(site: Site) -> None:
-    nothing = Skipped(MemoryRuleBook())
+def test_without_rules_every_url_is_a_page_of_its_own(site: Site, book: RuleBook) -> None:
+    nothing = Skipped(book)
     assert nothing.key_of(HOST) is None
     assert list(queries.changes(site.index, TEXT, HOST, nothing)) == list(queries.changes(site.index, TEXT, HOST))
     assert len(site.lost(skipped=nothing)) == 2 * PAGES + PAGES - 1
@@ -92,8 +91,7 @@ def test_collections_hold_what_there_was(skipped: Skipped) -> None:
     assert len(site.lost(skipped=skipped)) == PAGES
 
 
-def test_rules_that_span_hosts_stand_in_too(site: Site) -> None:
-    book = MemoryRuleBook()
+def test_rules_that_span_hosts_stand_in_too(site: Site, book: RuleBook) -> None:
     RuleService(book).import_rules([replace(sid_rule("example.org"), spans=True)], at=1)
     for n in range(PAGES):
         for session in (1, 2):
@@ -103,9 +101,9 @@ def test_rules_that_span_hosts_stand_in_too(site: Site) -> None:
     assert (found.unchanged, found.moved, found.appeared) == (PAGES, 0, 0)
 
 
-def test_what_a_crawl_skipped_for_an_earlier_one_s_pages_is_there() -> None:
+def test_what_a_crawl_skipped_for_an_earlier_one_s_pages_is_there(book: RuleBook) -> None:
     """`CLUSTERD_SKIP_WITHIN`: also what it did not ask for, since it did not follow the links of what it skipped."""
-    site, book = Site(), MemoryRuleBook()
+    site = Site()
     site.add(url("old"), words("old"), at=1, crawl="zero")
     for sweep, at in (("first", DAY), ("third", 3 * DAY)):
         for n in range(PAGES):

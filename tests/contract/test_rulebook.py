@@ -1,4 +1,4 @@
-"""One contract, three stores: in memory, on Redis, on a Redis Cluster of three nodes."""
+"""One contract, two stores: Redis, and a Redis Cluster of three nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 import redis
 from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.contract import Entry, HostRules, RuleBook, Turn
-from clusterd.learning.rulebook.memory import MemoryRuleBook
 from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd_consumer.redis_connection import connect
 from clusterd_crawler.errors import Unreachable
@@ -22,11 +21,8 @@ HOST = "example.com"
 SKIPS = 50
 
 
-@pytest.fixture(params=["memory", "redis", pytest.param("cluster", marks=pytest.mark.cluster)])
+@pytest.fixture(params=["redis", pytest.param("cluster", marks=pytest.mark.cluster)])
 def book(request: pytest.FixtureRequest, prefix: str) -> Iterator[RuleBook]:
-    if request.param == "memory":
-        yield MemoryRuleBook(skips_limit=SKIPS)
-        return
     client = connect(request.getfixturevalue("redis_url" if request.param == "redis" else "redis_cluster_url"))
     yield RedisRuleBook(client, prefix, skips_limit=SKIPS)
     client.close()

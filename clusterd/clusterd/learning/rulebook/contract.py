@@ -1,4 +1,4 @@
-"""The contract of the rule book: evidence, rules with their history, skips. In memory and on Redis.
+"""The contract of the rule book: evidence, rules with their history, skips. It is on Redis (`redis`).
 
 Everything is kept per host and one host's pages reach nothing of another's, but for mirrors within one registrable
 domain (`groups`). Every write may be repeated after a crash (at-least-once delivery): pages seen again replace what was

@@ -68,6 +68,35 @@ def test_evidence_goes_on_after_a_mark(book: RuleBook) -> None:
     assert after.continued
 
 
+@pytest.mark.parametrize("before", [1, 3])
+def test_of_a_log_that_was_lost_nothing_is_taken_for_known(redis_url: str, prefix: str, before: int) -> None:
+    """It expires after a while without pages, or the store comes back without it: its generations begin anew."""
+    with redis.Redis.from_url(redis_url) as client:
+        book = RedisRuleBook(client, prefix)
+        for number in range(before):
+            book.add_pages({HOST: [page(number)]})
+        mark = book.evidence(HOST).mark
+        client.delete(*client.scan_iter(f"{prefix}rb:*:*"))
+        book.add_pages({HOST: [page(4)]})
+        after = book.evidence(HOST, mark)
+        assert after.pages == (page(4),)
+        assert not after.continued
+
+
+def test_of_a_log_that_came_back_from_the_past_all_is_read_again(redis_url: str, prefix: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        book = RedisRuleBook(client, prefix)
+        book.add_pages({HOST: [page(1)]})
+        (log,) = client.scan_iter(f"{prefix}rb:*:log")
+        backup = client.dump(log)
+        book.add_pages({HOST: [page(2)]})
+        mark = book.evidence(HOST).mark
+        client.restore(log, 0, backup, replace=True)
+        after = book.evidence(HOST, mark)
+        assert after.pages == (page(1),)
+        assert not after.continued
+
+
 def test_an_unknown_host_has_no_evidence(book: RuleBook) -> None:
     assert book.evidence("nowhere.example").pages == ()
 

@@ -1,7 +1,8 @@
 """The rule book on Redis or Redis Cluster. What belongs to one host lies in one slot; nothing needs two hosts at once.
 
     <prefix>rb:{host}:log      LIST    blocks of pages (`evidence`), oldest first
-    <prefix>rb:{host}:meta     HASH    generation: times the log was rewritten; pages: pages in it;
+    <prefix>rb:{host}:meta     HASH    generation: when the log was begun (Unix ms), plus the times it was
+                                       rewritten; pages: pages in it;
                                        shared: fetch time up to which they were published to the crawls
     <prefix>rb:{host}:lease    STRING  who learns the host, expires by itself
     <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`), revision: times saved;
@@ -25,6 +26,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from clusterd_consumer.redis_connection import Client, translated
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.message import SkipReport, decode, encode
 from clusterd_crawler.rules import RuleSet
 
@@ -72,6 +74,8 @@ class RedisRuleBook:
         pipe = self._client.pipeline(transaction=False)
         for host, added in pages.items():
             pipe.rpush(self._key(host, "log"), pack(added))
+            # Of a log that expired, or that the store has lost, no mark may be taken for one of the log that follows.
+            pipe.hsetnx(self._key(host, "meta"), "generation", now_ms())
             pipe.hincrby(self._key(host, "meta"), "pages", len(added))
             for kind in ("log", "meta"):
                 pipe.expire(self._key(host, kind), EVIDENCE_SECONDS)

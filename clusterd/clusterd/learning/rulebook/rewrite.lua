@@ -5,7 +5,7 @@
 -- blocks are replaced, Redis forgets when it was to expire.
 --
 -- KEYS[1]  <prefix>rb:{host}:log    LIST  blocks of pages (format in evidence.py), oldest first
--- KEYS[2]  <prefix>rb:{host}:meta   HASH  generation (times the log was rewritten), pages
+-- KEYS[2]  <prefix>rb:{host}:meta   HASH  generation (rises when the log is rewritten), pages
 local generation = redis.call('HGET', KEYS[2], 'generation') or '0'
 if generation ~= ARGV[1] then
   return 0

@@ -23,7 +23,7 @@ from clusterd_crawler.urls import host_of
 from clusterd.learning.contract import Page, State
 from clusterd.learning.rulebook.redirecting import Redirecting
 
-#: Most redirects that wait for a page; what comes beyond it is forgotten.
+#: Most redirects that wait for a page; beyond it those are forgotten that have waited longest: some pages never come.
 WAITING: Final = 10_000
 
 
@@ -88,9 +88,10 @@ class Arrivals:
         target = self._last.get(_hash(page.target))
         if target is not None and target.crawl == page.crawl:
             return self._led_here(self._as_shown(page, target.state, target.content, target.at))
-        if self._waiting_count < WAITING:
-            self._waiting.setdefault((page.crawl, _hash(page.target)), []).append(page)
-            self._waiting_count += 1
+        if self._waiting_count >= WAITING:
+            self._waiting_count -= len(self._waiting.pop(next(iter(self._waiting))))
+        self._waiting.setdefault((page.crawl, _hash(page.target)), []).append(page)
+        self._waiting_count += 1
         return []
 
     def _led_here(self, page: Page) -> list[Page]:

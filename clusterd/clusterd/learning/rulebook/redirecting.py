@@ -86,8 +86,11 @@ class Redirecting:
         shown = _led_to(page)
         for _, kind, _ in kinds:
             kind.led[shown] = kind.led.get(shown, 0) + 1
-        for hashed, kind, apart in kinds:
-            if hashed not in self._showing and (found := self._alike(kind, apart, page)):
+        alike = [(kind, apart) for hashed, kind, apart in kinds if hashed not in self._showing]
+        if any(kind.full for kind, _ in alike):
+            return [page]
+        for kind, apart in alike:
+            if found := self._alike(kind, apart, page):
                 return found
         showing = [kind for hashed, kind, _ in kinds if hashed in self._showing]
         if showing and _is_own(page, showing):
@@ -99,9 +102,7 @@ class Redirecting:
         return []
 
     def _alike(self, kind: _Kind, apart: str, page: Page) -> list[Page]:
-        """Return what counts of a kind that does nothing but redirect."""
-        if kind.full:
-            return [page]
+        """Hold a redirect of a kind that did nothing else so far; return what counts where there are enough of them."""
         if apart not in kind.held and self._held_count < HELD:
             kind.held[apart] = _without_trial(page)
             self._held_count += 1

@@ -225,7 +225,10 @@ class NameEvidence:
             numbered = not key and bool(form.names) is not bool(bearer.names)
             together.setdefault((kind, key, form, numbered), []).append((bearer, record))
         for (kind, key, form, numbered), records in together.items():
-            right = self._units(sum((record.right for _, record in records), Counter()))
+            contents: Counter[int] = Counter()
+            for _, record in records:
+                contents.update(record.right)
+            right = self._units(contents)
             wrong = sum(record.wrong for _, record in records)
             fewest = RIGHT if numbered else 0
             together_believed = self._believed(right, wrong, fewest)

@@ -164,10 +164,41 @@ class NamedPage(NamedTuple):
 
 #: Kind and hash of a name → pages that bear it, or that it may mean, each with the number by which it does (or None).
 Table = dict[tuple[str, int], list[tuple[Pointer | None, NamedPage]]]
-#: Whether a form has a record of its own that suffices, kind of name, context, carrier, right and wrong, evidence.
-Believed = tuple[bool, str, tuple[Condition, ...], tuple[Condition, ...], tuple[int, int], list[tuple[str, str, bool]]]
 #: Kind of name, the number that points to an anchor (else None), form of the URL, form of the bearer.
 RecordKey = tuple[str, Pointer | None, Form, Form]
+
+
+class Believed(NamedTuple):
+    """A kind of name that pages of the carrier's form are believed to bear for URLs of the context's form."""
+
+    #: Whether the form has a record of its own that suffices.
+    alone: bool
+    kind: str
+    context: tuple[Condition, ...]
+    carrier: tuple[Condition, ...]
+    right: int
+    wrong: int
+    pairs: list[tuple[str, str, bool]]
+
+    def rule(self, host: str, identity: Identity, at: int) -> Rule:
+        """Return the rule that says so."""
+        tried = self.right + self.wrong
+        return Rule(
+            id=rule_id(host, self.context, (), name=self.kind, carrier=self.carrier, identity=identity),
+            host=host,
+            context=self.context,
+            transformation=(),
+            kind="name",
+            name=self.kind,
+            carrier=self.carrier,
+            identity=identity,
+            support=self.right,
+            coverage=tried,
+            precision=round(self.right / tried, 4),
+            lower_bound=round(lower_bound(self.right, tried), 4),
+            since=at,
+            evidence=tuple(sorted(self.pairs, key=lambda pair: pair[2])),
+        )
 
 
 class NameEvidence:
@@ -215,9 +246,8 @@ class NameEvidence:
 
         The order is that in which the forms were found, so that no rule gives way to a later one of its kind.
         """
-        found = [*self._widely_borne_out(), *sorted(self._borne_out(), key=lambda believed: not believed[0])]
-        for _, kind, context, carrier, counts, pairs in found[:RULES]:
-            yield _rule(host, kind, context, carrier, *counts, identity, at, pairs)
+        found = [*self._widely_borne_out(), *sorted(self._borne_out(), key=lambda believed: not believed.alone)]
+        yield from (believed.rule(host, identity, at) for believed in found[:RULES])
 
     def _borne_out(self) -> Iterator[Believed]:
         together: dict[tuple[str, Pointer | None, Form, bool], list[tuple[Form, Record]]] = {}
@@ -237,7 +267,7 @@ class NameEvidence:
                 alone = self._believed(units, record.wrong)
                 if alone or (together_believed and record.several and not record.wrong):
                     counts = (units, record.wrong) if alone else (right, wrong)
-                    yield alone, kind, _context(key, form), bearer.conditions(), counts, record.pairs
+                    yield Believed(alone, kind, _context(key, form), bearer.conditions(), *counts, record.pairs)
 
     def _widely_borne_out(self) -> Iterator[Believed]:
         for (kind, key, form, bearer), record in self._wide.items():
@@ -245,7 +275,7 @@ class NameEvidence:
             if len(record.paths) == PATHS and self._believed(units, record.wrong):
                 context = _context(key, form) + _folders(record.shared)
                 carrier = bearer.conditions() + _folders(record.borne_in)
-                yield True, kind, context, carrier, (units, record.wrong), record.pairs
+                yield Believed(True, kind, context, carrier, units, record.wrong, record.pairs)
 
     def _believed(self, right: int, wrong: int, fewest: int = 0) -> bool:
         """Whether so many coincidences make a kind of name believed: ``fewest``, or (0) what the bound asks for."""
@@ -292,32 +322,3 @@ def _meanings(url: str, taken: Url) -> Iterator[tuple[Pointer | None, int]]:
     yield None, hash_of(url)
     for pointer, digits in pointers(taken):
         yield pointer, anchor_hash(digits)
-
-
-def _rule(
-    host: str,
-    kind: str,
-    context: tuple[Condition, ...],
-    carrier: tuple[Condition, ...],
-    right: int,
-    wrong: int,
-    identity: Identity,
-    at: int,
-    pairs: Iterable[tuple[str, str, bool]],
-) -> Rule:
-    return Rule(
-        id=rule_id(host, context, (), name=kind, carrier=carrier, identity=identity),
-        host=host,
-        context=context,
-        transformation=(),
-        kind="name",
-        name=kind,
-        carrier=carrier,
-        identity=identity,
-        support=right,
-        coverage=right + wrong,
-        precision=round(right / (right + wrong), 4),
-        lower_bound=round(lower_bound(right, right + wrong), 4),
-        since=at,
-        evidence=tuple(sorted(pairs, key=lambda pair: pair[2])[: 2 * PAIRS]),
-    )

@@ -10,7 +10,7 @@ Cost: linear in the URLs, at most `PAIRS` pairs a cluster, a bounded number of p
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -142,16 +142,6 @@ def _stars(places: tuple[int, ...], depth: int) -> Sequence[Transformation]:
         tuple((("", n + 3, 0, 0, 0), star) for n in places),
         tuple((("", 0, depth - n, 0, 0), star) for n in places),
     )
-
-
-def contexts(source: UrlParts, target: UrlParts, changes: Transformation) -> Iterator[Context]:
-    """Yield contexts that both URLs satisfy (of path deletions: that the longer one does), the widest first."""
-    blind = _is_blind(changes)
-    extras = _query_contexts(source, target)
-    for base in _path_contexts(source.path, target.path, changes):
-        for extra in extras:
-            if base or extra or not blind:
-                yield base + extra
 
 
 def _is_blind(changes: Transformation) -> bool:

@@ -49,7 +49,7 @@ class SidLearner:
         gone = ((rule.id, "a watched page differed"),) if before and not self.live else ()
         return RuleSet(self.host, 1, (rule,) if self.live else (), gone)
 
-    def retire(self, rule: str, reason: str, at: int) -> RuleSet:
+    def retire(self, rule: str, reason: str) -> RuleSet:
         if not self.live:
             raise NotFound(rule)
         self.barred.add(rule)

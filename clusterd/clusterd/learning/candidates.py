@@ -8,7 +8,7 @@ URLs proposes no more than an article under two.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -17,7 +17,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.aliases import aliases, renamed, without_part
 from clusterd.learning.edits.deep import cuts, ending_of, infix_of, without_ending, without_infix
-from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace, Sort
+from clusterd.learning.edits.edit import Blank, Both, CandidateEdit, Drop, DropUnordered, PathEdit, Replace
 from clusterd.learning.edits.fixed_values import TOGETHER, FixedPairs, fixed_edits
 from clusterd.learning.edits.item_orders import item_orders, item_orders_in_paths
 from clusterd.learning.edits.path_fields import path_fields
@@ -36,7 +36,7 @@ from clusterd.learning.edits.spellings import (
     wiki_spaces,
 )
 from clusterd.learning.edits.synonyms import synonyms
-from clusterd.learning.evidence.columns import VALUELESS, Rows, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, Rows, Snapshot, by_number
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.pooled import pools
 
@@ -56,7 +56,7 @@ CANDIDATES: Final = 80
 ADDED: Final = 16
 #: Clean trials that a kind of edit brings along: that order and spelling do not matter is what RFC 3986 and every
 #: framework's query parser suggest; dropping something has to earn all of it.
-PRIORS: Final = {"Sort": 17, "Decode": 14, "form": 14, "index": 5, "slash": 5}
+PRIORS: Final = {"order": 17, "decode": 14, "form": 14, "index": 5, "slash": 5}
 
 Difference = tuple[str, tuple[object, ...]]
 
@@ -120,14 +120,7 @@ def _read_pages(snapshot: Snapshot, clusters: list[list[int]]) -> Iterator[list[
 def _read(snapshot: Snapshot, rows: Rows) -> dict[int, Page]:
     """Read rows back as they are after the accepted edits, those of one shape at once."""
     found: dict[int, Page] = {}
-    shapes = snapshot.shape[rows]
-    order = np.argsort(shapes, kind="stable")
-    rows, shapes = rows[order], shapes[order]
-    starts = np.flatnonzero(shapes[1:] != shapes[:-1]) + 1 if len(rows) else np.zeros(0, np.int64)
-    for start, end in zip([0, *starts.tolist()], [*starts.tolist(), len(rows)], strict=True):
-        group = rows[start:end]
-        if not len(group):
-            continue
+    for group in by_number(snapshot.shape[rows], rows) if len(rows) else ():
         shape = snapshot.shape_of(group[0])
         paths = [snapshot.evidence.paths.items[number] for number in snapshot.path[group].tolist()]
         cells: list[list[tuple[ColumnKey, tuple[int, int]]]] = []
@@ -202,7 +195,7 @@ def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:
         if end == 0 and a == "":
             yield "index", (b,)
         elif start == 0:
-            yield "swap", (3, a, b)
+            yield "swap", (a, b)
         for text, space in spaces_of_components(a, b):
             yield "spaces", (start + 3, text, space)
         longer, shorter = sorted((a, b), key=len, reverse=True)
@@ -224,24 +217,14 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     found: list[Candidate] = []
     names: list[tuple[ColumnKey, ...]] = []
     for (kind, what), support in ranked:
-        if kind == "order":
-            found.append((Sort(), PRIORS["Sort"]))
-            continue
-        if kind == "fixed" or support < (2 if kind in PRIORS else PROPOSED):
+        if kind != "order" and support < (2 if kind in PRIORS else PROPOSED):
             continue
         if kind == "query":
             names.append(what)  # type: ignore[arg-type]
-            found.append((Drop(what), 0))  # type: ignore[arg-type]
-        elif kind == "unordered":
-            found.append((DropUnordered(what), 0))  # type: ignore[arg-type]
-        elif kind == "index and query":
-            found.append((Both(_index(str(what[0])), Drop(what[1:])), 0))  # type: ignore[arg-type]
-        elif kind == "values":
-            found.append((Blank(what), 0))  # type: ignore[arg-type]
-        elif kind == "value":
+        if kind == "value":
             found += [(edit, 0) for edit in _replacements(snapshot, *what)]  # type: ignore[arg-type]
-        else:
-            found += [(edit, PRIORS.get(kind, 0)) for edit in _path_edits(kind, what)]
+        elif kind in EDITS:
+            found.append((EDITS[kind](*what), PRIORS.get(kind, 0)))
     elsewhere = [rows for rows in clusters if (snapshot.path[rows] != snapshot.path[rows[0]]).any()]
     plans = Plans(snapshot)
     compared_pages = [list(compared(snapshot, rows, plans)) for rows in clusters]
@@ -264,7 +247,7 @@ def proposals(snapshot: Snapshot) -> tuple[list[Candidate], list[Candidate]]:
     )
     found += [(edit, 0) for edit in edits]
     found += [(spelling, PRIORS["form"]) for spelling in form_spaces(snapshot)]
-    found += [(decoded(key), PRIORS["Decode"]) for key in _escaped(snapshot)]
+    found += [(decoded(key), PRIORS["decode"]) for key in _escaped(snapshot)]
     found += [(cut, 0) for cut in cuts(snapshot, values)]
     pooled = _pools(snapshot, counted)
     return pooled, fairly([offer for offer in found if offer not in pooled], CANDIDATES - len(pooled))
@@ -335,28 +318,6 @@ def _escaped(snapshot: Snapshot) -> list[ColumnKey]:
     ]
 
 
-def _path_edits(kind: str, what: tuple[object, ...]) -> list[CandidateEdit]:
-    if kind == "case":
-        return [PathEdit((Edit(Key(), "lower"),), lambda parts: [part.lower() for part in parts])]
-    if kind == "slash":
-        return [PathEdit((Edit(Key(end=1), "delete"),), _without_slash, (Condition(Key(end=1), "is", ("",)),))]
-    if kind == "index":
-        return [_index(str(what[0]))]
-    if kind == "last":
-        return [_last(str(what[0]))]
-    if kind == "part":
-        return [without_part(int(str(what[0])), str(what[1]))]
-    if kind == "ending":
-        return [without_ending(str(what[0]))]
-    if kind == "infix":
-        return [without_infix(str(what[0]), str(what[1]))]
-    if kind == "spaces":
-        return [spaces_in_path(int(str(what[0])), str(what[1]), str(what[2]))]
-    if kind == "swap":
-        return [renamed(str(what[2]), str(what[1]))]
-    return []
-
-
 def _without_slash(parts: list[str]) -> list[str] | None:
     return parts[:-1] if len(parts) > 1 and parts[-1] == "" else None
 
@@ -376,3 +337,30 @@ def _last(name: str) -> PathEdit:
         lambda parts: parts[:-1] if len(parts) > 1 and parts[-1] == name else None,
         (Condition(Key(end=1), "is", (name,)),),
     )
+
+
+def _lower() -> PathEdit:
+    return PathEdit((Edit(Key(), "lower"),), lambda parts: [part.lower() for part in parts])
+
+
+def _slash() -> PathEdit:
+    return PathEdit((Edit(Key(end=1), "delete"),), _without_slash, (Condition(Key(end=1), "is", ("",)),))
+
+
+#: By the kind of a difference the edit that takes it away, made of what differs.
+EDITS: Final[dict[str, Callable[..., CandidateEdit]]] = {
+    "order": lambda: DropUnordered(()),
+    "query": lambda *names: Drop(names),
+    "unordered": lambda *names: DropUnordered(names),
+    "index and query": lambda name, *names: Both(_index(name), Drop(names)),
+    "values": lambda *names: Blank(names),
+    "case": _lower,
+    "slash": _slash,
+    "index": _index,
+    "last": _last,
+    "part": without_part,
+    "ending": without_ending,
+    "infix": without_infix,
+    "spaces": spaces_in_path,
+    "swap": lambda kept, gone: renamed(gone, kept),
+}

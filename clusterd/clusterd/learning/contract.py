@@ -59,7 +59,7 @@ class HostLearner(Protocol):
         """Learn; return the new rule set where it differs from the one before, else None."""
         ...
 
-    def retire(self, rule: str, reason: str, at: int) -> RuleSet:
+    def retire(self, rule: str, reason: str) -> RuleSet:
         """Retire a rule (by hand); it does not come back from the evidence that made it."""
         ...
 

@@ -73,7 +73,7 @@ class Learner:
         self._duplicates = 0
         self._learned_at = 0
         self._urgent = False
-        self._retired: dict[str, str] = {}
+        self._retired: set[str] = set()
         self._pinned: dict[str, Rule] = {}
 
     def observe(self, pages: Iterable[Page]) -> None:
@@ -100,7 +100,7 @@ class Learner:
         (``CLUSTERD_SKIP_WITHIN``: then its own crawl need not have met that content.)
         """
         known = self.evidence.row_of.get(page.instead_of)
-        return known is not None and self.evidence.identity(self.evidence.contents[known]) == page.content
+        return known is not None and self.evidence.identities[self.evidence.contents[known]] == page.content
 
     def due(self) -> bool:
         """Whether the evidence changed enough that learning again is worth its cost."""
@@ -128,7 +128,7 @@ class Learner:
             yield found, 0
         for edit, _ in offered if np.bincount(snapshot.content).max(initial=0) >= SHOWN else ():
             for found, content in refine_shown(snapshot, edit):
-                yield found, self.evidence.identity(content)
+                yield found, self.evidence.identities[content]
         for family in exhausted(snapshot, self._crawl):
             for proposal in by_form(snapshot, family):
                 yield proposal, 0
@@ -208,11 +208,9 @@ class Learner:
         """Return pairs of URLs that agreed, and all that the few allow of those that differed."""
         outcome, urls = proposal.outcome, self.evidence.urls
         pairs: list[tuple[str, str, bool]] = []
-        first: dict[int, int] = {}
-        for row, group, good in zip(outcome.rows.tolist(), outcome.group.tolist(), outcome.good.tolist(), strict=True):
-            if good and group not in first:
-                first[group] = row
-        for row, group, good in zip(outcome.rows.tolist(), outcome.group.tolist(), outcome.good.tolist(), strict=True):
+        pages = list(zip(outcome.rows.tolist(), outcome.group.tolist(), outcome.good.tolist(), strict=True))
+        first = {group: row for row, group, good in reversed(pages) if good}
+        for row, group, good in pages:
             known = first.get(group)
             if known is not None and known != row and (not good or len(pairs) < EVIDENCE_PAIRS):
                 pairs.append((urls[known], urls[row], good))
@@ -243,11 +241,11 @@ class Learner:
         live = tuple(rule for rule in rules if rule.state in LIVE)
         return RuleSet(self.host, self.version, live, gone)
 
-    def retire(self, rule: str, reason: str, at: int) -> RuleSet:
+    def retire(self, rule: str, reason: str) -> RuleSet:
         """Retire a rule (by hand); it does not come back from the evidence that made it."""
         if rule not in {known.id for known in self.rules}:
             raise NotFound(f"{self.host} has no live rule {rule}")
-        self._retired[rule] = reason
+        self._retired.add(rule)
         self._pinned.pop(rule, None)
         return self._set(tuple(known for known in self.rules if known.id != rule), ((rule, reason),))
 
@@ -270,9 +268,7 @@ def accept(snapshot: Snapshot, proposal: Proposal) -> None:
         if not due:
             break
         for edit, at in due:
-            rows = np.zeros(len(snapshot), np.bool_)
-            rows[edited[at]] = True
-            _commit(snapshot, edit, rows)
+            _commit(snapshot, edit, snapshot.flags(edited[at]))
     snapshot.settled.note(before, after, proposal.edit)
 
 

@@ -75,7 +75,7 @@ def test_what_a_withdrawn_rule_kept_out_is_decided_anew() -> None:
     assert run.skips > 30
     kept_out = {row.url for row, *_ in run.trace.values()}
     learner = run.learners["h.com"]
-    learner.retire(learner.rules[0].id, "by hand", 1)
+    learner.retire(learner.rules[0].id, "by hand")
     run._load("h.com")
     run.visit(CrawlRow(f"{HOST}/other", 5000))
     assert run.skips == 0

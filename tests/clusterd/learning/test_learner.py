@@ -234,7 +234,7 @@ def test_retired_by_hand_stays_retired_and_pinned_stays() -> None:
     (rule,) = rules.rules
     pinned = learner.pin(rule.id, 2)
     assert [known.state for known in pinned.rules] == ["pinned"]
-    retired = learner.retire(rule.id, "by hand", 3)
+    retired = learner.retire(rule.id, "by hand")
     assert (retired.rules, retired.retired) == ((), ((rule.id, "by hand"),))
     learner.observe([Page(f"http://h.com/view.php?t={n}&sid=q{s}", n) for n in range(60) for s in range(3)])
     learner.learn(4)

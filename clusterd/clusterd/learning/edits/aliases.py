@@ -11,7 +11,7 @@ that agreed every thirtieth page may differ. Therefore an alias bears fewer that
 its record must not be the luckiest of several folders (`siblings`), and pages are tried on while it is in use
 (`clusterd_crawler.skipping.renaming`).
 
-Cost: linear in the pages of a content, of which at most `COMPARED` are compared.
+Cost: linear in the pages of a content, of which at most `proposing.COMPARED` are compared.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import Components
 from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.proposing import COMPARED
 from clusterd.learning.evidence.columns import Rows, Snapshot
 
 #: Fewest contents that propose an alias before it is judged.
 PROPOSED: Final = 4
-#: Most pages of one content that are compared.
-COMPARED: Final = 100
 #: Folders below it for each of which an alias is proposed too: what lies in them may agree where their parent differs.
 FOLDERS: Final = 2
 #: Most components of a prefix.

@@ -57,13 +57,6 @@ def chosen_of(column: LiveColumn, rows: Flags) -> Flags:
     return chosen
 
 
-def exchanged(snapshot: Snapshot, column: LiveColumn, chosen: Flags | Rows, hashes: Hashes | np.uint64) -> Hashes:
-    """Return all keys when chosen entries of a column have these hashes."""
-    after = snapshot.key.copy()
-    after[column.rows[chosen]] += hashes - column.hashes[chosen]
-    return after
-
-
 @dataclass(frozen=True, slots=True)
 class Drop:
     """Drop parameters, jointly."""
@@ -81,19 +74,17 @@ class Drop:
         """Return the rows that have one of the parameters."""
         found = np.zeros(len(snapshot), np.bool_)
         for key in self.own:
-            column = snapshot.columns.get(key)
-            if column is not None:
-                found[column.rows[column.alive]] = True
+            column = snapshot.columns[key]
+            found[column.rows[column.alive]] = True
         return found
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Subtract the parameters' hashes and exchange the shapes'."""
         after = snapshot.key.copy()
         for key in self.own:
-            column = snapshot.columns.get(key)
-            if column is not None:
-                chosen = chosen_of(column, rows)
-                after[column.rows[chosen]] -= column.hashes[chosen]
+            column = snapshot.columns[key]
+            chosen = chosen_of(column, rows)
+            after[column.rows[chosen]] -= column.hashes[chosen]
         reshape(after, snapshot, rows, self._shapes(snapshot))
         return after
 
@@ -102,9 +93,8 @@ class Drop:
         snapshot.key = self.keys(snapshot, rows)
         renumber(snapshot, rows, self._left)
         for key in self.own:
-            column = snapshot.columns.get(key)
-            if column is not None:
-                column.alive &= ~chosen_of(column, rows)
+            column = snapshot.columns[key]
+            column.alive &= ~chosen_of(column, rows)
 
     def _shapes(self, snapshot: Snapshot) -> Hashes:
         return snapshot.evidence.shapes.hashes_left(self.own)
@@ -115,7 +105,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class DropUnordered(Drop):
-    """Drop parameters where the order of the others does not matter either."""
+    """Drop parameters (or none) where the order of the others does not matter either."""
 
     @property
     def transformation(self) -> tuple[Edit, ...]:
@@ -172,47 +162,6 @@ class Blank:
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
-    """One value of a parameter means the same as another."""
-
-    own: tuple[ColumnKey, ...]
-    number: int
-    gone: str
-    kept: str
-
-    @property
-    def needs(self) -> tuple[Condition, ...]:
-        """The value that goes."""
-        return (Condition(Key(*self.own[0]), "is", (self.gone,)),)
-
-    @property
-    def transformation(self) -> tuple[Edit, ...]:
-        """The value that stands in its place."""
-        return (Edit(Key(*self.own[0]), "set", self.kept),)
-
-    def rows(self, snapshot: Snapshot) -> Flags:
-        """Return the rows with the value that goes."""
-        found: Flags = snapshot.values(self.own[0]) == self.number
-        return found
-
-    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
-        """Exchange the values' hashes."""
-        column = snapshot.columns[self.own[0]]
-        return exchanged(snapshot, column, chosen_of(column, rows), self._hash())
-
-    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
-        """Write the one value for the other in the given rows."""
-        snapshot.key = self.keys(snapshot, rows)
-        column = snapshot.columns[self.own[0]]
-        chosen = chosen_of(column, rows)
-        column.hashes[chosen] = self._hash()
-        column.values[chosen] = column.column.numbers[self.kept]
-
-    def _hash(self) -> np.uint64:
-        return np.uint64(value_hash(self.own[0], self.kept))
-
-
-@dataclass(frozen=True, slots=True)
 class Rewrite(ABC):
     """A parameter's value is written anew, by what it says."""
 
@@ -226,15 +175,14 @@ class Rewrite(ABC):
         """Return the rows whose value is written another way."""
         column = snapshot.columns[self.own[0]]
         numbers = [number for number, text in enumerate(column.column.texts) if self.written(text) != text]
-        found = np.zeros(len(snapshot), np.bool_)
-        found[column.rows[column.alive & np.isin(column.values, np.array(numbers, np.int64))]] = True
-        return found
+        return snapshot.flags(column.rows[column.alive & np.isin(column.values, np.array(numbers, np.int64))])
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the hashes of the values."""
-        column = snapshot.columns[self.own[0]]
+        after, column = snapshot.key.copy(), snapshot.columns[self.own[0]]
         chosen = np.flatnonzero(chosen_of(column, rows))
-        return exchanged(snapshot, column, chosen, self._hashes(column, chosen))
+        after[column.rows[chosen]] += self._hashes(column, chosen) - column.hashes[chosen]
+        return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
         """Write the values of the given rows anew: later edits find them as the crawler will."""
@@ -257,31 +205,31 @@ class Rewrite(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
-    """The order of parameters does not matter."""
+class Replace(Rewrite):
+    """One value of a parameter means the same as another."""
 
-    own: tuple[ColumnKey, ...] = ()
-    needs: tuple[Condition, ...] = ()
+    number: int
+    gone: str
+    kept: str
+
+    @property
+    def needs(self) -> tuple[Condition, ...]:
+        """The value that goes."""
+        return (Condition(Key(*self.own[0]), "is", (self.gone,)),)
 
     @property
     def transformation(self) -> tuple[Edit, ...]:
-        """One edit of the whole query."""
-        return (Edit(Key(), "sort"),)
+        """The value that stands in its place."""
+        return (Edit(Key(*self.own[0]), "set", self.kept),)
+
+    def written(self, text: str) -> str:
+        """Return the one value for the other."""
+        return self.kept if text == self.gone else text
 
     def rows(self, snapshot: Snapshot) -> Flags:
-        """Return the rows whose parameters are not in order."""
-        return reshaped(snapshot, snapshot.evidence.shapes.hashes_left((), in_order=True))
-
-    def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
-        """Exchange the shapes' hashes."""
-        after = snapshot.key.copy()
-        reshape(after, snapshot, rows, snapshot.evidence.shapes.hashes_left((), in_order=True))
-        return after
-
-    def commit(self, snapshot: Snapshot, rows: Flags) -> None:
-        """Sort the given rows."""
-        snapshot.key = self.keys(snapshot, rows)
-        renumber(snapshot, rows, in_order)
+        """Return the rows with the value that goes: as `Rewrite` does, without a look at all values."""
+        found: Flags = snapshot.values(self.own[0]) == self.number
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,9 +257,10 @@ class PathEdit:
 
     def keys(self, snapshot: Snapshot, rows: Flags) -> Hashes:
         """Exchange the paths' hashes."""
-        after = snapshot.key.copy()
-        paths = self._paths(snapshot)
-        exchange(after, rows, snapshot.path, paths, snapshot.evidence.paths.table())
+        after, before = snapshot.key.copy(), snapshot.path[rows]
+        became = self._paths(snapshot)[before]
+        hashes = snapshot.evidence.paths.table()  # of the paths, too, that the edit has just made
+        after[rows] += hashes[became] - hashes[before]
         return after
 
     def commit(self, snapshot: Snapshot, rows: Flags) -> None:
@@ -391,9 +340,3 @@ def renumber(snapshot: Snapshot, rows: Flags, change: Callable[[Shape], Shape]) 
     numbers, which = np.unique(snapshot.shape[rows], return_inverse=True)
     became = [shapes.number(change(shapes.items[number])) for number in numbers.tolist()]
     snapshot.shape[rows] = np.array(became, np.int64)[which.ravel()]
-
-
-def exchange(after: Hashes, rows: Flags, numbers: Rows, mapped: Rows, table: Hashes) -> None:
-    """Exchange, in the given rows, the hash of a number for that of the number it is mapped to."""
-    old = numbers[rows]
-    after[rows] += table[mapped[old]] - table[old]

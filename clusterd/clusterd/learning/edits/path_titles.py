@@ -6,8 +6,8 @@ paths of that depth. A title before the number goes where a number is the end, o
 ``/any-title-10234`` the ``2`` of ``/red-shoes-2`` may well be a page of these. Of a place where components begin with a
 number and others with a word, one behind it is proposed for those prefixes alone behind which none does.
 
-Cost: linear in the pages of a content, of which at most `COMPARED` are compared, and in the paths of the host where
-anything is proposed.
+Cost: linear in the pages of a content, of which at most `proposing.COMPARED` are compared, and in the paths of the
+host where anything is proposed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.components import AnyComponent
 from clusterd.learning.edits.deep import IDENTIFIER
+from clusterd.learning.edits.proposing import COMPARED
 from clusterd.learning.evidence.columns import Rows, Snapshot
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 20
 EDITS: Final = 4
-#: Most pages of one content that are compared.
-COMPARED: Final = 100
 #: Contents that have to be seen beside numbers of so few digits (as values, so that any may be expected: `OPEN`).
 DIGITS: Final = 15
 #: What delimits a title from the number behind it (a letter may say what the number is: ``title-t12``), and the ending.

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Final, cast
+from itertools import chain
+from typing import Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ from clusterd.learning.evidence.shapes import ColumnKey, Shape, Shapes
 Rows = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
+Derived = TypeVar("Derived")
 
 #: Most query pairs of a page that serves as evidence.
 PAIRS: Final = 32
@@ -166,6 +168,7 @@ class Evidence:
         self.fetches = array("q")
         self.fetched = 0
         self.seen_by = Crawls()
+        #: Identity of a content → its number, and back.
         self.content_numbers: dict[int, int] = {}
         self.identities: list[int] = []
         self.paths = Paths()
@@ -175,14 +178,9 @@ class Evidence:
         self.path_numbers = array("q")
         self.shape_numbers = array("q")
         self.columns: dict[ColumnKey, Column] = {}
-        self.left_out = 0
 
     def __len__(self) -> int:
         return len(self.urls)
-
-    def identity(self, number: int) -> int:
-        """Return the identity that a content number stands for."""
-        return self.identities[number]
 
     def add(self, url: str, content: int, taken: Url, crawl: str = "") -> int:
         """Take a page (its URL canonical, and taken apart); return its row, -1 where it is left out."""
@@ -199,7 +197,6 @@ class Evidence:
             return row
         pairs = _pairs(taken)
         if len(pairs) > PAIRS or not self._room_for(pairs):
-            self.left_out += 1
             return -1
         row = self.row_of[url] = len(self.urls)
         self.seen_by.first(bit)
@@ -229,10 +226,7 @@ def _pairs(url: Url) -> list[tuple[ColumnKey, str]]:
     """Return the query pairs and path parameters of a URL, repeated names counted."""
     found: list[tuple[ColumnKey, str]] = []
     counts: dict[str, int] = {}
-    for name, value in url.query:
-        counts[name] = counts.get(name, 0) + 1
-        found.append(((name, counts[name]), VALUELESS if value is None else value))
-    for _, name, value in url.matrix or ():
+    for name, value in chain(url.query, ((name, value) for _, name, value in url.matrix or ())):
         counts[name] = counts.get(name, 0) + 1
         found.append(((name, counts[name]), VALUELESS if value is None else value))
     return found
@@ -252,6 +246,13 @@ def distinct(numbers: Rows) -> Rows:
     return found
 
 
+def by_number(numbers: Rows, rows: Rows) -> list[Rows]:
+    """Return rows that have a number each, parted by these, in their order; those of one number in the order given."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    return np.split(rows[order], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1)
+
+
 class Snapshot:
     """The evidence at one moment, with the edits of the rules accepted so far applied to its keys."""
 
@@ -268,8 +269,7 @@ class Snapshot:
         #: What became of the keys that accepted edits have changed.
         self.settled = Settled()
         self._values: dict[ColumnKey, Rows] = {}
-        #: What others derive from the paths, until the next edit is accepted.
-        self.derived: dict[str, object] = {}
+        self._derived: dict[str, object] = {}
 
     def __len__(self) -> int:
         return len(self.content)
@@ -279,7 +279,7 @@ class Snapshot:
         twin = copy(self)
         twin.key, twin.path, twin.shape = self.key.copy(), self.path.copy(), self.shape.copy()
         twin.columns = {key: column.copy() for key, column in self.columns.items()}
-        twin._values, twin.derived, twin.settled = dict(self._values), dict(self.derived), copy(self.settled)
+        twin._values, twin._derived, twin.settled = dict(self._values), dict(self._derived), copy(self.settled)
         return twin
 
     def shape_of(self, row: int) -> Shape:
@@ -288,10 +288,7 @@ class Snapshot:
 
     def paths_present(self) -> Rows:
         """Return the numbers of the paths that pages have."""
-        known = self.derived.get("paths present")
-        if known is None:
-            known = self.derived["paths present"] = distinct(self.path)
-        return cast(Rows, known)
+        return self.derived("paths present", lambda: distinct(self.path))
 
     def paths_by_query(self, rows: Rows) -> Iterator[list[list[str]]]:
         """Yield the paths of pages, in components, those of one query together; nothing where all have one path.
@@ -312,16 +309,26 @@ class Snapshot:
         known = self._values.get(key)
         if known is not None:
             return known
-        dense = np.zeros(len(self), np.int64)
-        column = self.columns.get(key)
-        if column is not None:
-            dense[column.rows[column.alive]] = column.values[column.alive]
+        column, dense = self.columns[key], np.zeros(len(self), np.int64)
+        dense[column.rows[column.alive]] = column.values[column.alive]
         self._values[key] = dense
         return dense
 
+    def flags(self, rows: Rows) -> Flags:
+        """Return flags that say of every row whether it is among these."""
+        found = np.zeros(len(self), np.bool_)
+        found[rows] = True
+        return found
+
+    def derived(self, name: str, derive: Callable[[], Derived]) -> Derived:
+        """Return what is derived from the paths, once until the next edit is accepted."""
+        if name not in self._derived:
+            self._derived[name] = derive()
+        return cast(Derived, self._derived[name])
+
     def changed(self, keys: Iterable[ColumnKey] = ()) -> None:
         """Forget what was derived from these columns, and from the paths, before an edit was accepted."""
-        self.derived.clear()
+        self._derived.clear()
         for key in keys:
             self._values.pop(key, None)
 

@@ -23,9 +23,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
-from clusterd.learning.families.one_page import brings_new_values, new_valued
+from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.contexts import DIFFER, OPEN, Proposal
 
@@ -73,11 +73,8 @@ def exhausted(snapshot: Snapshot, crawl: str) -> Iterator[Proposal]:
     if not len(rows):
         return
     form = (snapshot.path * (int(snapshot.shape.max()) + 1) + snapshot.shape)[rows]
-    novel = np.zeros(len(snapshot), np.bool_)
-    novel[rows[np.unique(snapshot.content[rows], return_index=True)[1]]] = True
-    order = np.argsort(form, kind="stable")
-    starts = np.flatnonzero(np.append(True, form[order][1:] != form[order][:-1]))
-    for members in np.split(rows[order], starts[1:]):
+    novel = snapshot.flags(rows[np.unique(snapshot.content[rows], return_index=True)[1]])
+    for members in by_number(form, rows):
         if len(members) < FEW_RUN:
             continue
         whole = _of_members(snapshot, members, novel, crawl)
@@ -132,12 +129,8 @@ def _parts(snapshot: Snapshot, members: Rows) -> Iterator[tuple[Rows, int]]:
     few = [key for key in shape if key not in new]
     if not new or not few:
         return
-    _, which = np.unique(np.stack([values[key] for key in few]), axis=1, return_inverse=True)
-    which = which.ravel()
-    for number in range(int(which.max()) + 1):
-        part = members[which == number]
-        if len(part) >= FEW_RUN:
-            yield part, int(which.max()) + 1
+    parts = [part for _, part in by_values(few, values, members)]
+    yield from ((part, len(parts)) for part in parts if len(part) >= FEW_RUN)
 
 
 def _is_open(values: Rows) -> bool:
@@ -162,19 +155,16 @@ def _proposal(
             conditions.append(Condition(Key(*key), "any"))
             continue
         numbers = numbers[(counts >= EACH) & (numbers > 0)]
-        texts = [snapshot.columns[key].column.named(int(number)) for number in numbers]
-        found = tuple(sorted(text for text in texts if text is not None))
-        if not found or len(found) < len(texts):
+        said = said_of(snapshot, [(key, numbers)]) if len(numbers) else None
+        if said is None:
             return None
-        conditions.append(Condition(Key(*key), "is" if len(found) == 1 else "in", found))
+        conditions += said
         kept = kept[np.isin(values, numbers)]
     if not takes_new or len(kept) < needed:
         return None
-    flags = np.zeros(len(snapshot), np.bool_)
-    flags[members] = True
     shown = snapshot.content[kept]
     good = ~novel[kept]
     agreed = int(good.sum())
     # In groups of one content: the pairs that the rule shows are pages that show the same.
     outcome = Outcome(kept, good, shown.astype(np.int64), shown, agreed, len(kept) - agreed, agreed)
-    return Proposal(Family(crawl), flags, conditions, outcome, lower_bound(agreed, len(kept)))
+    return Proposal(Family(crawl), snapshot.flags(members), conditions, outcome, lower_bound(agreed, len(kept)))

@@ -8,18 +8,19 @@ further parameter, or another value of one that takes few, is not of the family.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
-from clusterd.learning.families.joint import ALONE, EACH, TRIALS, Joint, joint
+from clusterd.learning.families.joint import ALONE, EACH, TRIALS, joint
 from clusterd.learning.families.value_forms import of_clean_forms
 from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.attributes import one_of
 from clusterd.learning.trials.contexts import DIFFER, Proposal
 
 #: Fewest pages of a family. One page answers for all others, and what differs is found nowhere else: an empty list is
@@ -45,12 +46,7 @@ def _forms(snapshot: Snapshot, is_common: Flags) -> Iterator[Rows]:
     form = snapshot.path * (int(snapshot.shape.max(initial=0)) + 1) + snapshot.shape
     wanted = distinct(form[is_common[snapshot.content]])
     rows = np.flatnonzero(np.isin(form, wanted))
-    rows = rows[np.argsort(form[rows], kind="stable")]
-    ordered = form[rows]
-    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    for start, end in zip([0, *starts.tolist()], [*starts.tolist(), len(rows)], strict=True):
-        if end - start > TRIALS:
-            yield rows[start:end]
+    yield from (members for members in by_number(form[rows], rows) if len(members) > TRIALS)
 
 
 def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
@@ -64,39 +60,40 @@ def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
     few = [key for key in shape if key not in dropped]
     path = snapshot.evidence.paths.items[int(snapshot.path[rows[0]])]
     single = np.zeros(len(snapshot), np.bool_)
-    for fixed, every in _by_values(few, values, rows):
+    for fixed, every in by_values(few, values, rows):
         members = of_clean_forms(snapshot, every, dropped)
         outcome = one_page(snapshot, members)
         reached = bound_of(outcome) if outcome is not None else 0.0
-        conditions = [Condition(Key(), "is", (path,)), *_conditions(snapshot, few, fixed)]
-        if outcome is None or reached < FAMILY_BOUND or len(conditions) != len(few) + 1:
+        said = said_of(snapshot, zip(few, fixed, strict=True))
+        if outcome is None or reached < FAMILY_BOUND or said is None:
             continue
-        conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
-        names = tuple(sorted({key[0] for key in shape}))
-        flags = np.zeros(len(snapshot), np.bool_)
-        flags[members] = True
+        flags = snapshot.flags(members)
         single |= flags
-        yield Proposal(Drop(dropped), flags, [*conditions, Condition(Key(), "only", names)], outcome, reached)
+        yield Proposal(Drop(dropped), flags, _context(path, shape, said, dropped), outcome, reached)
     together = joint(snapshot, rows, few, values, dropped) if few else None
     if together is not None and not single[together.rows].all():
-        yield from _joint_proposal(snapshot, path, dropped, shape, together)
+        said, outcome = said_of(snapshot, together.values), together.outcome
+        if said is not None:
+            context = _context(path, shape, said, dropped)
+            yield Proposal(Drop(dropped), snapshot.flags(together.rows), context, outcome, bound_of(outcome))
 
 
-def _joint_proposal(
-    snapshot: Snapshot, path: str, dropped: tuple[ColumnKey, ...], shape: Shape, found: Joint
-) -> Iterator[Proposal]:
-    conditions = [Condition(Key(), "is", (path,))]
-    for key, numbers in found.values:
-        named = {snapshot.columns[key].column.named(int(number)) for number in numbers}
-        texts = sorted(text for text in named if text is not None)
+def said_of(snapshot: Snapshot, values: Iterable[tuple[ColumnKey, Rows]]) -> list[Condition] | None:
+    """Return the conditions that parameters have one of these values each; None where one cannot be named."""
+    found = []
+    for key, numbers in values:
+        named = [snapshot.columns[key].column.named(number) for number in numbers.tolist()]
+        texts = [text for text in named if text is not None]
         if len(texts) < len(named):
-            return
-        conditions.append(Condition(Key(*key), "is" if len(texts) == 1 else "in", tuple(texts)))
-    conditions += [Condition(Key(name, occurrence), "any") for name, occurrence in dropped]
-    conditions.append(Condition(Key(), "only", tuple(sorted({key[0] for key in shape}))))
-    flags = np.zeros(len(snapshot), np.bool_)
-    flags[found.rows] = True
-    yield Proposal(Drop(dropped), flags, conditions, found.outcome, bound_of(found.outcome))
+            return None
+        found.append(one_of(Key(*key), texts))
+    return found
+
+
+def _context(path: str, shape: Shape, said: list[Condition], dropped: tuple[ColumnKey, ...]) -> list[Condition]:
+    there = [Condition(Key(*key), "any") for key in dropped]
+    only = Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))
+    return [Condition(Key(), "is", (path,)), *said, *there, only]
 
 
 def new_valued(values: dict[ColumnKey, Rows]) -> tuple[ColumnKey, ...]:
@@ -120,27 +117,15 @@ def brings_new_values(values: Rows) -> bool:
     return count >= NEW_VALUES * len(values) or count > FEW_VALUES
 
 
-def _by_values(
-    few: list[ColumnKey], values: dict[ColumnKey, Rows], rows: Rows
-) -> Iterator[tuple[tuple[int, ...], Rows]]:
-    """Yield the rows of each combination of the values that are few."""
+def by_values(few: list[ColumnKey], values: dict[ColumnKey, Rows], rows: Rows) -> Iterator[tuple[Rows, Rows]]:
+    """Yield each combination of the values that are few, a value a row, with the rows that have it."""
     if not few:
-        yield (), rows
+        yield np.zeros((0, 1), np.int64), rows
         return
     stacked = np.stack([values[key] for key in few])
     combinations, which = np.unique(stacked, axis=1, return_inverse=True)
-    which = which.ravel()
-    for number in range(combinations.shape[1]):
-        yield tuple(combinations[:, number].tolist()), rows[which == number]
-
-
-def _conditions(snapshot: Snapshot, few: list[ColumnKey], fixed: tuple[int, ...]) -> list[Condition]:
-    found = []
-    for key, number in zip(few, fixed, strict=True):
-        text = snapshot.columns[key].column.named(number)
-        if text is not None:
-            found.append(Condition(Key(*key), "is", (text,)))
-    return found
+    for number, members in enumerate(by_number(which.ravel(), rows)):
+        yield combinations[:, [number]], members
 
 
 def one_page(snapshot: Snapshot, members: Rows, fewest: int = FAMILY) -> Outcome | None:

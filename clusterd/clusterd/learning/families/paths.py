@@ -23,9 +23,10 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit
 from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, distinct
-from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, one_page
+from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS
 from clusterd.learning.trials.agreement import Outcome
+from clusterd.learning.trials.attributes import one_of
 from clusterd.learning.trials.contexts import Proposal
 from clusterd.learning.trials.tried_together import TOGETHER
 
@@ -152,27 +153,19 @@ def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: li
     if query is None:
         return
     paths = [snapshot.evidence.paths.parts(path) for path in distinct(snapshot.path[members]).tolist()]
-    conditions: list[Condition] = []
-    for at in range(len(paths[0])):
-        if at not in free:
-            texts = tuple(sorted({parts[at] for parts in paths}))
-            conditions.append(Condition(Key(start=3 + at), "is" if len(texts) == 1 else "in", texts))
-    conditions += [Condition(Key(), "depth", (str(len(paths[0])),)), *query]
-    flags = np.zeros(len(snapshot), np.bool_)
-    flags[members] = True
-    yield Proposal(_any_value(free, len(paths[0])), flags, conditions, outcome, reached)
+    depth = len(paths[0])
+    fixed = [one_of(Key(start=3 + at), {parts[at] for parts in paths}) for at in range(depth) if at not in free]
+    conditions = [*fixed, Condition(Key(), "depth", (str(depth),)), *query]
+    yield Proposal(_any_value(free, depth), snapshot.flags(members), conditions, outcome, reached)
 
 
 def _query_of(snapshot: Snapshot, row: int) -> list[Condition] | None:
     """Return the conditions that say a page's query, value by value; None where they cannot be written."""
     shape = snapshot.shape_of(row)
-    found = []
-    for name, occurrence in shape:
-        text = snapshot.columns[name, occurrence].column.named(int(snapshot.values((name, occurrence))[row]))
-        if text is None or not name or name.startswith(";"):
-            return None
-        found.append(Condition(Key(name, occurrence), "is", (text,)))
-    return [*found, Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))]
+    if any(not name or name.startswith(";") for name, _ in shape):
+        return None
+    said = said_of(snapshot, [(key, snapshot.values(key)[[row]]) for key in shape])
+    return None if said is None else [*said, Condition(Key(), "only", tuple(sorted({name for name, _ in shape})))]
 
 
 def _any_value(free: list[int], depth: int) -> PathEdit:

@@ -68,13 +68,8 @@ class Groups:
         if pages is None:
             recall = self.recalls.new(group)
             pages = self._read(recall, hosts) or []
-        told = self._book.load(group) if recall.version != self._book.version(group) else None
-        if told is not None:
-            recall.begin_anew(told)
-        recall.show(sorted(pages, key=lambda page: page.fetched_at))
+        recall.take(sorted(pages, key=lambda page: page.fetched_at), self._book, group)
         recall.fresh.clear()  # Each host shares its own pages.
-        if told is not None:
-            recall.tell(told)
         return recall
 
     def _read(self, recall: Recall, hosts: Iterable[str]) -> list[Page] | None:

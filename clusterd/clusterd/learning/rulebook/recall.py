@@ -18,7 +18,7 @@ from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.arrivals import Arrivals
-from clusterd.learning.rulebook.contract import HostRules
+from clusterd.learning.rulebook.contract import HostRules, RuleBook
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 
 #: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
@@ -62,6 +62,16 @@ class Recall:
     failed: set[str] = field(default_factory=set)
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
     brought_in: dict[str, int] = field(default_factory=dict)
+
+    def take(self, pages: Iterable[Page], book: RuleBook, host: str) -> bool:
+        """Show pages, and tell what was decided of the host's rules since it was told of them; whether anything was."""
+        told = book.load(host) if self.version != book.version(host) else None
+        if told is not None:
+            self.begin_anew(told)
+        self.show(pages)
+        if told is not None:
+            self.tell(told)
+        return told is not None
 
     def show(self, pages: Iterable[Page]) -> None:
         """Let the learner see the pages that are new to it; of fetches that brought none only other crawlers are told.
@@ -155,7 +165,7 @@ class Recall:
         for entry in state.entries.values():
             with suppress(NotFound):
                 if turns.barred(entry):
-                    self.learner.retire(entry.rule.id, entry.last.reason, entry.last.at)
+                    self.learner.retire(entry.rule.id, entry.last.reason)
                 elif entry.rule.state == "pinned":
                     self.learner.pin(entry.rule.id, entry.last.at)
         self.version = state.rules.version

@@ -308,14 +308,9 @@ class RuleService:
             recall, evidence = self._cut(host)
         elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
             evidence = self._packed(host, evidence)
-        told = self.book.load(host) if recall.version != self.book.version(host) else None
-        if told is not None:
-            recall.begin_anew(told)
-        recall.show(evidence.pages)
-        recall.mark = evidence.mark
-        if told is not None:
-            recall.tell(told)
+        if recall.take(evidence.pages, self.book, host):
             self._announce_again(host)
+        recall.mark = evidence.mark
         self._groups.tell(host, recall)
         return recall
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Key
@@ -19,6 +19,12 @@ LISTED: Final = 400
 FEW_VALUES: Final = 16
 #: Name of the key that is the number of a path's components.
 DEPTH: Final = "depth"
+
+
+def one_of(key: Key, texts: Iterable[str]) -> Condition:
+    """Return the condition that a key has one of these values."""
+    found = tuple(sorted(texts))
+    return Condition(key, "is" if len(found) == 1 else "in", found)
 
 
 @dataclass(slots=True)
@@ -66,7 +72,7 @@ class Attribute:
             return Condition(self.key, "absent")
         if absent:
             return Condition(self.key, "within", texts)
-        return Condition(self.key, "is" if len(texts) == 1 else "in", texts)
+        return one_of(self.key, texts)
 
     def named(self, numbers: Rows) -> int:
         """Return how many values a condition names: of many, where the parameter has to be there, none but itself."""
@@ -85,31 +91,19 @@ def attributes(snapshot: Snapshot, edit: CandidateEdit, rows: Flags) -> Iterator
     """Yield the keys that a context can be narrowed or closed by: places in the path, then parameters."""
     yield from path_attributes(snapshot)
     if isinstance(edit, PathEdit) and edit.beyond:
-        yield component_attribute(snapshot, edit.beyond)
+        yield _component(snapshot, f"component {edit.beyond}", edit.beyond, 0)
     for key in snapshot.evidence.shapes.keys_of(distinct(snapshot.shape[rows])):
         if key in snapshot.columns and key[0]:
             yield Attribute(f"?{key[0]}#{key[1]}", snapshot.values(key), column=key)
 
 
-def path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
-    """Yield the whole path, its first two components and its last."""
-    known = snapshot.derived.get("path attributes")
-    if known is None:
-        known = snapshot.derived["path attributes"] = list(_path_attributes(snapshot))
-    yield from cast(list[Attribute], known)
+def path_attributes(snapshot: Snapshot) -> list[Attribute]:
+    """Return the whole path, its first two components and its last."""
+    places = (("path", 0, 0), ("first", 3, 0), ("second", 4, 0), ("last", 0, 1))
+    return snapshot.derived("path attributes", lambda: [_component(snapshot, *place) for place in places])
 
 
-def _path_attributes(snapshot: Snapshot) -> Iterator[Attribute]:
-    for name, start, end in (("path", 0, 0), ("first", 3, 0), ("second", 4, 0), ("last", 0, 1)):
-        yield _component_attribute(snapshot, name, start, end)
-
-
-def component_attribute(snapshot: Snapshot, start: int) -> Attribute:
-    """Return the component at a place from the start as a key."""
-    return _component_attribute(snapshot, f"component {start}", start, 0)
-
-
-def _component_attribute(snapshot: Snapshot, name: str, start: int, end: int) -> Attribute:
+def _component(snapshot: Snapshot, name: str, start: int, end: int) -> Attribute:
     components = snapshot.evidence.path_tables.components(start, end)
     table = components.table(snapshot.evidence.paths.items)
     return Attribute(name, table[snapshot.path], start=start, end=end, texts=components.texts)
@@ -117,9 +111,9 @@ def _component_attribute(snapshot: Snapshot, name: str, start: int, end: int) ->
 
 def depth_attribute(snapshot: Snapshot) -> Attribute:
     """Return of how many components a path is as a key."""
-    known = snapshot.derived.get(DEPTH)
-    if known is None:
+
+    def depth() -> Attribute:
         depths = snapshot.evidence.path_tables.depths(snapshot.evidence.paths.items)[snapshot.path]
-        texts = [str(depth) for depth in range(int(depths.max(initial=0)) + 1)]
-        known = snapshot.derived[DEPTH] = Attribute(DEPTH, depths, texts=texts)
-    return cast(Attribute, known)
+        return Attribute(DEPTH, depths, texts=[str(depth) for depth in range(int(depths.max(initial=0)) + 1)])
+
+    return snapshot.derived(DEPTH, depth)

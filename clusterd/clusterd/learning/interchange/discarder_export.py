@@ -17,6 +17,7 @@ A family (every URL of a context is one page) is exported where dropping the res
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -53,15 +54,16 @@ def export(rules: Iterable[Rule], universal: Sequence[dict[str, Any]] = (), *, l
     ``universal``: entries without a domain that are in use beside them. The discarder applies those only to domains
     that have no entry of their own, so they are repeated for every host.
     """
-    given = list(rules)
     said: list[tuple[Rule, list[dict[str, Any]]]] = []
+    of_host: dict[str, list[Rule]] = defaultdict(list)
     refused: dict[str, str] = {}
-    for rule in given:
+    for rule in rules:
         try:
             said.append((rule, list(_entries(rule, loose))))
+            of_host[rule.host].append(rule)
         except Inexpressible as reason:
             refused[rule.id] = str(reason)
-    notes = {rule.id: note for rule, entries in said if (note := _note(rule, entries, [r for r, _ in said]))}
+    notes = {rule.id: note for rule, entries in said if (note := _note(rule, entries, of_host[rule.host]))}
     entries = [entry for _, found in said for entry in found]
     entries += _repeated(universal, [rule for rule, _ in said])
     for number, entry in enumerate(entries):
@@ -228,13 +230,13 @@ def _family(context: Context, pattern: dict[str, Any]) -> list[str]:
     return [condition.key.name for condition in context.query.values() if condition.test == "is"]
 
 
-def _note(rule: Rule, entries: list[dict[str, Any]], others: Iterable[Rule]) -> str:
+def _note(rule: Rule, entries: list[dict[str, Any]], of_host: Iterable[Rule]) -> str:
     notes = []
     home = rule.host
     said = [text.partition(home)[2] for entry in entries for text in entry["urlPattern"]["include"]]
     if any(c.isalpha() for text in said for c in text):
         notes.append(CASE_NOTE)
-    waits = [other.id for other in others if other.id != rule.id and _changes_context(other, rule)]
+    waits = [other.id for other in of_host if other.id != rule.id and _changes_context(other, rule)]
     if waits:
         notes.append(f"it looks at the URL as linked, not at what rule {waits[0]} leaves of it")
     if len({bool(edit.key.name) for edit in rule.transformation if edit.op == "delete"}) == 2:
@@ -250,7 +252,7 @@ def _changes_context(other: Rule, rule: Rule) -> bool:
     names = {edit.key.name for edit in other.transformation if edit.op == "delete"}
     absent = {condition.key.name for condition in rule.context if condition.test == "absent"}
     on_path = any(not condition.key.name for condition in rule.context)
-    return other.host == rule.host and bool(absent & names or (on_path and "" in names))
+    return bool(absent & names or (on_path and "" in names))
 
 
 def _repeated(universal: Sequence[dict[str, Any]], rules: Iterable[Rule]) -> Iterator[dict[str, Any]]:

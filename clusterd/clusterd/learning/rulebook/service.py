@@ -72,7 +72,7 @@ class RuleService:
     def __init__(
         self,
         book: RuleBook,
-        publish: Publish | None = None,
+        publish: Publish = lambda topic, key, value: None,
         *,
         flush: Callable[[], None] = lambda: None,
         make_learner: Callable[[str], HostLearner] | None = None,
@@ -170,7 +170,7 @@ class RuleService:
         """Share the pages that came of this worker's hosts since these were learned last. Before it ends."""
         for host in sorted(self._leased & self.book.changed().keys()):
             recall = self._recalls.get(host)
-            if self._publish is not None and recall is not None and recall.is_spoken_of:
+            if recall is not None and recall.is_spoken_of:
                 share(self.book, self._publish, host, self._caught_up(host), now)
 
     def _make_room(self, seconds: float = 0.0) -> None:
@@ -261,8 +261,7 @@ class RuleService:
         """Learn a host where that is due, and share its pages with the crawls; return the rule set that changed."""
         recall = self._caught_up(host)
         rules = self._relearn(host, recall, now)
-        if self._publish is not None:
-            share(self.book, self._publish, host, recall, now)
+        share(self.book, self._publish, host, recall, now)
         return rules
 
     def _look_across(self, group: str, now: int) -> RuleSet | None:
@@ -367,8 +366,6 @@ class RuleService:
         while later is not None:
             rules = later
             self.book.offer(rules)
-            if self._publish is None:
-                break
             self._publish(topics.RULES, rules.host.encode(), rules_to_bytes(rules))
             self._flush()
             later = self.book.load(rules.host).rules if self.book.version(rules.host) > rules.version else None

@@ -39,12 +39,11 @@ ENOUGH = (120, 240)
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A rule with its trial alone, and what it added."""
+    """A rule with its trial alone."""
 
     context: Context
     changes: Transformation
     alone: Trial
-    added: Trial
 
 
 class Evidence:
@@ -116,7 +115,7 @@ def _greedy(columns: Columns, passing: Sequence[tuple[Trial, Proposal]], precisi
             heapq.heappush(heap, (-_worth(fresh[n][1], proposal, precision), n))
             continue
         columns.take(proposal.context, proposal.changes)
-        chosen.append(Chosen(proposal.context, proposal.changes, alone, fresh[n][1]))
+        chosen.append(Chosen(proposal.context, proposal.changes, alone))
     return chosen
 
 

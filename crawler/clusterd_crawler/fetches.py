@@ -5,7 +5,7 @@ A record's key is ``HOST CRAWL`` (a host holds no space), so that one that is of
 value is a block of pages of one host and one crawl, read in any language:
 
     offset  bytes  field
-    0       1      version, 2 (1 is read, too: without purposes); a higher one is refused
+    0       1      version, 1
     1       8      the latest fetch among them, Unix milliseconds, little-endian
     9       …      zlib stream of a JSON list of fetches: [url, fetched_at, content, [[kind of name, hash], …]];
                    a fifth is ``false`` where it was no good page (an error, a soft error, no answer), else
@@ -27,7 +27,7 @@ from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.sketch import NAME_KINDS, Name
 
-VERSION: Final = 2
+VERSION: Final = 1
 #: Most pages of one block.
 BLOCK: Final = 1_000
 #: Most bytes of an unpacked block: 1,000 pages of 8 kB URLs with 64 names each, all at once.
@@ -75,7 +75,7 @@ def pack(pages: Sequence[Fetch]) -> bytes:
 
 def latest(block: bytes) -> int:
     """Return the time of a block's latest fetch; `MessageError` where it is none of ours."""
-    if len(block) < _HEAD.size or not 1 <= block[0] <= VERSION:
+    if len(block) < _HEAD.size or block[0] != VERSION:
         raise MessageError(f"not a block of known pages of version {VERSION}", block)
     return int(_HEAD.unpack_from(block)[1])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections import Counter
 
 import pytest
@@ -38,17 +37,6 @@ pages = st.one_of(pages, st.builds(Page, url=text, content=words, state=st.just(
 @given(st.lists(pages, max_size=20))
 def test_pages_come_back_from_their_block(given_pages: list[Page]) -> None:
     assert unpack(pack(given_pages)) == given_pages
-
-
-@pytest.mark.parametrize(
-    ("version", "lacking"),
-    [(5, 0), (4, 0), (3, 20), (2, 21), (1, 22)],
-    ids=["no files", "no redirects", "no purpose", "no state", "no crawl"],
-)
-def test_blocks_of_earlier_versions_are_read(version: int, lacking: int) -> None:
-    seen = [Page(f"http://h/{n}", n, 5, (), 1000 + n, "", "", "", "good") for n in range(3)]
-    raw = b"".join(zlib.decompress(pack([page])[1:])[: -lacking or None] for page in seen)
-    assert unpack(bytes((version,)) + zlib.compress(raw)) == seen
 
 
 @settings(deadline=None)

@@ -4,8 +4,7 @@ A block is one or more pages. Integers are little-endian, a ``varint`` is LEB128
 bytes, then UTF-8:
 
     offset  bytes  field
-    0       1      version, 6 (5, without files, 4, without redirects, 3, without the purpose, 2, without the state,
-                   and 1, without the crawl, are read too)
+    0       1      version, 1
     1       …      zlib stream of the pages, each:
                    text url, u64 content, i64 fetched_at (Unix ms), varint words,
                    varint n, n × (u8 kind: 1 canonical, 2 shortlink, 3 og, 4 anchor; u64 hash),
@@ -30,13 +29,13 @@ from typing import Final
 
 import mmh3
 from clusterd_crawler.errors import MessageError
-from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
+from clusterd_crawler.purpose import PACKED, Purpose
 from clusterd_crawler.sketch import NAME_KINDS, Name
 from clusterd_crawler.wire import put_texts, put_varint
 
 from clusterd.learning.contract import Page, State
 
-VERSION: Final = 6
+VERSION: Final = 1
 #: Pages of one block when a log is rewritten.
 BLOCK_PAGES: Final = 1_000
 #: Fast, and within a tenth of the size that the best level reaches on URLs.
@@ -75,10 +74,10 @@ def pack(pages: Iterable[Page]) -> bytes:
 
 def unpack(block: bytes) -> list[Page]:
     """Return the pages of a block; `MessageError` where it is not one of ours or was cut short."""
-    if not block or not 1 <= block[0] <= VERSION:
+    if not block or block[0] != VERSION:
         raise MessageError(f"not a block of evidence of version {VERSION}", block)
     try:
-        return list(_pages(zlib.decompress(block[1:]), block[0]))
+        return list(_pages(zlib.decompress(block[1:])))
     except (zlib.error, struct.error, IndexError, UnicodeDecodeError) as error:
         raise MessageError(f"a damaged block of evidence: {error}", block) from None
 
@@ -186,7 +185,7 @@ def family(url: str) -> str:
     return path.rpartition("/")[0] + "?" + "&".join(names)
 
 
-def _pages(data: bytes, version: int) -> Iterator[Page]:
+def _pages(data: bytes) -> Iterator[Page]:
     at = 0
     while at < len(data):
         url, at = _text(data, at)
@@ -200,11 +199,10 @@ def _pages(data: bytes, version: int) -> Iterator[Page]:
             at += _NAME.size
         explored, at = _text(data, at)
         instead_of, at = _text(data, at)
-        crawl, at = _text(data, at) if version > 1 else ("", at)
-        state = _STATES[data[at]] if version > 2 else "good"
-        at += version > 2
-        purpose = Purpose(*PACKED.unpack_from(data, at)) if version > 3 else ANYONE
-        at += PACKED.size * (version > 3)
+        crawl, at = _text(data, at)
+        state = _STATES[data[at]]
+        purpose = Purpose(*PACKED.unpack_from(data, at + 1))
+        at += 1 + PACKED.size
         target, at = _text(data, at) if state == "redirected" else ("", at)
         yield Page(url, content, words, tuple(names), fetched_at, explored, instead_of, crawl, state, purpose, target)
 

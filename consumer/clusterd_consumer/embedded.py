@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -111,14 +111,22 @@ class Embedded:
                         log.debug("others still use the store in %s", self.folder)
                     elif self._runs():
                         self._shut_down()
+                    else:
+                        self._end_unfound()
             except OSError as error:
-                self._end_unfound(error)
+                log.warning("the store in %s cannot be left in order: %s", self.folder, error)
+                if _is_ours_alone(self._users):
+                    self._end_unfound()
 
-    def _end_unfound(self, error: OSError) -> None:
-        """End the server of a folder that somebody has deleted: nobody finds it any more, and it would run for ever."""
-        log.warning("the store in %s cannot be left in order: %s", self.folder, error)
-        if self._server is not None and _is_ours_alone(self._users):
+    def _end_unfound(self) -> None:
+        """End our server where somebody has deleted or emptied its folder: nobody finds it, and it would run for ever.
+
+        To be called before another is started there: it deletes the socket as it ends.
+        """
+        if self._server is not None:
             self._server.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._server.wait(STOP_TIMEOUT)
 
     @contextmanager
     def _starting(self) -> Iterator[None]:
@@ -131,6 +139,7 @@ class Embedded:
         """Start the server unless one holds its lock; return when it answers."""
         with _open_lock(self.folder / "redis.server.lock") as alive:
             if _is_ours_alone(alive):
+                self._end_unfound()
                 self._start(alive.fileno())
             else:
                 self._wait_until_it_answers(None)

@@ -184,6 +184,19 @@ def test_a_server_whose_folder_is_deleted_ends_with_its_last_user(tmp_path: Path
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_server_whose_folder_is_emptied_ends_and_another_takes_its_place(tmp_path: Path, goes_on: bool) -> None:
+    with embedded(tmp_path) as url:
+        pid = server_pid(url)
+        for held in tmp_path.iterdir():
+            shutil.rmtree(held) if held.is_dir() else held.unlink()
+        if goes_on:
+            wait_until(lambda: not alive(pid))
+            wait_until((tmp_path / "redis.sock").exists)
+            assert server_pid(url) != pid
+    wait_until(lambda: not alive(pid))
+
+
 def test_a_store_that_the_extra_began_goes_on_when_redis_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

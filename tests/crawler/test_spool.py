@@ -251,6 +251,18 @@ def test_a_file_that_is_lost_while_it_is_written_takes_nothing_else_along(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_segment_that_cannot_be_deleted_holds_nothing_up(tmp_path: Path) -> None:
+    """As on a disk that has become read-only: the keeper's thread ended by it, when the spool was full."""
+    spool = Spool(tmp_path, 256 * 1024)
+    assert spool.append(numbered(100, size=1000)) == (100, 0)
+    oldest = min(tmp_path.glob("*.spool"))
+    oldest.unlink()
+    oldest.mkdir()
+    kept, dropped = spool.append(numbered(200, start=100, size=1000))
+    assert (kept, dropped > 0, len(spool)) == (200, True, 300 - dropped)
+    spool.close()
+
+
 def test_a_disk_that_cannot_be_synced_ends_no_crawl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     spool = Spool(tmp_path, 1024 * 1024)
     segment = tmp_path / f"{spool.owner}-00000001.spool"

@@ -210,7 +210,7 @@ class Spool:
         with suppress(OSError):
             os.close(file)
         if not self._segments[-1].size:
-            self._segments.pop().path.unlink(missing_ok=True)
+            _delete(self._segments.pop().path)
 
     def _forget(self, segment: Segment) -> None:
         if self._writing is not None and segment is self._segments[-1]:
@@ -218,7 +218,7 @@ class Spool:
                 os.close(self._writing)
             self._writing = None
         self._segments.remove(segment)
-        segment.path.unlink(missing_ok=True)
+        _delete(segment.path)
 
     def _adopt(self) -> None:
         """Take over the segments whose owner is gone."""
@@ -260,6 +260,12 @@ def _take_lock(path: Path) -> int | None:
         os.close(file)
         return None
     return file
+
+
+def _delete(path: Path) -> None:
+    """Delete a file where that can be had: on a disk that has become read-only its messages are sent once more."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def _pack(entry: Entry) -> bytes:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 import scrapy
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.requests.decisions import Decisions
@@ -177,8 +178,12 @@ def test_what_is_unskipped_is_fetched_whatever_kept_it_out(tmp_path: Path) -> No
     asyncio.run(scenario())
 
 
-def test_what_a_withdrawn_rule_kept_out_is_fetched_as_far_as_it_is_still_there(tmp_path: Path) -> None:
-    """Somebody deletes the spool during the crawl: what lies in memory is fetched, what lay on the disk is counted."""
+@pytest.mark.parametrize("is_there", [False, True])
+def test_what_a_withdrawn_rule_kept_out_is_fetched_as_far_as_it_is_still_there(tmp_path: Path, is_there: bool) -> None:
+    """Somebody deletes the spool during the crawl: what lies in memory is fetched, what lay on the disk is counted.
+
+    So it is where something is there that can be neither read nor deleted.
+    """
 
     async def scenario() -> None:
         changing = Changing(tmp_path / "spool", memory=10)
@@ -186,7 +191,10 @@ def test_what_a_withdrawn_rule_kept_out_is_fetched_as_far_as_it_is_still_there(t
         for number in range(16):  # of eleven the older five go to the disk, twice
             if old := changing.kept.add(kept_out("one", f"s={number}")):
                 changing.kept.spill(old)
+        (written,) = tmp_path.rglob("*.requests")
         shutil.rmtree(tmp_path / "spool")
+        if is_there:
+            written.mkdir(parents=True)
         await changing.use(2)
         assert (len(changing.fetched), changing.kept.forgotten, len(changing.kept)) == (6, 10, 0)
 

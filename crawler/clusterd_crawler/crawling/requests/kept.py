@@ -111,7 +111,7 @@ class Kept:
                 if count := self._spilled.pop(rule, 0):
                     path = self._path(rule)
                     found.extend(self._written(rule, count, path))
-                    with suppress(FileNotFoundError):
+                    with suppress(OSError):  # lest what was read be lost with it
                         self._disk_bytes += path.stat().st_size
                         path.unlink()
         return found

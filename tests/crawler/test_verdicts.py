@@ -99,6 +99,17 @@ def test_that_a_daemon_has_fallen_silent_is_said_each_time(caplog: pytest.LogCap
     asyncio.run(scene())
 
 
+def test_pages_that_cannot_be_sketched_are_no_silence(caplog: pytest.LogCaptureFixture) -> None:
+    """As of a part of a site with a hundred pictures that are sent with the header of a page."""
+    verdicts = Verdicts(timeout=5.0)
+    verdicts.arrived(VERDICT)
+    for at in range(5 * MISSES):
+        verdicts.ask((PAGE[0], at))
+        verdicts._silent_since -= SILENT_SECONDS
+        verdicts.forget((PAGE[0], at))
+    assert caplog.text == ""
+
+
 def test_a_verdict_counts_once_and_for_the_crawler_that_fetched_its_page() -> None:
     """Crawlers of one crawl hear each other's verdicts, and a daemon that goes back in the log says all again."""
 

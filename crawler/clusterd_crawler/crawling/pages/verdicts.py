@@ -89,8 +89,9 @@ class Verdicts:
             self._say_silent()
 
     def forget(self, page: Page) -> None:
-        """Note that no verdict will come; who waits for it goes on."""
+        """Note that no verdict will come, as of what cannot be sketched; who waits for it goes on."""
         asked = self._asked.pop(page, None)
+        self._unanswered -= asked is not None and self._unanswered > 0
         if asked is not None and asked.waiter is not None:
             waiter, asked.waiter = asked.waiter, None
             keep(waiter, None)

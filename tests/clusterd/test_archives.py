@@ -124,9 +124,10 @@ def test_the_warc_files_of_a_wacz_are_read_one_after_the_other(tmp_path: Path) -
 def test_a_wacz_that_is_broken_is_named(tmp_path: Path) -> None:
     whole = zipped(**{"archive/rec-1.warc": gzip.decompress(warc("response", "http://h.example/1", answer(PAGE)))})
     file = tmp_path / "crawl.wacz"
-    file.write_bytes(whole[:-30])
-    with pytest.raises(WrongInput, match="is a zip archive that cannot be read"):
-        kind_of(str(file))
+    for broken_off in (whole[:-30], whole[:-4] + b"\1" + whole[-3:]):  # the latter's list would lie 64 kB further on
+        file.write_bytes(broken_off)
+        with pytest.raises(WrongInput, match="is a zip archive that cannot be read"):
+            kind_of(str(file))
     file.write_bytes(whole.replace(b"words", b"birds"))
     broken = [item for item in read(str(file)) if isinstance(item, Broken)]
     assert [item.where for item in broken] == [f"{file}/archive/rec-1.warc"]

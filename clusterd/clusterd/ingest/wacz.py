@@ -24,7 +24,8 @@ def is_wacz(path: str) -> bool:
             held = _warcs(packed)
             for one in held:
                 packed.open(one).close()
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # broken, packed otherwise, encrypted
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as error:
+        # Broken (of a place before the file's beginning the system says so), packed otherwise, encrypted.
         raise WrongInput(f"{path}: is a zip archive that cannot be read: {error}") from None
     return bool(held)
 

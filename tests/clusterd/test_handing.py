@@ -39,7 +39,7 @@ def outcome(url: str, **more: Any) -> Outcome:
 
 
 def batch_of(*sketches: Sketch, skips: Sequence[SkipReport] = ()) -> Batch:
-    records = [Record("p", str(n), b"", b"", 0) for n, _ in enumerate(sketches)]
+    records = [Record("p", str(n), b"", b"") for n, _ in enumerate(sketches)]
     return Batch(list(sketches), records, list(skips))
 
 

@@ -49,7 +49,7 @@ class Log:
         for name, values in self.partitions.items():
             at = self.read[name]
             for offset, value in enumerate(values[at : at + max_records // 2], at):
-                found.append(Record(name, str(offset), b"", value, 0, str(offset + 1)))
+                found.append(Record(name, str(offset), b"", value, str(offset + 1)))
             self.read[name] = min(at + max_records // 2, len(values))
         return found
 

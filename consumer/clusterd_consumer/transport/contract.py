@@ -18,8 +18,6 @@ class Record:
     offset: str
     key: bytes
     value: bytes
-    #: When the log took it, Unix milliseconds.
-    timestamp: int
     #: The offset that a position names once this record has been worked on.
     next: str = ""
     #: It may have been worked on before, by somebody who died before saying so.

@@ -337,7 +337,6 @@ class KafkaTransport:
                 offset=str(one.offset),
                 key=one.key or b"",
                 value=one.value or b"",
-                timestamp=one.timestamp,
                 next=str(one.offset + 1),
                 again=n < fresh,
             )

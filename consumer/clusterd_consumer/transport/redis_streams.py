@@ -243,15 +243,13 @@ class RedisStreamTransport:
         for offset, stored in entries:
             self._delivered.append(offset)
             fields = stored or {}
-            milliseconds, sequence = _parse(offset)
             records.append(
                 Record(
                     partition=self._stream,
                     offset=offset.decode(),
                     key=fields.get(topics.FIELD_KEY, b""),
                     value=fields.get(topics.FIELD_VALUE, b""),
-                    timestamp=milliseconds,
-                    next=_text(_after((milliseconds, sequence))),
+                    next=_text(_after(_parse(offset))),
                     again=again,
                 )
             )

@@ -74,6 +74,11 @@ class Key:
         raise RuleError(f"{text!r} is not a key; keys are written k(3,-), k(-,1), k(3.1,1.3), ?sid or ?sid#2")
 
 
+#: The keys that are a URL's site.
+SCHEME: Final = Key(start=1)
+HOST: Final = Key(start=2)
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A test on one key.
@@ -266,7 +271,7 @@ class RuleSet:
     def led_to(self) -> frozenset[str]:
         """Return the hosts that its rules put in the place of their mirrors: keys go on by the rules of these."""
         edits = (edit for rule in self.rules if rule.spans for edit in rule.transformation)
-        return frozenset(edit.value for edit in edits if edit.op == "set" and edit.key == Key(start=2))
+        return frozenset(edit.value for edit in edits if edit.op == "set" and edit.key == HOST)
 
     def within(self, crawl: str | None) -> Self:
         """Return the set without the rules that speak of another crawl (None: with all)."""

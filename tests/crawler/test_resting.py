@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skipping.resting import HOST, SCHEME, SKIPS
+from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Key, Rule, RuleSet, rule_id
+from clusterd_crawler.skipping.resting import SKIPS
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.skipping.trial_budget import MANY

@@ -23,7 +23,7 @@ from typing import Final
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
 from clusterd_crawler.rule_language.edits import Applied, Edited, compile_edit
-from clusterd_crawler.rules import LIVE, Key, Rule, RuleSet
+from clusterd_crawler.rules import HOST, LIVE, Key, Rule, RuleSet
 from clusterd_crawler.urls import Url, canonical, host_of, parse, registrable
 
 #: Most passes over the rules before a URL counts as one on which they contradict each other.
@@ -45,8 +45,6 @@ FAMILY: Final = "family:"
 #: What a rule is filed under: ("q", name), ("v", name, value), (number from the start, value), ("", "") for the rest.
 Handle = tuple[str, str] | tuple[str, str, str] | tuple[int, str]
 REST: Final[Handle] = ("", "")
-#: The key that is the host.
-HOST: Final = Key(start=2)
 #: Tests that hold, or may, where their key is not there.
 ASK_NO_KEY: Final = frozenset({"absent", "within", "depth", "only"})
 _ORDER: Final = attrgetter("order")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from clusterd_crawler.rules import Key, Rule
+from clusterd_crawler.rules import HOST, SCHEME, Key, Rule
 from clusterd_crawler.skipping.trial_budget import TrialBudget
 from clusterd_crawler.urls import without_port
 
@@ -24,8 +24,6 @@ SKIPS: Final = 6
 Z: Final = 1.645
 #: A bound that no record of trials passes.
 HIGHEST: Final = 0.99999
-SCHEME: Final = Key(start=1)
-HOST: Final = Key(start=2)
 
 
 class Resting(TrialBudget):

@@ -139,6 +139,7 @@ class Upkeep:
         set_backs = self._report.set_backs
         if self._restored == set_backs or time.monotonic() < self._due["restore"]:
             return
+        services.rulebook.forget()
         try:
             restore_rules(services)
         except Forbidden as error:  # lessons do not wait for a right that only this needs

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from clusterd.config import Config
+from clusterd.health import Report
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.restoring import reconcile, restore
 from clusterd.learning.rulebook.service import RuleService
 from clusterd.services import Services, publish_sketches
-from clusterd.upkeep import restore_rules
+from clusterd.upkeep import Upkeep, learn, restore_rules
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler.rules import Key, RuleSet
 
 from tests.clusterd.made_up_rules import HOST, Log, Serve, SidLearner, duplicates, sid_rule, sketch
 from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
+from tests.services.waiting import wait_until
 
 REF, LANG = sid_rule(key=Key("ref")), sid_rule(key=Key("lang"))
 
@@ -94,6 +96,29 @@ def test_a_restored_rule_is_watched(serve: Serve, book: RuleBook) -> None:
         service.observe([sketch(f"{known}?ref=1", 900 + number, 20, explored=REF.id, instead_of=known)])
     service.learn_due(now=21)
     assert service.entry(REF.id).last.by == "watch"
+
+
+def test_of_a_store_that_came_back_from_the_past_all_evidence_is_learned_from(
+    redis_url: str, prefix: str, book: RuleBook, log: Log
+) -> None:
+    first, second, third = (duplicates(3)[at : at + 2] for at in (0, 2, 4))
+    report = Report()
+    with Services(Config(redis=redis_url, redis_prefix=prefix)) as services:
+        services.rulebook = RuleService(book, log.publish, make_learner=SidLearner)
+        upkeep, client = Upkeep(services, report), cast(Any, services.redis)
+        upkeep.round(services)
+        services.rulebook.observe(first)
+        learn(services)
+        backup = {key: client.dump(key) for kind in ("log", "meta") for key in client.scan_iter(f"{prefix}rb:*:{kind}")}
+        services.rulebook.observe(second)
+        learn(services)
+        for key, value in backup.items():
+            client.restore(key, 0, value, replace=True)
+        for again in ([*second, *third], [sketch(f"http://{HOST}/other", 99)]):  # in other blocks than before
+            services.rulebook.observe(again)
+        report.set_backs += 1
+        wait_until(lambda: upkeep.round(services) or log.sets)
+    assert [rule.id for rule in log.sets[-1].rules] == [sid_rule().id]
 
 
 @pytest.mark.kafka

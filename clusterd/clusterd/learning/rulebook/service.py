@@ -254,6 +254,13 @@ class RuleService:
                 self.book.release(self._leased.pop(), self._owner)
         except Unreachable as error:
             log.info("the leases run out by themselves: %s", error)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let all learners go, as of a store that came back from the past: by their marks they pass over what is added.
+
+        It takes the places of what was lost, in other blocks.
+        """
         self._recalls.clear()
         self._groups.recalls.clear()
 

@@ -171,6 +171,21 @@ def test_a_log_that_is_back_when_the_crawl_ends_gets_all(
     assert arrived(server.url, prefix) == values(300)
 
 
+def test_what_is_on_its_way_to_a_slow_disk_at_the_end_is_sent(server: Server, prefix: str, tmp_path: Path) -> None:
+    class Slow(Spool):
+        def append(self, entries: Sequence[Entry]) -> tuple[int, int]:
+            time.sleep(1)
+            return super().append(entries)
+
+    log = f"{prefix}stream:slow"
+    out = Publisher(lambda: RedisLog(server.url, log), lambda: Slow(tmp_path / "spool", LIMIT), capacity=100)
+    out.offer_together((b"key", value) for value in values(50))
+    wait_until(lambda: not out._queue)
+    server.start()
+    out.close(10, unanswered=10)
+    assert (out.counts.published, out.waiting()) == (50, 0)
+
+
 def test_beyond_the_spool_the_oldest_are_dropped_and_counted(server: Server, prefix: str, tmp_path: Path) -> None:
     with publisher(server.url, prefix, tmp_path, limit=512 * 1024) as out:
         for value in values(2000):

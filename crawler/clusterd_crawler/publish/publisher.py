@@ -63,6 +63,8 @@ class Publisher:
         self._most = capacity + max(capacity, SPARE)
         self._queue: deque[Entry] = deque()
         self._in_flight: tuple[Entry, ...] = ()
+        #: How many messages the keeper has in hand, on their way to the disk.
+        self._moving = 0
         self._counts = Counts()
         lock = threading.RLock()
         #: The sender waits on the first, for messages; the keeper on the second, for more than the queue is to hold.
@@ -125,10 +127,10 @@ class Publisher:
         return waiting == 1
 
     def waiting(self) -> int:
-        """Return how many messages are on their way: in the queue, in flight, on the spool."""
+        """Return how many messages are on their way: in the queue, in flight, on the spool or on their way to it."""
         with self._changed:
             spooled = len(self._spool) if self._spool is not None else 0
-            return len(self._queue) + len(self._in_flight) + spooled
+            return len(self._queue) + len(self._in_flight) + self._moving + spooled
 
     def close(self, timeout: float, unanswered: float | None = None) -> None:
         """Send what waits for at most ``timeout`` seconds, spool the rest. Blocks: not for the reactor's thread.
@@ -190,7 +192,7 @@ class Publisher:
         """Wait for something to send; False when there is nothing more to wait for."""
         with self._changed:
             while not self._queue and not self._spool:  # nothing on it, or none
-                if self._closing:
+                if self._closing and not self._moving:
                     return False
                 if not self._tried:
                     return True  # connect at once, before the first message
@@ -285,7 +287,8 @@ class Publisher:
             while True:
                 surplus = len(self._queue) - self._room()
                 if surplus > 0:
-                    return tuple(self._queue.popleft() for _ in range(min(surplus, BATCH)))
+                    self._moving = min(surplus, BATCH)
+                    return tuple(self._queue.popleft() for _ in range(self._moving))
                 if self._closing:
                     return ()
                 self._surplus_changed.wait()
@@ -305,6 +308,7 @@ class Publisher:
             dropped -= self._hold(entries[kept:])
         self._count(spooled=kept, dropped=dropped)
         with self._changed:
+            self._moving = 0
             self._changed.notify_all()
 
     def _hold(self, entries: Sequence[Entry]) -> int:

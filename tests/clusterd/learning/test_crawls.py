@@ -7,6 +7,7 @@ import time
 from array import array
 
 import numpy as np
+import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.evidence.crawls import CRAWLS, Crawls
@@ -166,6 +167,25 @@ def test_crawls_without_end_are_told_apart() -> None:
     _, seen = crawls.present(np.array(contents))
     assert seen is not None  # The first crawl, the only one that saw the second page, is forgotten.
     assert seen[1] == 0
+
+
+@pytest.mark.parametrize("before", [1, CRAWLS - 1])
+def test_the_latest_crawl_decides_however_many_came_before(before: int) -> None:
+    def crawl(name: str, version: int, printed: int) -> list[Page]:
+        urls = [(n, f"/view?t={n}&sid={n}{name}{s}{p}", p) for n in range(60) for s in (0, 1) for p in ("", "&print=1")]
+        return [page(url, n + version + printed * bool(p), name) for n, url, p in urls]
+
+    # Given a crawl that finds the printed articles to be the others, after as many as can be told apart with it …
+    learner = Learner(HOST)
+    learner.observe(page("/other", number, str(number)) for number in range(before))
+    learner.observe(crawl("last but one", 1000, 0))
+    learner.learn(1)
+    assert merges(learner, "/view?t=3&sid=new", "/view?t=3&sid=new&print=1")
+    # … and one that finds each of them to be another page, under new session ids.
+    learner.observe(crawl("last", 2000, 500))
+    learner.learn(2)
+    assert merges(learner, "/view?t=3&sid=new", "/view?t=3&sid=newer")
+    assert not merges(learner, "/view?t=3&sid=new", "/view?t=3&sid=new&print=1")
 
 
 def test_many_crawls_of_one_host_at_a_time_teach_what_one_does() -> None:

@@ -35,7 +35,7 @@ class Crawls:
     """Which crawls have seen each row, and what became in the latest of the contents that were known before."""
 
     def __init__(self) -> None:
-        #: Crawl → its bit, the latest to begin last.
+        #: Crawl → its bit: the later it began, the higher.
         self._bits: dict[str, int] = {}
         self._latest = 0
         self._seen = array("q")
@@ -92,7 +92,9 @@ class Crawls:
     def _free_bit(self) -> int:
         if len(self._bits) < CRAWLS:
             return 1 << len(self._bits)
-        bit = self._bits.pop(next(iter(self._bits)))
+        # All move down by one, since the highest bit stands for the crawl that began last (`agreement.grouped`).
+        del self._bits[next(iter(self._bits))]
+        self._bits = {crawl: bit >> 1 for crawl, bit in self._bits.items()}
         if self._seen:
-            np.frombuffer(self._seen, np.int64)[:] &= ~bit
-        return bit
+            np.frombuffer(self._seen, np.int64)[:] >>= 1
+        return 1 << (CRAWLS - 1)

@@ -2,21 +2,24 @@
 
 Every host keeps its own evidence log; the book only notes which sites a group has. A group of one site, as most are,
 costs nothing more. For one of several the logs of its hosts are read a second time, each from its own mark, by the
-worker that holds the group's lease.
+worker that holds the group's lease. A group whose hosts have more pages than its learner takes is read in a sample
+(`Sample`): beside it never more than one host's log is in memory.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import mmh3
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.urls import host_of, registrable
 
 from clusterd.learning.contract import HostLearner, Page
-from clusterd.learning.mirrors import SITES, site_of
+from clusterd.learning.mirrors import PAGES, SITES, site_of
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import Recall, Recalls
 
@@ -33,8 +36,9 @@ def _learner(group: str, identity: Identity) -> HostLearner:
 class Groups:
     """The groups' learners of one worker."""
 
-    def __init__(self, book: RuleBook, identity: Identity) -> None:
-        self._book = book
+    def __init__(self, book: RuleBook, identity: Identity, limit: int = PAGES) -> None:
+        """Take the pages of a group that are read at most."""
+        self._book, self._limit = book, limit
         self.recalls = Recalls(partial(_learner, identity=identity), groups=True)
         self._noted: OrderedDict[str, set[str]] = OrderedDict()
 
@@ -63,23 +67,62 @@ class Groups:
     def caught_up(self, group: str) -> Recall:
         """Return a group's learner, having seen all evidence of its hosts, in the order of the fetches."""
         hosts = sorted({site.partition("://")[2] for site in self._book.sites(group)})
-        recall = self.recalls.get(group) or self.recalls.new(group)
-        pages = self._read(recall, hosts)
-        if pages is None:
+        recall = self.recalls.get(group)
+        pages = None if recall is None else self._read(recall, hosts)
+        if recall is None or pages is None:
             recall = self.recalls.new(group)
-            pages = self._read(recall, hosts) or []
+            pages = self._sampled(recall, hosts)
         recall.take(sorted(pages, key=lambda page: page.fetched_at), self._book, group)
         recall.fresh.clear()  # Each host shares its own pages.
         return recall
 
     def _read(self, recall: Recall, hosts: Iterable[str]) -> list[Page] | None:
-        """Return what was added to the hosts' logs; None where one was rewritten since it was read."""
+        """Return what was added to the hosts' logs; None where the sample has grown beyond the limit."""
         pages: list[Page] = []
         for host in hosts:
-            mark = recall.marks.get(host, "")
-            evidence = self._book.evidence(host, mark)
-            if mark and not evidence.continued:
+            pages += sampled(self._added(recall, host), recall.halved)
+            if max(len(pages), len(recall.arrivals)) > self._limit:
                 return None
-            pages += evidence.pages
-            recall.marks[host] = evidence.mark
         return pages
+
+    def _sampled(self, recall: Recall, hosts: Iterable[str]) -> list[Page]:
+        """Return what the hosts' logs hold, halved as often as there is too much of it."""
+        pages: list[Page] = []
+        for host in hosts:
+            pages += sampled(self._added(recall, host), recall.halved)
+            while len(pages) > self._limit:
+                recall.halved += 1
+                pages = sampled(pages, recall.halved)
+        return pages
+
+    def _added(self, recall: Recall, host: str) -> tuple[Page, ...]:
+        """Return what was added to a host's log; all of one that was rewritten, of which what is known is dropped."""
+        evidence = self._book.evidence(host, recall.marks.get(host, ""))
+        recall.marks[host] = evidence.mark
+        return evidence.pages
+
+
+def sampled(pages: Iterable[Page], halved: int) -> list[Page]:
+    """Return the pages of a group that are left of it, halved so many times.
+
+    Those stay whose path and query hash lowest, under every site alike: what agrees with a mirror and what contradicts
+    it. One that watches a rule stays with the page that it was fetched instead of: without it, it would speak against
+    its rule. A redirect to a page that goes shows something of its own, named by that path and query, and watches
+    nothing: shown as it is, it would wait for that page. (What a watched page shows that the crawl has met elsewhere
+    may be gone, where that is few pages; then its rule is given up sooner than it need be.)
+    """
+    if not halved:
+        return list(pages)
+    above = 64 - halved
+    kept = [page for page in pages if not _hash(page.instead_of or page.url) >> above]
+    return [
+        replace(page, state="good", content=shown, explored="")
+        if page.state == "redirected" and (shown := _hash(page.target)) >> above
+        else page
+        for page in kept
+    ]
+
+
+def _hash(url: str) -> int:
+    """Return the hash of a URL's path and query."""
+    return int(mmh3.hash64(url[len(site_of(url)) :], signed=False)[0])

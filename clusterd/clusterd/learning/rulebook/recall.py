@@ -40,6 +40,8 @@ class Recall:
     mark: str = ""
     #: The same of a group, for each of its hosts.
     marks: dict[str, str] = field(default_factory=dict)
+    #: Of a group: how often its pages were halved before the learner saw them (`groups.sampled`).
+    halved: int = 0
     #: Version of the host's rules that the learner was told of.
     version: int = -1
     #: Whether the host has rules in force, and whether this worker has published its pages up to ``fresh``.

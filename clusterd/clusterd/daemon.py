@@ -24,7 +24,6 @@ from typing import Any, Final, NoReturn
 from clusterd_consumer.insisting import Insisting, StopFlag, Stopped
 from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
-from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import ClusterdError, Unreachable
 from clusterd_crawler.servers.kafka_lines import Seldom
 from clusterd_crawler.servers.redis_address import shown
@@ -137,7 +136,7 @@ def _count(report: Report, worker: Worker[Outcome]) -> None:
     report.messages = worker.messages
     report.dead_letters = worker.dead_letters
     report.missed = worker.missed
-    report.stepped = now_ms()
+    report.step()
 
 
 def _insist_on_store(work: Callable[[], object], report: Report, asked: StopFlag) -> bool:
@@ -145,7 +144,8 @@ def _insist_on_store(work: Callable[[], object], report: Report, asked: StopFlag
 
     def trouble(what: str) -> None:
         report.state = "waiting" if what else "starting"
-        report.last_error, report.stepped = what or report.last_error, now_ms()
+        report.last_error = what or report.last_error
+        report.step()
 
     try:
         Insisting(trouble, asked)(work)

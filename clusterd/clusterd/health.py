@@ -60,8 +60,10 @@ class Report:
     #: Unix milliseconds.
     since: int = field(default_factory=now_ms)
     at: int = 0
-    #: When the worker last finished a step: twice a second where nothing arrives.
+    #: When the worker last finished a step: twice a second where nothing arrives. And the same of the monotonic clock,
+    #: by which it is judged: a clock that is set makes nobody stand still, nor hides that one does.
     stepped: int = 0
+    stepped_at: float = 0.0
     messages: int = 0
     dead_letters: int = 0
     #: Messages that Kafka deleted before they were read.
@@ -71,14 +73,18 @@ class Report:
     last_error: str = ""
     #: How often the worker found that the store may have come back from the past: for the upkeep alone.
     set_backs: int = 0
-    #: When upkeep began the round that it has in hand; 0 between two.
-    upkeep_since: int = 0
+    #: When upkeep began the round that it has in hand (of the monotonic clock); 0 between two.
+    upkeep_since: float = 0.0
     #: For the metrics alone: it is not told in the store.
     tallies: Tallies = field(default_factory=Tallies)
 
+    def step(self) -> None:
+        """Note that the worker goes on."""
+        self.stepped, self.stepped_at = now_ms(), time.monotonic()
+
     def told(self) -> State:
         """Return the state as it is told: that a thread stands still, it cannot say itself."""
-        still = self.stepped and time.time() - self.stepped / 1000 > STALLED_AFTER
+        still = self.stepped_at and time.monotonic() - self.stepped_at > STALLED_AFTER
         return "stalled" if still and self.state == "running" else self.state
 
     def upkeep_seconds(self) -> float:
@@ -87,11 +93,12 @@ class Report:
         However long a lesson takes, it is no state: pages go on, and after a restart it would begin anew.
         """
         since = self.upkeep_since
-        return max(0.0, time.time() - since / 1000) if since else 0.0
+        return time.monotonic() - since if since else 0.0
 
 
 #: What of a report is told in the store.
-TOLD: Final = tuple(one.name for one in fields(Report) if one.name not in {"upkeep_since", "set_backs", "tallies"})
+UNTOLD: Final = frozenset({"stepped_at", "upkeep_since", "set_backs", "tallies"})
+TOLD: Final = tuple(one.name for one in fields(Report) if one.name not in UNTOLD)
 
 
 def beat(calls: Calls, prefix: str, report: Report) -> None:

@@ -81,14 +81,14 @@ class Upkeep:
         with self._services as services:
             while not self._stop.is_set():
                 pause = UPKEEP_INTERVAL
-                self._report.upkeep_since = now_ms()
+                self._report.upkeep_since = time.monotonic()
                 try:
                     if self.round(services):
                         pause = SETTLE_PAUSE
                 except Exception as error:
                     self._tell(error)
                     pause = TROUBLE_PAUSE
-                self._report.upkeep_since = 0
+                self._report.upkeep_since = 0.0
                 self._stop.wait(pause)
             try:
                 share_rest(services)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from clusterd_consumer.dead_letters import DeadLetters
 from clusterd_consumer.insisting import Insist, StopFlag, once
 from clusterd_consumer.worker import Worker
-from clusterd_crawler.clock import now_ms
 
 from clusterd.clusters.contract import Outcome
 from clusterd.handing import Handing
@@ -39,7 +38,7 @@ def make_worker(
     def trouble(what: str) -> None:
         report.state = "waiting" if what else "running"
         report.last_error = what or report.last_error
-        report.stepped = now_ms()  # it does not stand still
+        report.step()  # it does not stand still
 
     def set_back() -> None:
         report.set_backs += 1

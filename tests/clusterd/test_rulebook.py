@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 from clusterd.learning.rulebook.contract import RuleBook
-from clusterd.learning.rulebook.recall import EARLY_MS
+from clusterd.learning.rulebook.recall import EARLY_SECONDS
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.rules import Key, RuleSet
 
@@ -91,7 +92,8 @@ def test_a_watched_page_is_judged_though_no_page_of_its_host_follows(
     service.observe([replace(contradiction(at=at), instead_of=f"http://{HOST}/never")])
     service.learn_due(now=2)
     assert [rule.state for rule in service.rules()] == ["live"]
-    monkeypatch.setattr("clusterd.learning.rulebook.recall.now_ms", lambda: at + 2 * EARLY_MS)
+    later = time.monotonic() + 2 * EARLY_SECONDS
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.monotonic", lambda: later)
     service.learn_due(now=3)
     assert list(service.rules()) == []
     assert book.changed() == {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.recall import EARLY_MS, LATE_MS, Recall
+from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 from clusterd_crawler.clock import now_ms
 
@@ -96,7 +97,9 @@ def test_a_page_that_comes_before_the_one_it_was_fetched_instead_of_waits_for_it
     lost = Page(f"{H}/lost", 999, 0, (), at, "differs", f"{H}/never", "one")
     recall.show([lost])
     assert recall.trials["differs"] == [0, 9]
-    monkeypatch.setattr("clusterd.learning.rulebook.recall.now_ms", lambda: at + 2 * EARLY_MS)
+    later = time.monotonic() + 2 * EARLY_SECONDS
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.monotonic", lambda: later)
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.now_ms", lambda: at - 86_400_000)  # (set back meanwhile)
     recall.show([])
     assert recall.trials["differs"] == [0, 10]
 

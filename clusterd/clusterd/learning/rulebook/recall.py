@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Final
 
 from clusterd_crawler.clock import now_ms
@@ -25,9 +26,9 @@ from clusterd.learning.watch import AGREEMENTS, STRIKES
 PAGES_LIMIT: Final = 250_000
 #: Pages that a learner counts for at least: an empty one has its weight too.
 LEAST_PAGES: Final = 50
-#: Milliseconds that a page which watches a rule waits for the one that it was fetched instead of: after a pause
+#: Seconds that a page which watches a rule waits for the one that it was fetched instead of: after a pause
 #: partitions and workers are behind by unequal times. (Measured: 16 of 33 pages came first and would have differed.)
-EARLY_MS: Final = 60_000
+EARLY_SECONDS: Final = 60.0
 #: Milliseconds after its fetch from which it waits for no further call: what is not in the log by then never comes.
 LATE_MS: Final = 3_600_000
 
@@ -57,9 +58,10 @@ class Recall:
     contents: Novelty = field(default_factory=Novelty)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
-    #: Those that came before what they are judged by, and since when each waits (Unix ms): judged, and shown, when that
-    #: has come, or has had its time. A learner that is rebuilt is shown the whole log by one call.
-    early: list[tuple[Page, int]] = field(default_factory=list)
+    #: Those that came before what they are judged by, and since when each waits (of the monotonic clock, as the other
+    #: may be set back): judged, and shown, when that has come, or has had its time. A learner that is rebuilt is shown
+    #: the whole log by one call.
+    early: list[tuple[Page, float]] = field(default_factory=list)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
@@ -92,11 +94,11 @@ class Recall:
         return self.live or self.live_across
 
     def _fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
-        now = now_ms()
+        now, began = now_ms(), monotonic()
         for page in self.arrivals.fresh(pages):
             if page.explored and page.is_witness:
                 if self._is_early(page):
-                    self.early.append((page, now))
+                    self.early.append((page, began))
                 else:
                     yield self._tried(page)
                 continue
@@ -105,7 +107,7 @@ class Recall:
             yield page
         waiting, self.early = self.early, []
         for page, since in waiting:
-            if now - since < EARLY_MS and now - page.fetched_at < LATE_MS and self._is_early(page):
+            if began - since < EARLY_SECONDS and now - page.fetched_at < LATE_MS and self._is_early(page):
                 self.early.append((page, since))
             else:
                 yield self._tried(page)

@@ -7,6 +7,7 @@ an outage is passed on to the worker, which tries again.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +30,9 @@ log = logging.getLogger(__name__)
 
 #: The policy that a verdict tells the cluster of, first that is in use.
 VERDICT_POLICIES: Final = ("near", "identical")
+#: Milliseconds that a page may be dated ahead of this machine's clock before that is told, and seconds before again.
+AHEAD_MS: Final = 300_000
+AHEAD_INTERVAL: Final = 3600.0
 
 
 class Handing:
@@ -40,6 +44,8 @@ class Handing:
         self._report = report or Report()
         self._tallies = self._report.tallies
         self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
+        #: Until when nothing is said of pages that are dated ahead.
+        self._ahead_until = 0.0
 
     def __call__(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Hand on one batch."""
@@ -48,6 +54,7 @@ class Handing:
         self._contained(self._answer, batch, told)
         self._contained(self._alert, batch, told)
         if batch.sketches:
+            self._tell_ahead(batch)
             self._contained(self._services.rulebook.observe, batch.sketches, outcomes)
         if batch.failures:
             self._contained(self._services.rulebook.note_failures, batch.failures)
@@ -62,6 +69,24 @@ class Handing:
     def close(self, seconds: float = WEBHOOK_TIMEOUT) -> None:
         """Close the sinks of alerts; what waits for a web address gets so many seconds."""
         self._alerts.close(seconds)
+
+    def _tell_ahead(self, batch: Batch) -> None:
+        """Say that a crawl's clock is wrong: until a page's date, no other fetch of its URL becomes the current one.
+
+        Of pages of no crawl the command says so that brought them in.
+        """
+        latest = max(batch.sketches, key=lambda sketch: sketch.fetched_at if sketch.crawl else 0)
+        ahead = latest.fetched_at - now_ms()
+        if not latest.crawl or ahead <= AHEAD_MS or time.monotonic() < self._ahead_until:
+            return
+        self._ahead_until = time.monotonic() + AHEAD_INTERVAL
+        log.warning(
+            "%s of crawl %s is dated %d s ahead of this machine's clock; what is fetched of its URL before that date "
+            "counts as older",
+            latest.url,
+            latest.crawl,
+            ahead // 1000,
+        )
 
     def _recall(self, batch: Batch, told: list[Outcome]) -> None:
         """Look up the match of pages that have company and were not compared.

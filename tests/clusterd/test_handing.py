@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,6 +15,7 @@ from clusterd.services import Services, process_pending, publish_sketches
 from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.message import Failure, SkipReport, decode_verdict, encode
 from clusterd_crawler.sketch import Sketch
@@ -83,6 +85,16 @@ def test_what_is_told_again_names_the_match(services: Services, more: list[int],
     ((_, entry),) = services.redis.xrange(topics.stream(services.config.redis_prefix, topics.VERDICTS))
     verdict = decode_verdict(entry[topics.FIELD_VALUE])
     assert (verdict.match, verdict.resemblance) == (told.match, pytest.approx(told.resemblance))
+
+
+def test_a_crawl_whose_clock_is_ahead_is_told_of(services: Services, caplog: pytest.LogCaptureFixture) -> None:
+    now = now_ms()
+    ahead = [replace(page(f"http://h/{n}", n, range(50)), fetched_at=now + 3_600_000, crawl="c7") for n in (1, 2)]
+    handing = Handing(services, services.transport())
+    for sketch in (replace(ahead[0], fetched_at=now + 1000), *ahead):
+        handing(batch_of(sketch), services.index.apply([sketch]))
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "clusterd.handing"]
+    assert re.match(r"http://h/1 of crawl c7 is dated 3[56]\d\d s ahead of this machine's clock", told)
 
 
 def _fields(sketch: Sketch) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, rule_id
-from clusterd_crawler.urls import canonical, parse
+from clusterd_crawler.urls import Url, canonical, parse
 
 from clusterd.learning.candidates import Candidate, proposals
 from clusterd.learning.contract import Page
@@ -87,12 +87,15 @@ class Learner:
             row = self.evidence.add(url, page.content, taken, page.crawl)
             new, self._crawl = self._novelty.add(page.crawl, page.content), page.crawl
             if row >= 0:  # What is left out of the evidence, for its parameters, is remembered by no name either.
-                self.names.observe(url, page.content, page.names, taken, page.crawl)
+                self._observe_names(url, page, taken)
             if not new:
                 self._duplicates += 1
             if page.explored:
                 agrees = not new or self._shows_what_was_known(page)
                 self._urgent |= self.watch.explored(page.explored, agrees) or not agrees
+
+    def _observe_names(self, url: str, page: Page, taken: Url) -> None:
+        self.names.observe(url, page.content, page.names, taken, page.crawl)
 
     def _shows_what_was_known(self, page: Page) -> bool:
         """Whether an explored page shows what the page does that the skip would have rested on, of an earlier crawl.

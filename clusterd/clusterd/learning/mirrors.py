@@ -25,7 +25,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import Condition, Edit, Identity, Key, Rule, rule_id
-from clusterd_crawler.urls import canonical, registrable
+from clusterd_crawler.urls import Url, canonical, registrable
 
 from clusterd.learning.contract import Page
 from clusterd.learning.edits.edit import PathEdit
@@ -77,7 +77,10 @@ class MirrorLearner(Learner):
         if len(self.evidence) >= PAGES and placed not in self.evidence.row_of:
             return None
         self.sites.setdefault(site, len(self.sites))
-        return replace(page, url=placed, names=(), instead_of=self._placed(page.instead_of) if page.instead_of else "")
+        return replace(page, url=placed, instead_of=self._placed(page.instead_of) if page.instead_of else "")
+
+    def _observe_names(self, url: str, page: Page, taken: Url) -> None:
+        """Names are their host's affair: to remember what they may mean took more than all the rest."""
 
     def _placed(self, url: str) -> str:
         """Return a canonical URL as it stands in the evidence."""

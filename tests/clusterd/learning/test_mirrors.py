@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterable
 
 import pytest
@@ -163,3 +164,16 @@ def test_a_replayed_crawl_of_a_site_and_its_mirror_fetches_each_content_once_mor
     assert found["lost_contents"] == 0
     assert found["skip_precision"] == 1
     assert found["skipped"] > 250
+
+
+def test_a_group_remembers_nothing_of_what_names_may_mean() -> None:
+    """That is learned by each host; here it took more memory than all else."""
+    learner = MirrorLearner("example.com")
+    pages = [Page(url, content) for url, content in both("http://example.com", "http://www.example.com", 2000)]
+    tracemalloc.start()
+    try:
+        learner.observe(pages)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_400 * len(pages)

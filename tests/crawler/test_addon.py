@@ -6,6 +6,7 @@ The daemon's side is played by the test, on a real Redis: it reads the stream an
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,18 @@ from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
 from scrapy.settings import Settings
 
-from tests.crawler.crawling import MODES, ONE_BY_ONE, Crawled, Crawling, at, crawl, publish_rules, published, sid_rules
+from tests.crawler.crawling import (
+    MODES,
+    ONE_BY_ONE,
+    Crawled,
+    Crawling,
+    at,
+    crawl,
+    publish_rules,
+    published,
+    sid_rule,
+    sid_rules,
+)
 from tests.crawler.site import LONG, ODD, PAGES, Site
 from tests.services.waiting import wait_until
 
@@ -221,6 +233,18 @@ def test_a_small_share_is_explored_and_says_so(
     assert [(page.url, page.explored, page.instead_of) for page in explored] == [
         (f"{site.url}/page/1?sid=a", "r1", f"{site.url}/page/1")
     ]
+
+
+def test_a_skipped_page_is_not_tried_for_being_linked_often(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Six skips may rest on each of 18 trials (`resting`): this is one, whatever leads to it."""
+    young = replace(sid_rule(site.host), lower_bound=0.8693)
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (young,)))
+    steps = ["/page/1", {"pause": 0.5}, *["/page/1?sid=a"] * 150]
+    done = crawl(tmp_path, at(site, steps), settings | {"CLUSTERD_EXPLORE": 0.0001})
+    assert done.paths() == ["/page/1"]
+    assert (done.stat("explored"), done.stat("skipped")) == (0, 1)
 
 
 def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(

@@ -70,6 +70,15 @@ def test_stated_paths_and_one_server_are_not_tried_further(unwatched: Rule, form
     assert explored(known_under(unwatched), range(1000), form) <= 3
 
 
+def test_a_page_to_which_many_links_lead_is_one_that_may_be_lost() -> None:
+    known, url = known_under(rule()), "http://h.com/page-1?view=mobile"
+    known.fetched("http://h.com/page-1", 1, content=2)
+    assert known.decide(url, 2) is not None
+    again = [known.decide(url, 2, again=True) for _ in range(SKIPS * MANY)]
+    assert all(skip is not None and not skip.explore for skip in again)
+    assert explored(known, range(2, SKIPS * 18)) <= 1
+
+
 def test_what_one_script_shows_is_tried_further() -> None:
     """That a parameter changes nothing of some pages of a script says little of its thousand others."""
     script = rule((VIEW, Condition(Key(), "is", ("view.php",)), Condition(Key(), "only", ("id", "view"))))

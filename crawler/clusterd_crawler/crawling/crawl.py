@@ -202,7 +202,7 @@ class Crawl:
         if url in self._explored:
             self._explored.go_on()
             return
-        skip = self._decide(url, self._purposes.noted(request))
+        skip = self._decide(url, self._purposes.noted(request), again=url in self._skipped)
         if skip is None or self._explores(url, skip):
             return
         skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
@@ -215,9 +215,9 @@ class Crawl:
     def _may_be_skipped(self, request: Request) -> bool:
         return may_be_skipped(request) and not self._purposes.is_awaited(request)
 
-    def _decide(self, url: str, purpose: Purpose) -> Skip | None:
+    def _decide(self, url: str, purpose: Purpose, again: bool) -> Skip | None:
         rule = self._rewriting.has_come(url, purpose) if self._rewriting is not None else None
-        return self._decisions.decide(url, now_ms(), purpose) if rule is None else Skip(url, rule, url, url)
+        return self._decisions.decide(url, now_ms(), purpose, again) if rule is None else Skip(url, rule, url, url)
 
     def admit(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""

@@ -295,8 +295,11 @@ class KnownPages:
             return "", ()
         return key, applied
 
-    def decide(self, url: str, at: int, purpose: Purpose = ANYONE) -> Skip | None:
-        """Return the skip that the rules ask for, or None where the URL is to be fetched for this purpose."""
+    def decide(self, url: str, at: int, purpose: Purpose = ANYONE, again: bool = False) -> Skip | None:
+        """Return the skip that the rules ask for, or None where the URL is to be fetched for this purpose.
+
+        ``again``: it is skipped already. However many links lead to it, one page may be lost: it counts once.
+        """
         try:
             url = canonical(url)
         except WrongInput:
@@ -315,6 +318,8 @@ class KnownPages:
             trap = self.traps.leaves(url)
             return None if trap is None else self._left(url, trap)
         rule, key, known = found
+        if again:
+            return Skip(url, rule, key, known.url)
         tried = held is not None and hash((rule, path_of(key))) in held.tried
         return self._counted(url, rule, key, known.url, tried)
 

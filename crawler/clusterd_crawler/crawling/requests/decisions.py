@@ -179,13 +179,16 @@ class Decisions:
         if len(self._failed) > FAILED:
             self._failed.popitem(last=False)
 
-    def decide(self, url: str, at: int, purpose: Purpose = ANYONE) -> Skip | None:
-        """Return the skip that the rules or traps ask for; None while rules are being loaded."""
+    def decide(self, url: str, at: int, purpose: Purpose = ANYONE, again: bool = False) -> Skip | None:
+        """Return the skip that the rules or traps ask for; None while rules are being loaded.
+
+        ``again``: the URL is skipped already, so that this is no further skip (`KnownPages.decide`).
+        """
         if not self._decides or not self._lock.acquire(blocking=False):
             return None
         try:
             self._note()
-            return self._known.decide(url, at, purpose)
+            return self._known.decide(url, at, purpose, again)
         finally:
             self._lock.release()
 

@@ -133,7 +133,7 @@ def test_of_what_may_be_any_text_more_is_explored(
     context: tuple[Condition, ...], edits: tuple[Edit, ...], share: float
 ) -> None:
     exploring = Exploring(0.03)
-    exploring.load((), [Rule("r", HOST, context, edits, support=20)])
+    exploring.load((), [Rule("r", HOST, context, edits, support=20)], lambda url: ())
     explored = sum(exploring.explores(f"http://h.com/{n}", "r", "key", 0) for n in range(4000))
     assert abs(explored / 4000 - share) < 0.015
 

@@ -70,6 +70,24 @@ def test_stated_paths_and_one_server_are_not_tried_further(unwatched: Rule, form
     assert explored(known_under(unwatched), range(1000), form) <= 3
 
 
+@pytest.mark.parametrize("came", [False, True])
+def test_trials_that_wait_in_the_queue_count_for_the_rule_that_takes_the_place_of_theirs(came: bool) -> None:
+    """Those that came are among the figures with which it comes: here they are not, and as many are tried again."""
+    known, waiting, kept = known_under(rule()), [], []
+    for number in range(600):
+        known.fetched(f"http://h.com/page-{number}", 1, content=number + 1)
+        skip = known.decide(f"http://h.com/page-{number}?view=mobile", 2)
+        assert isinstance(skip, Skip)
+        (waiting if skip.explore else kept).append(skip.url)
+    assert len(waiting) > 60
+    for url in waiting if came else ():
+        known.fetched(url, 3, good=False)
+    longer = rule((Condition(Key(name="view"), "within", ("mobile", "phone")), ONLY))
+    known.load(RuleSet("h.com", 2, (longer,)))
+    again = [known.decide(url, 4) for url in kept]
+    assert (sum(skip is not None and skip.explore for skip in again) > 50) is came
+
+
 def test_a_page_to_which_many_links_lead_is_one_that_may_be_lost() -> None:
     known, url = known_under(rule()), "http://h.com/page-1?view=mobile"
     known.fetched("http://h.com/page-1", 1, content=2)

@@ -8,7 +8,8 @@ Cost: a hash a would-be skip.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -34,6 +35,8 @@ YOUNG_TIMES: Final = 5
 #: Fewest values of a parameter that speak for any: one is mostly its default, a second another way to write that.
 SEVERAL: Final = 3
 SEED: Final = 0x5EED
+#: Explored URLs that are remembered until their pages come; of more the oldest are counted as if they had.
+AWAITED: Final = 100_000
 
 
 class Exploring:
@@ -47,15 +50,18 @@ class Exploring:
         self._spelling: set[str] = set()
         #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
         self._trials: dict[str, int] = {}
+        #: URL that is to be fetched all the same, and has not come yet → rule that it is a trial of.
+        self._awaited: dict[str, str] = {}
         self._renaming = Renaming()
         self._resting = Resting()
         self._spreading = Spreading()
 
-    def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
-        """Take rules in the place of others."""
+    def load(self, gone: Iterable[Rule], rules: Iterable[Rule], applied: Callable[[str], Iterable[str]]) -> None:
+        """Take rules in the place of others; ``applied``: the ids of those that make the key of a URL by now."""
         gone, rules = list(gone), list(rules)
-        self._renaming.load(gone, rules)
-        self._resting.load(gone, rules)
+        awaited = self._awaited_under(gone, rules, applied)
+        self._renaming.load(gone, rules, awaited)
+        self._resting.load(gone, rules, awaited)
         self._spreading.load([rule.id for rule in gone], [rule.id for rule in rules if self._is_spread(rule)])
         for rule in gone:
             self._spelling.discard(rule.id)
@@ -66,11 +72,42 @@ class Exploring:
             elif _goes_from_any_page(rule):
                 self._trials[rule.id] = rule.support
 
+    def _awaited_under(
+        self, gone: Iterable[Rule], rules: Iterable[Rule], applied: Callable[[str], Iterable[str]]
+    ) -> Counter[str]:
+        """Return how many explored pages that have not come yet are trials of each of the rules, instead of others.
+
+        A host's rules are published anew whenever one of them changes, often under another id with one value more.
+        Were these not counted, as many more would be tried each time, while those wait in a long queue.
+        """
+        before, after = {rule.id for rule in gone}, {rule.id for rule in rules}
+        awaited: Counter[str] = Counter()
+        for url in [url for url, rule in self._awaited.items() if rule in before]:
+            tried = after.intersection(applied(url))
+            awaited.update(tried)
+            if tried:
+                self._awaited[url] = min(tried)
+            else:
+                del self._awaited[url]
+        return awaited
+
+    def came(self, url: str) -> None:
+        """Note that a URL was fetched, or that it was not found."""
+        self._awaited.pop(url, None)
+
     def explores(self, url: str, rule: str, key: str, explored: int, tried: bool = False) -> bool:
         """Return whether a page is fetched all the same, of a rule of which so many have been.
 
         ``tried``: another page of its path was, and agreed.
         """
+        explores = self._is_trial(url, rule, key, explored, tried)
+        if explores:
+            self._awaited[url] = rule
+            if len(self._awaited) > AWAITED:
+                del self._awaited[next(iter(self._awaited))]
+        return explores
+
+    def _is_trial(self, url: str, rule: str, key: str, explored: int, tried: bool) -> bool:
         if mmh3.hash(url, self._seed, signed=False) < self._below * self._times(rule, key, explored):
             return True
         if not self._share or rule in self._spelling or key.startswith(FAMILY):

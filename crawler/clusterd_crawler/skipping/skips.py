@@ -98,7 +98,7 @@ class KnownPages:
         gone, used = loaded
         self._keys.load(used)
         self._all_keys.load(used)
-        self._exploring.load(gone, used.rules)
+        self._exploring.load(gone, used.rules, lambda url: self._keys.key_of_canonical(url)[1])
         self._answering.load(gone, used.rules)
         domain = registrable(used.host)
         held = self._hosts.get(domain)
@@ -186,6 +186,7 @@ class KnownPages:
             url = canonical(url)
         except WrongInput:
             return
+        self._exploring.came(url)
         domain = registrable(host_of(url))
         held = self._hosts.get(domain)
         before = None if held is None else held.pages.get(url)
@@ -220,6 +221,7 @@ class KnownPages:
             url, target = canonical(url), canonical(target)
         except WrongInput:
             return
+        self._exploring.came(url)
         domain = registrable(host_of(url))
         if registrable(host_of(target)) != domain:
             return

@@ -2,9 +2,10 @@
 
 `renaming` has the argument, and takes rules that rename folders; `resting` takes rules that hold on pages of any path
 or of one script. So many skips may rest on each trial; from `MANY` trials on they may grow with their square, for one
-wrong skip in several hundred. What is explored counts as a trial from then on; after a trial that differed each counts
-for half, and so on. That is so at once: the rule does not come again where its evidence still carries it. What then
-rests on it beyond what may is decided anew, and most of it tried.
+wrong skip in several hundred. What is explored counts as a trial from then on, also of a rule that takes the place of
+its own before the page has come; after a trial that differed each counts for half, and so on. That is so at once: the
+rule does not come again where its evidence still carries it. What then rests on it beyond what may is decided anew, and
+most of it tried.
 
 Cost: a look-up a would-be skip; a number for each rule.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final
 
 from clusterd_crawler.rules import Rule
@@ -42,14 +43,14 @@ class TrialBudget(ABC):
     def __contains__(self, rule: str) -> bool:
         return rule in self._trials
 
-    def load(self, gone: Iterable[Rule], rules: Iterable[Rule]) -> None:
-        """Take rules in the place of others."""
+    def load(self, gone: Iterable[Rule], rules: Iterable[Rule], awaited: Mapping[str, int]) -> None:
+        """Take rules in the place of others; ``awaited``: how many trials of each are on their way."""
         for rule in gone:
             self._trials.pop(rule.id, None)
             self._explored.pop(rule.id, None)
         for rule in rules:
             if (agreed := self.agreed(rule)) is not None:
-                self._trials[rule.id] = agreed, _differed(rule)
+                self._trials[rule.id] = agreed + awaited.get(rule.id, 0), _differed(rule)
 
     def asks(self, rule: str, explored: int, tried: bool) -> bool:
         """Whether a would-be skip is to be fetched, of a rule of which so many were; count it where not.

@@ -67,7 +67,7 @@ def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
     rules = learned((f"a.php?id={n}:{title}{n}", n) for n in range(150) for title in "ab").rules
     share, urls = 0.005, [f"http://{HOST}/a.php?id={n}:new" for n in range(4000)]
     exploring, plain = Exploring(share), Exploring(share)
-    exploring.load((), rules)
+    exploring.load((), rules, lambda url: ())
 
     explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
 

@@ -94,7 +94,7 @@ def test_what_is_cut_off_is_explored_more_while_its_trials_are_few() -> None:
     rules = learned(titles(150)).rules
     share, urls = 0.005, [f"http://{HOST}/p/{n}-new" for n in range(4000)]
     exploring, plain = Exploring(share), Exploring(share)
-    exploring.load((), rules)
+    exploring.load((), rules, lambda url: ())
 
     explored = [sum(one.explores(url, rules[0].id, url, 0) for url in urls) for one in (exploring, plain)]
 

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -48,11 +50,38 @@ def test_dockerfile_passes_hadolint() -> None:
     run(BIN / "hadolint", DEPLOY / "docker" / "Dockerfile")
 
 
+def copied_into_the_image() -> list[Path]:
+    lines = (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    copies = [line.split()[1:-1] for line in lines if line.startswith("COPY ") and "--from" not in line]
+    return sorted({ROOT / source for sources in copies for source in sources})
+
+
 def test_files_that_the_dockerfile_copies_exist() -> None:
-    for line in (DEPLOY / "docker" / "Dockerfile").read_text(encoding="utf-8").splitlines():
-        if line.startswith("COPY ") and "--from" not in line:
-            for source in line.split()[1:-1]:
-                assert (ROOT / source).exists(), source
+    for source in copied_into_the_image():
+        assert source.exists(), source
+
+
+def test_the_wheel_of_the_image_holds_no_core_of_another_python(tmp_path: Path) -> None:
+    # What was compiled in the clone is copied, too, and .gitignore, which would keep it out, is not.
+    for source in copied_into_the_image():
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / source.name)
+    (tmp_path / "crawler/clusterd_crawler/core/_core.cpython-310-x86_64-linux-gnu.so").touch()
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path / "dist", tmp_path)
+    names = zipfile.ZipFile(next((tmp_path / "dist").glob("*.whl"))).namelist()
+    compiled = [name for name in names if name.endswith(".so")]
+    assert compiled == [name for name in compiled if name.endswith(sysconfig.get_config_var("EXT_SUFFIX"))]
+
+
+def test_setup_says_that_a_python_is_too_old(tmp_path: Path) -> None:
+    older = tmp_path / "python3"
+    older.write_text(f'#!/bin/sh\nexec {sys.executable} -c "import sys; sys.version_info = (3, 10); $2"\n')
+    older.chmod(0o755)
+    command = [DEPLOY / "setup.sh", older, tmp_path / "venv"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("clusterd needs Python 3.11 or later, and ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "venv").exists()
 
 
 def test_the_image_reads_the_file_that_it_names() -> None:

@@ -295,6 +295,14 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     assert done.stderr == "clusterd: the output, or files in TMPDIR: No space left on device; make room there\n"
 
 
+def test_a_limit_of_the_system_is_said(tmp_path: Path) -> None:
+    command = ["/bin/sh", "-c", f"ulimit -n 8; exec {sys.executable} -m clusterd status"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    assert done.returncode == 1
+    allow = "allow more memory, processes or open files (ulimit -a, the container's limits)"
+    assert done.stderr.splitlines()[-1] == f"clusterd: [Errno 24] Too many open files; {allow}"
+
+
 def test_a_machine_without_a_folder_for_temporary_files_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

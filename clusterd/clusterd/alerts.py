@@ -125,6 +125,11 @@ class Alerts:
         self._file = AlertFile(Path(config.alert_file)) if config.alert_file else None
         self._webhook = Webhook(config.alert_webhook) if config.alert_webhook else None
 
+    def try_file(self) -> None:
+        """Open the file of alerts, where there is one: a wrong name is logged now, not at the first alert."""
+        if self._file is not None:
+            self._file.append(b"")
+
     def publish(self, alerts: Sequence[Alert]) -> None:
         """Publish alerts to every sink; on Kafka they have arrived after the transport's next flush."""
         if not alerts:

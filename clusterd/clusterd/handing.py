@@ -44,6 +44,7 @@ class Handing:
         self._report = report or Report()
         self._tallies = self._report.tallies
         self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
+        self._alerts.try_file()
         #: Until when nothing is said of pages that are dated ahead.
         self._ahead_until = 0.0
 

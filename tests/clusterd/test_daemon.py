@@ -129,6 +129,13 @@ def test_a_worker_whose_port_is_taken_is_said_in_one_line(group: Daemons) -> Non
     assert parent.wait(30) == 0
 
 
+def test_a_file_of_alerts_that_cannot_be_is_said_at_the_start(group: Daemons, tmp_path: Path) -> None:
+    group.settings["alert_file"] = str(tmp_path / "nowhere" / "alerts.jsonl")
+    group.start()
+    until(lambda: " runs: " in group.said(), say=group.said)
+    assert group.said().count("alerts cannot be written to") == 1
+
+
 def test_a_wrong_setting_is_refused_before_anything_starts(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text("btach = 3")

@@ -12,21 +12,24 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("crawler/clusterd_crawler/core", "consumer/clusterd_consumer/core", "clusterd/clusterd/clusters/redis")
 
 
-def compile_cores(root: Path = ROOT) -> list[Path]:
-    """Compile each core into its package folder; return the shared objects that were made."""
+def compile_cores(root: Path = ROOT, into: Path = ROOT) -> list[Path]:
+    """Compile each core into its package folder below ``into``; return the shared objects that were made."""
     sources = sorted(path for package in PACKAGES for path in (root / package).glob("_*.c"))
-    return [target for source in sources if (target := _compile(source)) is not None]
+    targets = [_compile(source, into / source.parent.relative_to(root)) for source in sources]
+    return [target for target in targets if target is not None]
 
 
-def _compile(source: Path) -> Path | None:
+def _compile(source: Path, folder: Path) -> Path | None:
     """Compile one C file; None, with a line on standard error, where there is no working compiler."""
-    target = source.with_name(source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / (source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     include = sysconfig.get_paths()["include"]
     flags = ["-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-std=c11", "-Wall", "-Wextra", f"-I{include}"]
@@ -52,15 +55,19 @@ else:
         PLUGIN_NAME = "custom"
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-            """Compile before the files of the wheel are gathered."""
-            made = compile_cores(Path(self.root))
-            if not made or version == "editable":
+            """Compile before the wheel's files are gathered; apart from the sources, which may be another user's."""
+            if version == "editable":
+                compile_cores(Path(self.root), Path(self.root))
+                return
+            self._made = TemporaryDirectory(prefix="clusterd-cores-")  # until the build has ended
+            made = compile_cores(Path(self.root), Path(self._made.name))
+            if not made:
                 return
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
             for target in made:
                 # Hatchling takes the room's folder off, as it does for the sources.
-                build_data["force_include"][str(target)] = target.relative_to(self.root).as_posix()
+                build_data["force_include"][str(target)] = target.relative_to(self._made.name).as_posix()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from itertools import count
 from weakref import WeakSet
 
 import pytest
+import redis
 from clusterd.learning.rulebook import recall
 from clusterd.learning.rulebook import service as rule_service
 from clusterd.learning.rulebook.contract import RuleBook
@@ -40,6 +41,25 @@ def test_a_restart_rebuilds_the_learner_and_says_nothing_new(serve: Serve, log: 
     assert two.learn_due(now=2) == []
     assert len(log.sets) == 1
     assert [(rule.support, rule.since) for rule in two.rules()] == [(3, 1)]
+
+
+def test_a_block_of_evidence_that_cannot_be_read_is_passed_over(
+    serve: Serve, log: Log, redis_url: str, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a copy from before the first release, or damaged: its host learned nothing any more."""
+    one = serve()
+    one.observe(duplicates(2))
+    one.learn_due(now=1)
+    one.close()
+    with redis.Redis.from_url(redis_url) as client:
+        (key,) = client.keys(f"{prefix}rb:*:log")
+        client.lpush(key, b"\x06of before", b"")
+    two = serve()
+    two.observe(duplicates(3))
+    two.learn_due(now=2)
+    assert [(rule.id, rule.support) for rule in two.rules()] == [(sid_rule().id, 3)]
+    assert "could not be learned" not in caplog.text
+    assert f"that {HOST} learns from is passed over: not a block of evidence of version 1" in caplog.text
 
 
 def test_a_set_that_was_saved_but_not_announced_is_announced_by_the_next(serve: Serve, book: RuleBook) -> None:

@@ -19,6 +19,7 @@ Scripts lie beside this file.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -27,6 +28,7 @@ from urllib.parse import quote
 
 from clusterd_consumer.redis_connection import Client, translated
 from clusterd_crawler.clock import now_ms
+from clusterd_crawler.errors import MessageError
 from clusterd_crawler.message import SkipReport, decode, encode
 from clusterd_crawler.rules import RuleSet
 
@@ -34,6 +36,8 @@ from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Evidence, HostRules
 from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
+
+log = logging.getLogger(__name__)
 
 #: Seconds after its last page that a host's evidence is forgotten (90 days): hosts seen once do not pile up. Its
 #: rules stay.
@@ -89,7 +93,7 @@ class RedisRuleBook:
         start = rest.partition(":")[0] or "0"
         keys = (self._key(host, "log"), self._key(host, "meta"))
         now, total, blocks, continued, read = self._run("evidence", keys, generation, start)
-        pages = tuple(page for block in read for page in unpack(block))
+        pages = tuple(page for block in read for page in _readable(host, block))
         mark = f"{now.decode()}:{blocks}:{total.decode()}"
         return Evidence(pages, mark, bool(continued), int(total), blocks)
 
@@ -249,3 +253,12 @@ class RedisRuleBook:
         """Return the number of skips by rule since the beginning."""
         counts = self._client.hgetall(self._skip_key("counts"))
         return {rule.decode(): int(count) for rule, count in counts.items()}
+
+
+def _readable(host: str, block: bytes) -> Sequence[Page]:
+    """Return the pages of a block, none of one that cannot be read: a host would learn nothing more for its sake."""
+    try:
+        return unpack(block)
+    except MessageError as error:
+        log.error("a block of the pages that %s learns from is passed over: %s", host, error)
+        return ()

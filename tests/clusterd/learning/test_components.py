@@ -92,7 +92,7 @@ def test_an_empty_list_under_many_names_says_nothing() -> None:
 def test_what_takes_any_value_is_explored_more_while_its_trials_are_few() -> None:
     rules = learned(titles(150))
     exploring = Exploring(0.005)
-    exploring.load((), rules.rules)
+    exploring.load((), rules.rules, lambda url: ())
     plain = Exploring(0.005)
 
     def explored(one: Exploring) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import perf_counter
 
 import pytest
+from clusterd.learning.interchange import discarder_export
 from clusterd.learning.interchange.files import read_rules, write_rules
 from clusterd_crawler.rules import Edit, Key, Rule
 
@@ -193,14 +193,18 @@ def test_a_rule_on_a_path_that_another_shortens_is_noted() -> None:
     assert folder.id in write_rules(rules, "dud")[1].notes[rules[1].id]
 
 
-def test_rules_of_many_hosts_take_no_longer_than_host_by_host() -> None:
-    rules = [make([on("k(3,-)", "is", "a")], drop("?sid"), host=f"h{n}.example") for n in range(3_000)]
-    began = perf_counter()
-    for rule in rules:
-        write_rules([rule], "dud")
-    one_by_one = perf_counter()
+def test_a_rule_is_compared_with_those_of_its_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of 4,000 rules of as many hosts took 12 seconds."""
+    compared: list[tuple[str, str]] = []
+
+    def changes(other: Rule, rule: Rule) -> bool:
+        compared.append((other.host, rule.host))
+        return False
+
+    monkeypatch.setattr(discarder_export, "_changes_context", changes)
+    rules = [make([], drop(name), host=f"h{n}.example") for n in range(20) for name in ("?sid", "?ref")]
     write_rules(rules, "dud")
-    assert perf_counter() - one_by_one < 10 * (one_by_one - began)
+    assert sorted(compared) == sorted((f"h{n}.example",) * 2 for n in range(20) for _ in range(2))
 
 
 def test_our_own_format_loses_nothing() -> None:

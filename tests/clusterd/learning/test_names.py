@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from time import perf_counter
 
 import pytest
 from clusterd.learning.names import PATHS, RIGHT, RULES, TIMES, NameEvidence, form_of
@@ -238,18 +237,6 @@ def test_a_form_that_was_right_about_several_urls_is_believed_with_its_kind() ->
         evidence.see(f"http://h.com/news/{n}", n, parse_names(f"shortlink=http://h.com/?p={n}"))
         evidence.see(f"http://h.com/?p={n}", n, ())
     assert len(rules(evidence)) == 2
-
-
-def test_what_pages_of_as_many_forms_say_is_added_up_in_one_pass() -> None:
-    """Links to answer the posts of a blog: each of its own path, so each a form of bearers."""
-    evidence, began = Pages(), perf_counter()
-    for n in range(5_000):
-        names = parse_names(f"canonical=http://h.com/2020/slug{n}/")
-        evidence.see(f"http://h.com/2020/slug{n}/", n, names)
-        evidence.see(f"http://h.com/2020/slug{n}/?replytocom={n}", n, names)
-    observed = perf_counter()
-    rules(evidence)
-    assert perf_counter() - observed < 5 * (observed - began)
 
 
 def test_a_host_has_a_bounded_number_of_rules_and_keeps_the_first() -> None:

@@ -15,6 +15,7 @@ from clusterd.ingest.frames import MOST, Frames, gzip_member, zstandard_frame
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
+ZIP: Final = b"PK\x03\x04"
 #: First bytes of the files of web archives; a WARC file's are also those of each of its records.
 WARC: Final = b"WARC/"
 ARC: Final = b"filedesc://"
@@ -25,7 +26,7 @@ _CONTAINERS: Final = {
     b"BZh": "packed with bzip2",
     b"\xfd7zXZ\0": "packed with xz",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
-    b"PK\x03\x04": "a zip archive",
+    ZIP: "a zip archive",
     b"From: <Saved by ": "MHTML, a page with its pictures (browsers save it as HTML, too)",
 }
 _TAR: Final = slice(257, 262)

@@ -20,13 +20,13 @@ import zstandard
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.beside import Beside
-from clusterd.ingest.contents import ARCHIVES, GZIP, ZSTD, begins_as_html, container, is_html
+from clusterd.ingest.contents import ARCHIVES, GZIP, ZIP, ZSTD, begins_as_html, container, is_html
 from clusterd.ingest.folder import may_be_html, read_file, read_folder
 from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
-from clusterd.ingest.wacz import ZIP, is_wacz, warc_files
+from clusterd.ingest.wacz import is_wacz, warc_files
 from clusterd.ingest.warc import ZSTD_DICTIONARY, Held, read_warc
 
 Kind = Literal["folder", "warc", "jsonl", "html"]

@@ -11,7 +11,8 @@ from typing import IO, Final
 
 from clusterd_crawler.errors import WrongInput
 
-ZIP: Final = b"PK\x03\x04"
+from clusterd.ingest.contents import ZIP
+
 #: Where a WACZ keeps its WARC files, and how their names go on.
 FOLDER: Final = "archive/"
 NAMED: Final = (".warc", ".warc.gz", ".warc.zst")
@@ -24,8 +25,8 @@ def is_wacz(path: str) -> bool:
             held = _warcs(packed)
             for one in held:
                 packed.open(one).close()
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as error:
-        # Broken (of a place before the file's beginning the system says so), packed otherwise, encrypted.
+    except (zipfile.BadZipFile, OSError, RuntimeError) as error:
+        # Broken (of a place before the file's beginning the system says so); packed otherwise, or encrypted.
         raise WrongInput(f"{path}: is a zip archive that cannot be read: {error}") from None
     return bool(held)
 

@@ -3,7 +3,7 @@
 Every host keeps its own evidence log; the book only notes which sites a group has. A group of one site, as most are,
 costs nothing more. For one of several the logs of its hosts are read a second time, each from its own mark, by the
 worker that holds the group's lease. A group whose hosts have more pages than its learner takes is read in a sample
-(`Sample`): beside it never more than one host's log is in memory.
+(`sampled`): beside it never more than one host's log is in memory.
 """
 
 from __future__ import annotations

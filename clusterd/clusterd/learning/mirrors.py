@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.rules import Condition, Edit, Identity, Key, Rule, rule_id
+from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Key, Rule, rule_id
 from clusterd_crawler.urls import Url, canonical, registrable
 
 from clusterd.learning.contract import Page
@@ -164,7 +164,7 @@ def _at_home(condition: Condition) -> tuple[Condition, ...]:
     key = condition.key
     if key == SITE:
         scheme, _, host = unquote(condition.values[0]).partition("://")
-        return Condition(Key(start=1), "is", (scheme,)), Condition(Key(start=2), "is", (host,))
+        return Condition(SCHEME, "is", (scheme,)), Condition(HOST, "is", (host,))
     if key.start:
         return (replace(condition, key=replace(key, start=key.start - 1)),)
     if not key.name and not key.end and condition.test in {"is", "in"}:
@@ -174,8 +174,8 @@ def _at_home(condition: Condition) -> tuple[Condition, ...]:
 
 def _heads(mirror: str, site: str) -> tuple[Edit, ...]:
     """Return the edits of scheme and host, as far as they differ."""
-    pairs = zip((1, 2), mirror.split("://"), site.split("://"), strict=True)
-    return tuple(Edit(Key(start=start), "set", kept) for start, gone, kept in pairs if gone != kept)
+    pairs = zip((SCHEME, HOST), mirror.split("://"), site.split("://"), strict=True)
+    return tuple(Edit(key, "set", kept) for key, gone, kept in pairs if gone != kept)
 
 
 def _url(placed: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from clusterd_crawler.errors import RuleError, WrongInput
-from clusterd_crawler.rules import Condition, Edit, Key, Rule, rule_id
+from clusterd_crawler.rules import SCHEME, Condition, Edit, Key, Rule, rule_id
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 from clusterd.learning.interchange.discarder_export import CASE_NOTE
@@ -149,7 +149,7 @@ def _rule(host: str, context: tuple[Condition, ...], entry: Mapping[str, Any], *
 
 
 def _scheme(scheme: str) -> tuple[Condition, ...]:
-    return (Condition(Key(start=1), "is", (scheme,)),) if scheme else ()
+    return (Condition(SCHEME, "is", (scheme,)),) if scheme else ()
 
 
 def _path(path: str) -> tuple[Condition, ...]:

@@ -131,7 +131,6 @@ PACED = (
     "tests/crawler/test_half_pages",
     "tests/crawler/test_kafka_crawl",
     "tests/crawler/test_known",
-    "tests/crawler/test_leading",
     "tests/crawler/test_lock",
     "tests/crawler/test_outage",
     "tests/crawler/test_paused",

@@ -100,6 +100,20 @@ def test_holders_are_found_in_pages_many_times_as_long(index: Index) -> None:
     assert {hit.url.removeprefix("https://").rstrip("/") for hit in hits} == set(found)
 
 
+def test_of_a_cluster_those_are_named_that_share_something(index: Index) -> None:
+    """Pages that resemble one another hold the same stored values, so that chance makes all of them alike or none."""
+    site = words("site", 2600)
+    texts = {f"https://h.example/{n}": " ".join([*site, *words(f"own{n}x", 400)]) for n in range(60)}
+    fill(index, texts)
+    found = 0
+    for n in range(30):
+        asked = documents.of_text(" ".join([*words(f"asked{n}x", 100), *words(f"own{n}x", 80)]), TEXT)
+        named = [hit.url for hit in queries.similar(index, asked, TEXT, 100)]
+        assert named in ([], [f"https://h.example/{n}"])
+        found += len(named)
+    assert found >= 20
+
+
 def test_a_large_store_is_not_looked_through_for_what_is_similar(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     ruling = words("ruling", 150)
     fill(index, {f"https://h{n}.example/": " ".join(words(f"site{n}x", 3000) + ruling) for n in range(60)})

@@ -96,6 +96,14 @@ def lookup_keys(query: StreamSketch, profile: Profile, scheme: Scheme) -> Keys:
     return every_key(ordered(query, profile), profile, scheme)
 
 
+def carries(stored: bytes, profile_code: int, scheme: Scheme, asked: frozenset[int]) -> bool:
+    """Whether a stored sketch, read as one of this profile, is posted under one of the keys asked for."""
+    try:
+        return not asked.isdisjoint(keys_of(stored, profile_code, scheme).tolist())
+    except (ValueError, IndexError):  # not one of this profile
+        return False
+
+
 def every_key(values: Values, profile: Profile, scheme: Scheme) -> Keys:
     """Return the keys of all values, posted or not: an on-the-fly query looks up everything it has."""
     codes = cut(values, mantissa(profile))

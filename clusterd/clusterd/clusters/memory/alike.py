@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.posted import lookup_keys, prepare
+from clusterd_consumer.postings.posted import carries, lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge, judge_many, judge_unproposed
 from clusterd_crawler.sketch import PROFILES, StreamSketch
@@ -27,23 +27,32 @@ def alike(
     every: bool,
 ) -> list[tuple[Content, Verdict]]:
     """Return the contents of a profile that resemble a query, with the verdicts, in no order."""
-    stored, _ = prepare(query, PROFILES[profile], scheme)
+    kind = PROFILES[profile]
+    stored, _ = prepare(query, kind, scheme)
+    keys = lookup_keys(query, kind, scheme).tolist()
+    asked = frozenset(keys)
 
     def judged(numbers: Iterable[int]) -> dict[int, Verdict]:
         found = [one for one in map(contents.__getitem__, numbers) if one.profile == profile]
-        verdicts = judge_many(stored, [one.stored for one in found], mantissa(PROFILES[profile]))
-        return {one.number: verdict for one, verdict in zip(found, verdicts, strict=True) if verdict.resemblance}
+        return dict(zip((one.number for one in found), judge_many(stored, _stored(found), mantissa(kind)), strict=True))
 
-    verdicts = judged(lists.look_up(lookup_keys(query, PROFILES[profile], scheme).tolist()))
+    def unproposed(found: Sequence[Content]) -> dict[int, Verdict]:
+        verdicts = judge_unproposed(stored, _stored(found), mantissa(kind), len(contents))
+        return dict(zip((one.number for one in found), verdicts, strict=True))
+
+    verdicts = {number: verdict for number, verdict in judged(lists.look_up(keys)).items() if verdict.resemblance}
     company = ({forest.name(number): number for number in verdicts}.values() for forest in forests)
     walked = (one for forest, some in zip(forests, company, strict=True) for n in some for one in forest.members(n))
-    verdicts |= judged(islice((number for number in dict.fromkeys(walked) if number not in verdicts), WALKED))
-    found = [(contents[number], verdict) for number, verdict in verdicts.items()]
-    if every:
-        rest = [one for one in contents.values() if one.live and one.profile == profile and one.number not in verdicts]
-        more = judge_unproposed(stored, [one.stored for one in rest], mantissa(PROFILES[profile]), len(contents))
-        found += [(one, verdict) for one, verdict in zip(rest, more, strict=True) if verdict.resemblance]
-    return found
+    beside = [contents[n] for n in islice((n for n in dict.fromkeys(walked) if n not in verdicts), WALKED)]
+    left_out = {one.number for one in beside if carries(one.stored, profile, scheme, asked)}
+    verdicts |= judged(left_out)
+    rest = contents.values() if every else beside
+    verdicts |= unproposed([c for c in rest if c.profile == profile and c.live and c.number not in verdicts])
+    return [(contents[number], verdict) for number, verdict in verdicts.items() if verdict.resemblance]
+
+
+def _stored(contents: Iterable[Content]) -> list[bytes]:
+    return [one.stored for one in contents]
 
 
 def original(fetch: Fetch, contents: Mapping[int, Content], forest: Forest, slot: int, policy: Policy) -> int:

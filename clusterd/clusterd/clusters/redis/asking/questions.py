@@ -24,7 +24,7 @@ from clusterd.clusters.identity import url_key
 from clusterd.clusters.redis.asking.matching import matching
 from clusterd.clusters.redis.asking.members import CHUNK, VERSION, Members, current, page_of
 from clusterd.clusters.redis.asking.origins import originals
-from clusterd.clusters.redis.asking.ranking import judged, ranked, ranking, unproposed
+from clusterd.clusters.redis.asking.ranking import of_company, ranked, ranking, unproposed
 from clusterd.clusters.redis.home import ALIKE, SHOWN, STANDINGS, URLS, VERSIONS, Home
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.spans.counting import ClusterCounts
@@ -134,13 +134,15 @@ class Questions:
         hits = self._hits(found, named, limit)
         if look == "lists":
             return hits
+        contents = sum(one.contents for one in self._homes.counters())
         more: dict[int, Verdict] = {}
+        seen = set(found)
         for numbers in self._members.left_out(loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
-            more |= judged(self._stored(numbers), query, kind, self._scheme)
+            seen.update(numbers)
+            more |= of_company(self._stored(numbers), query, kind, self._scheme, contents)
         if look == "all":
-            contents = sum(one.contents for one in self._homes.counters())
             for numbers in current(self._homes, profile):
-                unknown = [number for number in numbers if number not in found and number not in more]
+                unknown = [number for number in numbers if number not in seen]
                 more |= unproposed(self._stored(unknown), query, kind, self._scheme, contents)
         return self._hits(ranked(found | more), named, limit) if more else hits
 

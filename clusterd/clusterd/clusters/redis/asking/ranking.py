@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterd_consumer.postings.posted import keys_of, lookup_keys, prepare
+from clusterd_consumer.postings.posted import carries, lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.verdict import Verdict, judge_many, judge_unproposed
@@ -20,7 +20,7 @@ def ranking(lists: RedisLists, query: StreamSketch, profile: Profile, scheme: Sc
     keys = lookup_keys(query, profile, scheme)
     asked = frozenset(keys.tolist())
     stored_of = lists.sketches(lists.look_up(keys))
-    posted = {n: one for n, one in stored_of.items() if one and _is_posted(one, profile, scheme, asked)}
+    posted = {n: one for n, one in stored_of.items() if one and carries(one, profile.code, scheme, asked)}
     return ranked(judged(posted, query, profile, scheme))
 
 
@@ -28,6 +28,20 @@ def judged(stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, s
     """Return the verdicts on the query and stored sketches of its profile."""
     stored, _ = prepare(query, profile, scheme)
     return dict(zip(stored_of, judge_many(stored, list(stored_of.values()), mantissa(profile)), strict=True))
+
+
+def of_company(
+    stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme, among: int
+) -> dict[int, Verdict]:
+    """Return the verdicts on pages of the clusters of what was proposed.
+
+    One that carries a key asked for was left out by a list that is bounded: it is judged like what lists propose. The
+    others have no more in common with the query than pages of other clusters do, unless it is more than chance brings.
+    """
+    asked = frozenset(lookup_keys(query, profile, scheme).tolist())
+    left_out = {number: one for number, one in stored_of.items() if carries(one, profile.code, scheme, asked)}
+    others = {number: one for number, one in stored_of.items() if number not in left_out}
+    return judged(left_out, query, profile, scheme) | unproposed(others, query, profile, scheme, among)
 
 
 def unproposed(
@@ -43,11 +57,3 @@ def ranked(verdicts: dict[int, Verdict]) -> dict[int, Verdict]:
     """Put what resembles at all in order, best first."""
     found: Iterable[tuple[int, Verdict]] = ((n, v) for n, v in verdicts.items() if v.resemblance)
     return dict(sorted(found, key=lambda one: (-one[1].resemblance, -one[1].a_in_b)))
-
-
-def _is_posted(stored: bytes, profile: Profile, scheme: Scheme, asked: frozenset[int]) -> bool:
-    """Whether a stored sketch, read as one of this profile, carries one of the keys asked for."""
-    try:
-        return not asked.isdisjoint(keys_of(stored, profile.code, scheme).tolist())
-    except (ValueError, IndexError):  # not one of this profile
-        return False

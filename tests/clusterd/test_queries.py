@@ -8,11 +8,12 @@ from xml.etree import ElementTree
 
 import pytest
 from clusterd.queries import plot, timeline
-from clusterd.queries.changes import Changes
+from clusterd.queries.changes import QUANTILES, Changes
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, sketch_text
+from matplotlib.image import imread
 
 from clusterd import queries
 from tests.clusterd.made_up_site import DAY, TEMPLATE, Site, edited, url, words
@@ -261,6 +262,14 @@ class TestChanges:
             plot.plot([period], tmp_path / "plot.png")
             heights.append(int.from_bytes((tmp_path / "plot.png").read_bytes()[20:24]))  # of the picture's header
         assert heights == [700, 420]
+
+    def test_one_revised_page_is_seen_in_the_plot(self, tmp_path: Path) -> None:
+        drawn = []
+        for resemblance in (0.4, 0.8):
+            period = Changes("h", "1", "2", 1, 1, 0, 0, 0, 0, dict.fromkeys(map(str, QUANTILES), resemblance), {})
+            plot.plot([period], tmp_path / "plot.png")
+            drawn.append(imread(tmp_path / "plot.png"))
+        assert (drawn[0] != drawn[1]).any(axis=-1).sum() > 100  # picture elements
 
     def test_the_plot_shows_hosts_and_labels_for_what_they_are(self, tmp_path: Path) -> None:
         """A host with dollars was taken for a formula, and there was no plot; of a control character no SVG."""

@@ -94,7 +94,7 @@ def _boxes(axes: Any, periods: Sequence[Changes]) -> None:
         lowest, low, middle, high, highest = period.resemblance_quantiles.values()
         axes.plot([at, at], [lowest, highest], color=PARTS["revised"], linewidth=1)
         axes.plot([at, at], [low, high], color=PARTS["revised"], linewidth=10, solid_capstyle="butt")
-        axes.plot([at - 0.12, at + 0.12], [middle, middle], color="white", linewidth=2)
+        axes.plot([at - 0.12, at + 0.12], [middle, middle], color="black", linewidth=2)  # where all are one: only this
     axes.set_ylim(0, 1)
     axes.set_ylabel("resemblance of revised pages\n(5, 25, 50, 75, 95 %)")
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,9 +1,9 @@
-"""How pages change (paper, section 6.4 and its study of the web over time): from each sweep of a host to the next.
+"""How pages change (paper, section 6.5): from each sweep of a host to the next.
 
 A URL in both sweeps is **unchanged** (equal main text) or **revised**, by as much as the resemblance of both versions
 says. A URL that the later sweep lacks has **moved** where `moves` finds its page there or on another host; else it has
-**vanished**. A URL that is new, and that no page moved to, has **appeared**. A vanished page's lifetime is the time
-from its first known fetch to its last. What a crawl skipped counts as the page that it fetched in its place
+**vanished**. A URL that is new, and that no page of the host moved to, has **appeared**. A vanished page's lifetime is
+the time from its first known fetch to its last. What a crawl skipped counts as the page that it fetched in its place
 (`stand_ins`).
 
 A sweep is a label, a crawl or a day (`timeline`). One that began before what retention has forgotten is whole no more:

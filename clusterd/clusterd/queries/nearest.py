@@ -41,7 +41,7 @@ from clusterd_consumer.postings.scheme import mantissa
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import Profile, StreamSketch
 
-#: A shingle on more pages than this proposes nothing (paper, section 3.2: common shingles).
+#: A shingle on more pages than this proposes nothing (paper, section 5.1: common shingles).
 COMMON: Final = 1000
 #: Candidates that are read in full for one query.
 READ: Final = 32

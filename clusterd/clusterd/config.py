@@ -80,7 +80,8 @@ class Config(Settings):
     candidates: str = setting(
         "",
         "how near-duplicates are looked for: by the smallest and some sampled values of sketches (prefix), or by "
-        "super-shingles (super: no containment, little of short texts); default: as the store was begun, else prefix",
+        "super-shingles (super: no containment, little of short texts, less than half of the pairs of r = .5); "
+        "default: as the store was begun, else prefix",
         lambda v: v in ("", *get_args(Candidates)),
         "prefix or super",
     )

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from clusterd.queries import plot, timeline
-from clusterd.queries.changes import QUANTILES, Changes
+from clusterd.queries.changes import QUANTILES, Changes, quantiles
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
@@ -224,6 +224,12 @@ class TestChanges:
         assert (period.moved, period.vanished, period.appeared) == (2, 1, 1)
         assert period.resemblance_quantiles["0.5"] == pytest.approx(391 / 403, abs=0.02)
         assert period.lifetime_quantiles["0.5"] == 0
+
+    @pytest.mark.parametrize("count", [1, 2, 3, 19, 20, 21, 40])
+    def test_its_share_of_the_values_is_not_above_a_quantile_and_less_is_below(self, count: int) -> None:
+        """Of three pages 95 % were said to resemble by no more than the one in the middle does."""
+        for share, value in quantiles(range(1, count + 1)).items():
+            assert (value - 1) / count < float(share) <= value / count
 
     def test_versions_of_two_profiles_say_nothing_of_how_much_changed(self, site: Site) -> None:
         """To resemble each other by 0 would be to have been written anew."""

@@ -135,6 +135,6 @@ def _lifetime(search: Search, url: str, last: Version) -> float:
 
 
 def quantiles(values: Sequence[float]) -> dict[str, float]:
-    """Return the quantiles of some values, each one of them (the lower where it falls between two)."""
+    """Return for each share the least of some values that at least such a share of them does not exceed."""
     ordered = sorted(values)
-    return {str(q): ordered[int(q * (len(ordered) - 1))] for q in QUANTILES} if ordered else {}
+    return {str(q): ordered[-(-round(100 * q) * len(ordered) // 100) - 1] for q in QUANTILES} if ordered else {}

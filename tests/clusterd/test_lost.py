@@ -56,6 +56,20 @@ class TestLostOnAnotherHost:
         first, second = queries.changes(moved.index, TEXT, "old.example")
         assert (first.moved_across, first.vanished, second.moved) == (1, 0, 0)
 
+    @pytest.mark.parametrize(("urls", "host"), [([], "gone.example"), (["https://gone.example/q"], None)])
+    def test_a_server_that_is_gone(self, moved: Site, urls: list[str], host: str | None) -> None:
+        """No later sweep has a page of it: the one that is meant is named, and may lie between those it has."""
+        for sweep in (0, 1):
+            moved.add("https://gone.example/q", words("left"), f"{sweep}", at=sweep * DAY)
+        moved.add("https://new.example/q", edited(words("left"), 60), "2", at=2 * DAY)
+        assert moved.lost(*urls, host=host) == {}
+        found = moved.lost(*urls, host=host, to_sweep="2")["https://gone.example/q"]
+        assert (found.match, found.from_sweep, found.to_sweep) == ("https://new.example/q", "1", "2")
+        with pytest.raises(WrongInput, match="no sweep '4'"):
+            moved.lost(*urls, host=host, to_sweep="4")
+        moved.add("https://gone.example/q", words("left"), "3", at=3 * DAY)
+        assert moved.lost(*urls, host=host, to_sweep="2")["https://gone.example/q"].match == "https://new.example/q"
+
     def test_a_copy_that_was_there_before_is_no_new_place(self, moved: Site) -> None:
         moved.add("https://copy.example/p", words("moved"), "0", at=DAY // 2)
         moved.add("https://old.example/q", words("left"), "1", at=DAY)

@@ -28,7 +28,12 @@ CHANGES_COLUMNS: Final = (
 @click.option("--all", "everything", is_flag=True, help="All pages that the later sweep no longer has.")
 @click.option("--host", metavar="H", help="With --all: only this host.")
 @click.option("--from", "from_sweep", metavar="SWEEP", help="Pages of this sweep; default the last that has the page.")
-@click.option("--to", "to_sweep", metavar="SWEEP", help="Look in this sweep; default the last of the host.")
+@click.option(
+    "--to",
+    "to_sweep",
+    metavar="SWEEP",
+    help="Look in this sweep; default the last of the host. Where the server is gone: one of other hosts.",
+)
 @click.pass_obj
 def find_lost(
     invocation: Invocation,
@@ -71,7 +76,8 @@ def find_lost(
         return 0
     if urls:
         which = "this page" if len(urls) == 1 else "these pages"
-        raise NotFound(f"nothing is lost: the latest sweep that was asked for still has {which}")
+        gone = "" if to_sweep else "; where the server is gone, name a later sweep of other hosts: --to SWEEP"
+        raise NotFound(f"nothing is lost: the latest sweep that was asked for still has {which}{gone}")
     invocation.hint(f"no page was lost; find-lost compares sweeps of a host ({SWEEPS})")
     return 0
 

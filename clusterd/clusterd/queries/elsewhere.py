@@ -129,6 +129,11 @@ class Elsewhere:
             return known[-1] if known else None
         return next((v for v in reversed(known) if sweep_of(v) == target and v.status < FAILED), None)
 
+    def began(self, sweep: str) -> int | None:
+        """Return when a sweep of any host began, in milliseconds; None where no host has been seen in it."""
+        times = (v.fetched_at for v in self.index.pages() if v.status < FAILED and sweep_of(v) == sweep)
+        return min(times, default=None)
+
     def _past_of(self, sweep: str) -> Past:
         if self._past is None or self._past[0] != sweep:
             if self._superseded is None:

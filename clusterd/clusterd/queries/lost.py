@@ -29,7 +29,8 @@ def find_lost(
 ) -> Iterator[Found]:
     """Yield what became of the given URLs, or of all lost pages (of a host).
 
-    ``to_sweep`` is by default the last sweep of the host, ``from_sweep`` the last one before it that has the page.
+    ``to_sweep`` is by default the last sweep of the host, ``from_sweep`` the last one before it that has the page. For
+    a URL or a host that is given it may be a sweep of other hosts: of a server that is gone it has no page.
     A given URL that is not lost yields nothing; the first one that is unknown raises `NotFound`, behind the answers
     for all others. ``skipped`` (`stand_ins.Skipped`) tells what crawls skipped; without it that counts as lost.
     """
@@ -44,6 +45,7 @@ def find_lost(
             searches[name] = Search(index, profile, name, others, skipped)
         search = searches[name]
         if search.sweeps.sweeps:
+            search.reach(to_sweep)
             search.covers(from_sweep, to_sweep, strict=True)
         try:
             found = search.one(url, from_sweep, to_sweep)
@@ -71,6 +73,8 @@ def _all(
     covered, others = False, Elsewhere(index, profile)
     for name in hosts if host is None else [host]:
         search = Search(index, profile, name, others, skipped)
+        if host is not None:
+            search.reach(to_sweep)
         if search.covers(from_sweep, to_sweep, strict=host is not None or len(hosts) == 1):
             covered = True
             yield from search.all(from_sweep, to_sweep)

@@ -111,6 +111,13 @@ class Search:
     def __post_init__(self) -> None:
         self.sweeps = timeline(self.host, self.index.pages(self.host), self.skipped)
 
+    def reach(self, sweep: str | None) -> None:
+        """Let a sweep that other hosts have be one of this host, which it found nothing of: the server is gone."""
+        if sweep is not None and sweep not in self.sweeps.sweeps:
+            began = self.others.began(sweep)
+            if began is not None:
+                self.sweeps = self.sweeps.with_empty(sweep, began)
+
     def covers(self, from_sweep: str | None, to_sweep: str | None, strict: bool) -> bool:
         """Whether the host has these sweeps, in this order; `strict`: raise `WrongInput` where it has not."""
         if strict:

@@ -62,6 +62,11 @@ class Timeline:
         earlier = self.sweeps[: self.sweeps.index(before)]
         return next((sweep for sweep in reversed(earlier) if self.was_fetched(url, sweep)), None)
 
+    def with_empty(self, sweep: str, began: int) -> Timeline:
+        """Return the same with a sweep that fetched nothing of the host, and began at this time (milliseconds)."""
+        first = {label: min((v.fetched_at for v in self.fetched(label).values()), default=0) for label in self.sweeps}
+        return Timeline(self.host, tuple(in_order(first | {sweep: began})), {**self.pages, sweep: {}})
+
     def check(self, sweep: str | None) -> None:
         """Refuse a label that no sweep of the host has."""
         if sweep is not None and sweep not in self.sweeps:

@@ -333,6 +333,18 @@ class TestAlike:
         with pytest.raises(WrongInput, match="is not kept"):
             queries.compare(page, page, TEXT, 4)
 
+    @pytest.mark.parametrize(("count", "doubtful"), [(60, True), (400, False)])
+    def test_compare_a_short_page_with_one_that_holds_it(self, site: Site, count: int, doubtful: bool) -> None:
+        """Of 60 words some three values are seen in 9,000: that is no containment of 0."""
+        site.add(url("long"), f"{words('a', 4000)} {words('short', count)} {words('b', 5000)}")
+        site.add(url("short"), words("short", count))
+        short, long = (queries.document(url(name), site.index, TEXT) for name in ("short", "long"))
+        compared = queries.compare(short, long, TEXT)
+        assert compared.estimated.a_in_b == pytest.approx(1, abs=0.2)
+        assert compared.estimated.b_in_a == pytest.approx((count - 9) / (8991 + count), rel=0.2)
+        assert queries.compare(long, short, TEXT).estimated == compared.estimated.turned()
+        assert compared.doubtful is doubtful
+
 
 class TestGroup:
     def test_results_are_folded_in_their_order(self, site: Site) -> None:

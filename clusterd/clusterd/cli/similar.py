@@ -109,6 +109,10 @@ def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:
         record["exact_a_in_b"] = compared.exact.a_in_b
         record["exact_b_in_a"] = compared.exact.b_in_a
         record["error"] = compared.estimated.resemblance - compared.exact.resemblance
+    elif compared.doubtful:
+        invocation.hint(
+            "few values tell how much of the shorter is in the longer; give both as files to have it counted"
+        )
     invocation.emit(record)
 
 

@@ -20,7 +20,7 @@ from clusterd_crawler.urls import host_of
 
 from clusterd.clusters.contract import Hit, Index, Look
 from clusterd.queries.documents import Document
-from clusterd.queries.likeness import likeness
+from clusterd.queries.likeness import likeness, with_containment
 
 #: Contents of a store up to which `similar` looks at all of them: a second or two.
 SMALL: Final = 200_000
@@ -47,6 +47,8 @@ class Comparison:
 
     estimated: Estimate
     exact: Estimate | None = None
+    #: A containment is seen through so few values that no two pages would be joined for it.
+    doubtful: bool = False
 
 
 def similar(index: Index, asked: Document, profile: Profile, limit: int = 10, look: Look | None = None) -> list[Hit]:
@@ -102,7 +104,9 @@ def compare(a: Document, b: Document, profile: Profile, w: int | None = None) ->
     found = None
     if a.text is not None and b.text is not None:
         found = exact(a.tokens or (), b.tokens or (), profile.w)
-    return Comparison(likeness(a.sketch, b.sketch, profile), found)
+    claimed = likeness(a.sketch, b.sketch, profile)
+    estimated = with_containment(claimed, a.sketch, b.sketch)
+    return Comparison(estimated, found, estimated != claimed)
 
 
 def _resketched(asked: Document, profile: Profile) -> Document:

@@ -28,6 +28,18 @@ def likeness(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
     return judge(_stored(a, profile), _stored(b, profile), mantissa(profile))
 
 
+def with_containment(found: Estimate, a: StreamSketch, b: StreamSketch) -> Estimate:
+    """Return the same with the containments that a verdict does not claim, as they are seen through few values.
+
+    The resemblance and the numbers of shingles say them: of A and B r (|A| + |B|) / (1 + r) are in common.
+    """
+    if not found.resemblance:
+        return found
+    common = found.resemblance * (a.shingles + b.shingles) / (1 + found.resemblance)
+    a_in_b, b_in_a = (min(1.0, common / one.shingles) for one in (a, b))
+    return Estimate(found.resemblance, found.a_in_b or a_in_b, found.b_in_a or b_in_a)
+
+
 def made_by(sketch: StreamSketch, profile: Profile) -> Profile:
     """Return the profile that a sketch from an index was made with; of another this one."""
     return PROFILES.get(sketch.profile, profile) if isinstance(sketch, Restored) else profile

@@ -38,10 +38,11 @@ def of_company(
     One that carries a key asked for was left out by a list that is bounded: it is judged like what lists propose. The
     others have no more in common with the query than pages of other clusters do, unless it is more than chance brings.
     """
+    found = unproposed(stored_of, query, profile, scheme, among)
     asked = frozenset(lookup_keys(query, profile, scheme).tolist())
-    left_out = {number: one for number, one in stored_of.items() if carries(one, profile.code, scheme, asked)}
-    others = {number: one for number, one in stored_of.items() if number not in left_out}
-    return judged(left_out, query, profile, scheme) | unproposed(others, query, profile, scheme, among)
+    others = ((number, one) for number, one in stored_of.items() if number not in found)
+    left_out = {number: one for number, one in others if carries(one, profile.code, scheme, asked)}
+    return found | judged(left_out, query, profile, scheme)
 
 
 def unproposed(

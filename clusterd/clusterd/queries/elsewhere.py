@@ -77,6 +77,8 @@ class Elsewhere:
     _current: dict[int, list[str]] = field(default_factory=dict)
     #: Sweep → its superseded versions that do not say what their URLs say now: URL and time.
     _superseded: dict[str, list[tuple[str, int]]] | None = None
+    #: Sweep → when it began.
+    _began: dict[str, int] | None = None
     #: The sweep used last, and what is superseded of it.
     _past: tuple[str, Past] | None = None
 
@@ -131,8 +133,13 @@ class Elsewhere:
 
     def began(self, sweep: str) -> int | None:
         """Return when a sweep of any host began, in milliseconds; None where no host has been seen in it."""
-        times = (v.fetched_at for v in self.index.pages() if v.status < FAILED and sweep_of(v) == sweep)
-        return min(times, default=None)
+        if self._began is None:
+            self._began = {}
+            for version in self.index.pages():
+                if version.status < FAILED:
+                    label = sweep_of(version)
+                    self._began[label] = min(version.fetched_at, self._began.get(label, LATEST))
+        return self._began.get(sweep)
 
     def _past_of(self, sweep: str) -> Past:
         if self._past is None or self._past[0] != sweep:

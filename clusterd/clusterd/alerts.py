@@ -43,6 +43,8 @@ _json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 #: Alerts read from the stream at a time.
 PORTION: Final = 500
+#: The last entry that a stream can have of one millisecond.
+LAST_OF_MS: Final = 2**64 - 1
 #: Seconds that a follower waits at the stream before it looks around.
 FOLLOW_WAIT: Final = 1.0
 #: Alerts that may wait for an address, and the most in one post.
@@ -152,19 +154,22 @@ class Alerts:
 
     def since(self, at: int = 0) -> Iterator[Alert]:
         """Yield the alerts kept since a time (Unix ms), oldest first."""
-        for _, alert in self._since(f"{at}-0"):
-            yield alert
+        start = f"{at}-0"
+        while True:
+            with translated():
+                entries = self._redis.xrange(self._stream, min=start, count=PORTION)
+            for place, entry in entries:
+                yield from _read(place.decode(), entry)
+            if len(entries) < PORTION:
+                return
+            start = "(" + entries[-1][0].decode()
 
     def follow(self, at: int | None = None, stop: StopFlag | None = None, insist: Insist = once) -> Iterator[Alert]:
         """Yield the alerts since a time (from now on, where None), and then each as it comes, until ``stop``.
 
         ``insist`` says how long a store is waited for that does not answer any more: reading goes on where it ended.
         """
-        last = self._last() if at is None else "0-0"
-        if at is not None:
-            for offset, alert in self._since(f"{at}-0"):
-                last = offset
-                yield alert
+        last = self._last() if at is None else _before(at)
         while stop is None or not stop.is_set():
             for place, entry in insist(partial(self._behind, last)):
                 last = place.decode()
@@ -177,17 +182,6 @@ class Alerts:
         if self._file is not None:
             self._file.close()
 
-    def _since(self, start: str) -> Iterator[tuple[str, Alert]]:
-        while True:
-            with translated():
-                entries = self._redis.xrange(self._stream, min=start, count=PORTION)
-            for offset, entry in entries:
-                for alert in _read(offset.decode(), entry):
-                    yield offset.decode(), alert
-            if len(entries) < PORTION:
-                return
-            start = "(" + entries[-1][0].decode()
-
     def _behind(self, last: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
         """Return the entries of the stream behind one, as soon as there are some; none after `FOLLOW_WAIT`."""
         with translated():
@@ -198,6 +192,11 @@ class Alerts:
         with translated():
             latest = self._redis.xrevrange(self._stream, count=1)
         return latest[0][0].decode() if latest else "0-0"
+
+
+def _before(at: int) -> str:
+    """Return the last place in the stream before a time (Unix ms)."""
+    return f"{at - 1}-{LAST_OF_MS}" if at else "0-0"
 
 
 def _read(offset: str, entry: dict[bytes, bytes]) -> Iterator[Alert]:

@@ -118,6 +118,18 @@ def test_a_follower_sees_each_alert_as_it_comes(client: redis.Redis, prefix: str
     assert seen == [0, 1, 2]
 
 
+def test_a_follower_is_told_nothing_of_before_its_time(client: redis.Redis, prefix: str) -> None:
+    """Also where there is none since then: it was told all that were kept."""
+    alerts = Alerts(client, config(prefix))
+    for at, number in ((1000, 0), (2000, 1), (2001, 2)):
+        entry = {topics.FIELD_KEY: b"c", topics.FIELD_VALUE: alert(number).to_bytes()}
+        client.xadd(topics.stream(prefix, topics.ALERTS), entry, id=f"{at}-0")
+    assert [next(alerts.follow(at)).size for at in (0, 1000, 1001, 2000, 2001)] == [0, 0, 1, 1, 2]
+    stop = StopFlag()
+    threading.Timer(0.1, stop.set).start()
+    assert list(alerts.follow(2002, stop)) == []
+
+
 def test_what_is_no_alert_hides_none_behind_it(client: redis.Redis, prefix: str) -> None:
     alerts = Alerts(client, config(prefix))
     alerts.publish([alert(0)])

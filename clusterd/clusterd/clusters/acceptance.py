@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clusterd_consumer.postings.verdict import Verdict
+from clusterd_crawler.errors import WrongInput
 
 from clusterd.clusters.contract import Policy
 
@@ -28,6 +29,14 @@ def mask(policies: Sequence[Policy], verdict: Verdict) -> int:
             bits |= bit
         bit <<= 1
     return bits
+
+
+def slot_of(policies: Sequence[Policy], name: str) -> int:
+    """Return a policy's slot: its bit; -1 for one by identical text; `WrongInput` where there is none."""
+    known = next((policy for policy in policies if policy.name == name), None)
+    if known is None:
+        raise WrongInput(f"there is no policy {name!r}; policies are {', '.join(p.name for p in policies)}")
+    return -1 if known.identical else [p.name for p in policies if not p.identical].index(name)
 
 
 def loosest(policies: Sequence[Policy]) -> list[int]:

@@ -21,7 +21,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.acceptance import loosest, mask
+from clusterd.clusters.acceptance import loosest, mask, slot_of
 from clusterd.clusters.changes import changes, first_other, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
@@ -288,8 +288,8 @@ class MemoryIndex:
     def _place(self, fetch: Fetch, policy: str) -> tuple[str, list[str]]:
         """Return the name of a current version's cluster and its URLs."""
         content = fetch.content
-        slot = self._slot(policy)
-        if slot is None:
+        slot = slot_of(self.policies(), policy)
+        if slot < 0:
             return f"{policy}-{content.number}.{fetch.text_key.hex()}", list(content.texts[fetch.text_key])
         numbers = self._forests[slot].members(content.number)
         return self._name(content, slot), [url for number in numbers for url in urls_of(self._contents[number])]
@@ -297,15 +297,6 @@ class MemoryIndex:
     def _name(self, content: Content, slot: int) -> str:
         name = self._forests[slot].name(content.number)
         return f"{self._policies[slot].name}-{f'c{content.number}' if name is None else name}"
-
-    def _slot(self, policy: str) -> int | None:
-        """Return a policy's place; None for one by identical text."""
-        names = [known.name for known in self._policies]
-        if policy in names:
-            return names.index(policy)
-        if any(known.name == policy for known in self._identical):
-            return None
-        raise WrongInput(f"there is no policy {policy!r}; policies are {', '.join(p.name for p in self.policies())}")
 
     def _standing(self, fetch: Fetch) -> dict[str, tuple[str, int]]:
         """Return name and size of a current version's cluster under each policy in which it has company."""
@@ -360,10 +351,10 @@ class MemoryIndex:
 
     def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""
-        slot = self._slot(policy)
+        slot = slot_of(self.policies(), policy)
         with self._lock:
             fetches = [self._pages.at(url, at) for url, at in asked]
-            if slot is None:
+            if slot < 0:
                 return [one.version.text if one else None for one in fetches]
             rest = self._contents, self._forests[slot], slot, self._policies[slot]
             return [original(one, *rest) if one else None for one in fetches]

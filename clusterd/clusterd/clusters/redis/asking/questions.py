@@ -17,7 +17,7 @@ from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
-from clusterd.clusters.acceptance import loosest
+from clusterd.clusters.acceptance import loosest, slot_of
 from clusterd.clusters.changes import first_other, gathered
 from clusterd.clusters.contract import Cluster, Hit, Look, Policy, Version
 from clusterd.clusters.identity import url_key
@@ -348,11 +348,3 @@ def _fetch(words: tuple[int, bytes, bytes, bytes, bytes, bytes, bytes, int, byte
         tokens=int.from_bytes(tokens, "little"),
         profile=profile,
     )
-
-
-def slot_of(policies: Sequence[Policy], name: str) -> int:
-    """Return a policy's slot in the store, -1 for one by identical text."""
-    known = next((policy for policy in policies if policy.name == name), None)
-    if known is None:
-        raise WrongInput(f"there is no policy {name!r}; policies are {', '.join(p.name for p in policies)}")
-    return -1 if known.identical else [p.name for p in policies if not p.identical].index(name)

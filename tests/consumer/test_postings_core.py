@@ -11,7 +11,7 @@ import pytest
 from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings import posted, stored, verdict
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
-from clusterd_consumer.resemblance import estimate
+from clusterd_consumer.resemblance import Estimate, estimate
 from clusterd_crawler.sketch import COMPACT, PROFILES, SHORT, TEXT, Profile, StreamSketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,7 +90,7 @@ def test_compiled_and_numpy_agree(
         assert keys.tolist() == keys_two.tolist()
     counted = verdict._count(stored.unpack(made[0][0], bits), stored.unpack(made[1][0], bits), bits)
     assert CORE.counts(made[0][0], [made[1][0]], bits) == [counted[:4]]
-    assert verdict.Verdict(*judged) == verdict._conclude(counted, bits)
+    assert Estimate(*judged) == verdict._conclude(counted, bits)
 
 
 @pytest.mark.core
@@ -103,7 +103,7 @@ def test_what_millions_of_values_share_by_chance_is_counted_in_full() -> None:
     (a, _), (b, _) = CORE.pack(streams, bits, True, SHORT.code, 0, 0, 0, 0)
     counted = verdict._count(stored.unpack(a, bits), stored.unpack(b, bits), bits)
     assert counted[:3] == (2**19, 2**19, 1)
-    assert verdict.Verdict(*CORE.judge(a, [b], bits)[0]) == verdict._conclude(counted, bits)
+    assert Estimate(*CORE.judge(a, [b], bits)[0]) == verdict._conclude(counted, bits)
 
 
 def test_a_number_of_shingles_is_kept_to_a_part_in_eight_thousand() -> None:
@@ -188,7 +188,7 @@ def test_a_verdict_is_the_same_from_both_sides() -> None:
         for side, size in ((1, 300), (2, 4000))
     )
     assert verdict.judge(a, b, mantissa(TEXT)) == verdict.judge(b, a, mantissa(TEXT)).turned()
-    assert verdict.judge(a, a, mantissa(TEXT)) == verdict.Verdict(1.0, 1.0, 1.0)
+    assert verdict.judge(a, a, mantissa(TEXT)) == Estimate(1.0, 1.0, 1.0)
 
 
 def test_a_restored_sketch_compares_with_a_coarse_one() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from clusterd_consumer.postings.verdict import Verdict
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.clusters.contract import Policy
@@ -14,14 +14,14 @@ from clusterd.clusters.contract import Policy
 WALKED: Final = 10_000
 
 
-def accepts(policy: Policy, verdict: Verdict) -> bool:
+def accepts(policy: Policy, verdict: Estimate) -> bool:
     """Whether a policy joins two pages of this verdict; one by identical text asks for more than a verdict."""
     if policy.resemblance is not None:
         return verdict.resemblance >= policy.resemblance
     return policy.containment is not None and verdict.containment >= policy.containment
 
 
-def mask(policies: Sequence[Policy], verdict: Verdict) -> int:
+def mask(policies: Sequence[Policy], verdict: Estimate) -> int:
     """Return the bits of the policies that join the pair."""
     bits, bit = 0, 1
     for policy in policies:

@@ -53,24 +53,20 @@ STRAY: Final = 0.01
 PART: Final = 0.05
 
 
-#: How alike two documents are, by their stored sketches.
-Verdict = Estimate
-
-
-def judge(a: bytes, b: bytes, bits: int) -> Verdict:
+def judge(a: bytes, b: bytes, bits: int) -> Estimate:
     """Return the verdict on two stored sketches of one profile."""
     return judge_many(a, [b], bits)[0]
 
 
-def judge_many(query: bytes, candidates: list[bytes], bits: int) -> list[Verdict]:
+def judge_many(query: bytes, candidates: list[bytes], bits: int) -> list[Estimate]:
     """Return the verdict on a query and each candidate."""
     if CORE is not None:
-        return [Verdict(*ratios) for ratios in CORE.judge(query, candidates, bits)]
+        return [Estimate(*ratios) for ratios in CORE.judge(query, candidates, bits)]
     decoded = unpack(query, bits)
     return [_conclude(_count(decoded, unpack(candidate, bits), bits), bits) for candidate in candidates]
 
 
-def judge_unproposed(query: bytes, candidates: list[bytes], bits: int, among: int) -> list[Verdict]:
+def judge_unproposed(query: bytes, candidates: list[bytes], bits: int, among: int) -> list[Estimate]:
     """Return the verdicts on a query and candidates, of so many that no key proposed; `NOTHING` where it is chance."""
     verdicts = judge_many(query, candidates, bits)
     likely = [place for place, verdict in enumerate(verdicts) if verdict.containment >= PART]
@@ -133,7 +129,7 @@ def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
     return (codes.astype(np.uint64) << np.uint64(24)) + repeats.astype(np.uint64)
 
 
-def _conclude(counts: Counts, bits: int) -> Verdict:
+def _conclude(counts: Counts, bits: int) -> Estimate:
     """Turn counts into ratios, corrected for chance."""
     a, b, common, last, whole_a, whole_b, shingles_a, shingles_b = counts
     if not a or not b or not common:
@@ -147,4 +143,4 @@ def _conclude(counts: Counts, bits: int) -> Verdict:
         found = likeliest(x, a - x, b - x, shingles_a, shingles_b)
     a_in_b = found.a_in_b if whole_a or a >= EVIDENCE else 0.0
     b_in_a = found.b_in_a if whole_b or b >= EVIDENCE else 0.0
-    return Verdict(found.resemblance, a_in_b, b_in_a)
+    return Estimate(found.resemblance, a_in_b, b_in_a)

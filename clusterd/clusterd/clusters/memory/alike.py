@@ -8,7 +8,8 @@ from itertools import islice
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import carries, lookup_keys, prepare
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge, judge_many, judge_unproposed
+from clusterd_consumer.postings.verdict import judge, judge_many, judge_unproposed
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 from clusterd.clusters.acceptance import WALKED, accepts
@@ -25,18 +26,18 @@ def alike(
     forests: Sequence[Forest],
     scheme: Scheme,
     every: bool,
-) -> list[tuple[Content, Verdict]]:
+) -> list[tuple[Content, Estimate]]:
     """Return the contents of a profile that resemble a query, with the verdicts, in no order."""
     kind = PROFILES[profile]
     stored, _ = prepare(query, kind, scheme)
     keys = lookup_keys(query, kind, scheme).tolist()
     asked = frozenset(keys)
 
-    def judged(numbers: Iterable[int]) -> dict[int, Verdict]:
+    def judged(numbers: Iterable[int]) -> dict[int, Estimate]:
         found = [one for one in map(contents.__getitem__, numbers) if one.profile == profile]
         return dict(zip((one.number for one in found), judge_many(stored, _stored(found), mantissa(kind)), strict=True))
 
-    def unproposed(found: Sequence[Content]) -> dict[int, Verdict]:
+    def unproposed(found: Sequence[Content]) -> dict[int, Estimate]:
         verdicts = judge_unproposed(stored, _stored(found), mantissa(kind), len(contents))
         return dict(zip((one.number for one in found), verdicts, strict=True))
 
@@ -69,7 +70,7 @@ def original(fetch: Fetch, contents: Mapping[int, Content], forest: Forest, slot
     return oldest.text
 
 
-def hits(found: Iterable[tuple[Content, Verdict]], cluster_of: Callable[[Content], str | None]) -> list[Hit]:
+def hits(found: Iterable[tuple[Content, Estimate]], cluster_of: Callable[[Content], str | None]) -> list[Hit]:
     """Return the pages that show these contents, best first."""
     pages = [Hit(url, *verdict, cluster_of(content)) for content, verdict in found for url in urls_of(content)]
     return sorted(pages, key=lambda hit: hit.rank)

@@ -16,7 +16,8 @@ from typing import Literal
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many
+from clusterd_consumer.postings.verdict import judge_many
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
@@ -134,13 +135,13 @@ class MemoryIndex:
             return None
         return urls_of(self._contents[best])[0], verdicts[best].resemblance
 
-    def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Verdict]:
+    def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Estimate]:
         others = [self._contents[number] for number in numbers if number != content.number]
         stored = {other.number: other.stored for other in others if other.profile == content.profile}
         bits = mantissa(PROFILES[content.profile])
         return dict(zip(stored, judge_many(content.stored, list(stored.values()), bits), strict=True))
 
-    def _join(self, content: Content, verdicts: Mapping[int, Verdict]) -> None:
+    def _join(self, content: Content, verdicts: Mapping[int, Estimate]) -> None:
         for number, verdict in verdicts.items():
             bits = mask(self._policies, verdict)
             if not bits:

@@ -28,9 +28,9 @@ from typing import Final
 from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import Unreachable, WrongInput
 from clusterd_crawler.servers.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
@@ -157,7 +157,7 @@ class RedisIndex:
         self,
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
-        posted: Callable[[], Mapping[int, dict[int, Verdict]]],
+        posted: Callable[[], Mapping[int, dict[int, Estimate]]],
         position: Mapping[str, str] | None,
         states: Sequence[int],
     ) -> list[Outcome]:
@@ -201,7 +201,7 @@ class RedisIndex:
         self._waiting = waiting
         return [one for one in known if one is not None]
 
-    def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Verdict]]:
+    def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Estimate]]:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
         postings = postings_of(sketches, registered, self._scheme, len(self._homes) > 1)
         if not postings:

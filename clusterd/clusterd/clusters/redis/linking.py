@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Final
 
-from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import packed_numbers
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.sketch import Sketch
 
@@ -59,7 +59,7 @@ class Linker:
         self,
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
-        verdicts: Mapping[int, dict[int, Verdict]],
+        verdicts: Mapping[int, dict[int, Estimate]],
         position: Mapping[str, str] | None,
         states: Sequence[int],
     ) -> United:
@@ -94,7 +94,7 @@ class Linker:
         posted: Mapping[int, bytes],
         linked: Mapping[int, Mapping[int, list[int]]],
         registered: Sequence[Registered],
-        verdicts: Mapping[int, Mapping[int, Verdict]],
+        verdicts: Mapping[int, Mapping[int, Estimate]],
         offsets: Sequence[str] = (),
     ) -> dict[int, list[bytes]]:
         """Let the homes take up the edges of their contents; return which parts of spans each has joined."""
@@ -131,7 +131,7 @@ class Linker:
         self,
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
-        verdicts: Mapping[int, Mapping[int, Verdict]],
+        verdicts: Mapping[int, Mapping[int, Estimate]],
         linked: Mapping[int, Mapping[int, list[int]]],
         contents: Mapping[int, list[int]],
         states: Sequence[int],
@@ -139,7 +139,7 @@ class Linker:
         eras = self._spans.known_eras
         accepted, stand, urls, twins = self._accept(sketches, registered, verdicts, linked)
         own: dict[int, dict[int, list[int]]] = {}
-        kept: dict[int, dict[int, Verdict]] = {}
+        kept: dict[int, dict[int, Estimate]] = {}
         for home, pages in linked.items():
             own[home] = {}
             for place, matches in pages.items():
@@ -162,7 +162,7 @@ class Linker:
         self,
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
-        verdicts: Mapping[int, Mapping[int, Verdict]],
+        verdicts: Mapping[int, Mapping[int, Estimate]],
         linked: Mapping[int, Mapping[int, list[int]]],
     ) -> tuple[
         dict[int, dict[int, int]],
@@ -205,7 +205,7 @@ class Linker:
         self,
         sketches: Sequence[Sketch],
         registered: Sequence[Registered],
-        verdicts: Mapping[int, Mapping[int, Verdict]],
+        verdicts: Mapping[int, Mapping[int, Estimate]],
         linked: Mapping[int, Mapping[int, list[int]]],
     ) -> tuple[dict[int, list[Offer]], dict[int, Any]]:
         """Offer contents of other homes their edges; return what each home was asked, and what it replies."""

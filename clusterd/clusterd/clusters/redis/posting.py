@@ -10,7 +10,8 @@ import numpy as np
 from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all
 from clusterd_consumer.postings.redis_lists import Posting
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge, judge_many
+from clusterd_consumer.postings.verdict import judge, judge_many
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, TEXT, Sketch
 
 from clusterd.clusters.redis.registered import MADE, POST, STORE, Registered
@@ -59,7 +60,7 @@ def posted_keys(stored: bytes, profile: int, scheme: Scheme, homes: int) -> Keys
 
 def verdicts_on(
     posting: Posting, profile: int, proposed: Sequence[int], stored_of: Mapping[int, bytes]
-) -> dict[int, Verdict]:
+) -> dict[int, Estimate]:
     """Return the verdict on each content that a posting was proposed and whose sketch is there."""
     if not proposed:  # as most are
         return {}
@@ -67,7 +68,7 @@ def verdicts_on(
     return judged(posting.stored, profile, candidates)
 
 
-def judged(stored: bytes, profile: int, candidates: Mapping[int, bytes]) -> dict[int, Verdict]:
+def judged(stored: bytes, profile: int, candidates: Mapping[int, bytes]) -> dict[int, Estimate]:
     """Return the verdict on each candidate's stored sketch.
 
     Keys have 32 bits: now and then one proposes a page of another profile, whose sketch cannot be read as one of this.
@@ -76,7 +77,7 @@ def judged(stored: bytes, profile: int, candidates: Mapping[int, bytes]) -> dict
     try:
         return dict(zip(candidates, judge_many(stored, list(candidates.values()), bits), strict=True))
     except (ValueError, IndexError):
-        readable: dict[int, Verdict] = {}
+        readable: dict[int, Estimate] = {}
         for number, candidate in candidates.items():
             with suppress(ValueError, IndexError):
                 readable[number] = judge(stored, candidate, bits)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Final
 
-from clusterd_consumer.postings.verdict import Verdict
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.urls import host_of
 
@@ -120,14 +120,14 @@ def read_answers(answers: bytes, others: Sequence[bytes], width: int) -> list[Re
     return found
 
 
-def note(known: Registered, verdicts: Mapping[int, Verdict], match: bytes, now: bytes, brought: bytes) -> None:
+def note(known: Registered, verdicts: Mapping[int, Estimate], match: bytes, now: bytes, brought: bytes) -> None:
     """Note what link.lua said of a page; an equal page, if any, stays its match."""
     known.now, known.brought = now, brought
     if match and not known.match:
         known.match, known.resemblance = match[4:], verdicts[int.from_bytes(match[:4], "little")].resemblance
 
 
-def matches_of(verdicts: Mapping[int, Verdict]) -> list[int]:
+def matches_of(verdicts: Mapping[int, Estimate]) -> list[int]:
     """Return the contents that resemble, best first: more than may have departed and not been dismissed yet."""
     alike = ((-verdict.resemblance, number) for number, verdict in verdicts.items() if verdict.resemblance)
     return [number for _, number in nsmallest(MATCHES, alike)]

@@ -20,8 +20,8 @@ from clusterd_consumer.hash_tags import HOME
 from clusterd_consumer.postings.posted import keys_of, prepare
 from clusterd_consumer.postings.redis_lists import BUCKETS, Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import FREES, READS, Calls, Library, Script, packed_numbers
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, StreamSketch
 
 from clusterd.clusters.identity import stream_key
@@ -84,10 +84,10 @@ class SecondStream:
             with self._lock:
                 self._posted += postings
 
-    def similar(self, query: StreamSketch, profile: int, limit: int) -> list[tuple[Verdict, list[int]]]:
+    def similar(self, query: StreamSketch, profile: int, limit: int) -> list[tuple[Estimate, list[int]]]:
         """Return what resembles the query, best first, each with the pages that show it, until there are `limit`."""
         ranked = list(ranking(self._lists, query, PROFILES[profile], self._scheme).items())
-        found: list[tuple[Verdict, list[int]]] = []
+        found: list[tuple[Estimate, list[int]]] = []
         pages = 0
         for start in range(0, len(ranked), BURIED):
             chunk = ranked[start : start + BURIED]

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from clusterd_consumer.postings.posted import prepare_all
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.postings.verdict import Verdict
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, Sketch
 
 from clusterd.clusters.redis.asking.ranking import ranked
 from clusterd.clusters.redis.posting import judged
 
 
-def matching(lists: RedisLists, sketches: Sequence[Sketch], scheme: Scheme) -> list[dict[int, Verdict]]:
+def matching(lists: RedisLists, sketches: Sequence[Sketch], scheme: Scheme) -> list[dict[int, Estimate]]:
     """Return for each page the numbers of what resembles it, its own too, each with the verdict, best first."""
     made: dict[int, tuple[bytes, bytes]] = {}
     for profile in {sketch.profile for sketch in sketches}:

@@ -12,8 +12,8 @@ import numpy as np
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import restored
-from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import packed_numbers
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 
@@ -135,7 +135,7 @@ class Questions:
         if look == "lists":
             return hits
         contents = sum(one.contents for one in self._homes.counters())
-        more: dict[int, Verdict] = {}
+        more: dict[int, Estimate] = {}
         seen = set(found)
         for numbers in self._members.left_out(loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
             seen.update(numbers)
@@ -163,10 +163,10 @@ class Questions:
     def _stored(self, numbers: Sequence[int]) -> dict[int, bytes]:
         return {number: one for number, one in self._lists.sketches(numbers).items() if one}
 
-    def _hits(self, found: Mapping[int, Verdict], named: str, limit: int) -> list[Hit]:
+    def _hits(self, found: Mapping[int, Estimate], named: str, limit: int) -> list[Hit]:
         """Return the pages that show the first of these contents, which are in order, best first."""
         in_order = list(found.items())
-        shown: list[tuple[Verdict, int, int, list[int]]] = []
+        shown: list[tuple[Estimate, int, int, list[int]]] = []
         pages = 0
         for start in range(0, len(in_order), CHUNK):
             chunk = in_order[start : start + CHUNK]

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from clusterd_consumer.postings.posted import carries, lookup_keys, prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import Verdict, judge_many, judge_unproposed
+from clusterd_consumer.postings.verdict import judge_many, judge_unproposed
+from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import Profile, StreamSketch
 
 
-def ranking(lists: RedisLists, query: StreamSketch, profile: Profile, scheme: Scheme) -> dict[int, Verdict]:
+def ranking(lists: RedisLists, query: StreamSketch, profile: Profile, scheme: Scheme) -> dict[int, Estimate]:
     """Return the numbers of what resembles the query, each with the verdict, best first."""
     keys = lookup_keys(query, profile, scheme)
     asked = frozenset(keys.tolist())
@@ -24,7 +25,7 @@ def ranking(lists: RedisLists, query: StreamSketch, profile: Profile, scheme: Sc
     return ranked(judged(posted, query, profile, scheme))
 
 
-def judged(stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme) -> dict[int, Verdict]:
+def judged(stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme) -> dict[int, Estimate]:
     """Return the verdicts on the query and stored sketches of its profile."""
     stored, _ = prepare(query, profile, scheme)
     return dict(zip(stored_of, judge_many(stored, list(stored_of.values()), mantissa(profile)), strict=True))
@@ -32,7 +33,7 @@ def judged(stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, s
 
 def of_company(
     stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme, among: int
-) -> dict[int, Verdict]:
+) -> dict[int, Estimate]:
     """Return the verdicts on pages of the clusters of what was proposed.
 
     One that carries a key asked for was left out by a list that is bounded: it is judged like what lists propose. The
@@ -47,14 +48,14 @@ def of_company(
 
 def unproposed(
     stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme, among: int
-) -> dict[int, Verdict]:
+) -> dict[int, Estimate]:
     """Return the verdicts on those, of so many that were looked at, that have more in common than chance brings."""
     stored, _ = prepare(query, profile, scheme)
     verdicts = judge_unproposed(stored, list(stored_of.values()), mantissa(profile), among)
     return {number: verdict for number, verdict in zip(stored_of, verdicts, strict=True) if verdict.resemblance}
 
 
-def ranked(verdicts: dict[int, Verdict]) -> dict[int, Verdict]:
+def ranked(verdicts: dict[int, Estimate]) -> dict[int, Estimate]:
     """Put what resembles at all in order, best first."""
-    found: Iterable[tuple[int, Verdict]] = ((n, v) for n, v in verdicts.items() if v.resemblance)
+    found: Iterable[tuple[int, Estimate]] = ((n, v) for n, v in verdicts.items() if v.resemblance)
     return dict(sorted(found, key=lambda one: (-one[1].resemblance, -one[1].a_in_b)))

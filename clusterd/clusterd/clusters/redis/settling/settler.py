@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
 from clusterd_consumer.postings.scheme import Scheme
-from clusterd_consumer.postings.verdict import Verdict
 from clusterd_consumer.redis_scripts import Request
+from clusterd_consumer.resemblance import Estimate
 
 from clusterd.clusters.acceptance import mask
 from clusterd.clusters.contract import Policy, Split
@@ -214,8 +214,8 @@ class Settler:
         return True
 
     def _told(
-        self, graded: Sequence[Policy], home: Home, content: int, verdicts: Mapping[int, Verdict]
-    ) -> Mapping[int, Verdict] | None:
+        self, graded: Sequence[Policy], home: Home, content: int, verdicts: Mapping[int, Estimate]
+    ) -> Mapping[int, Estimate] | None:
         """Tell contents of other homes of their edges; leave out those that are gone. None: of other policies."""
         away = [(number, content, mask(graded, one)) for number, one in verdicts.items()]
         away = [edge for edge in away if self._homes.place_of(edge[0]) != home.place and edge[2]]

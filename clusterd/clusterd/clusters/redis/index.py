@@ -55,6 +55,7 @@ from clusterd.clusters.redis.registered import (
     time_of,
 )
 from clusterd.clusters.redis.retention import expire, forgotten
+from clusterd.clusters.redis.settling.parting import forget_splits, splits_of
 from clusterd.clusters.redis.settling.settler import PATIENCE, Settler
 from clusterd.clusters.redis.spans.beyond import Beyond
 from clusterd.clusters.redis.spans.steps import Spans
@@ -247,11 +248,11 @@ class RedisIndex:
     def splits(self) -> list[Split]:
         """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
         self._reload()
-        return self._settler.splits(self._graded())
+        return splits_of(self._homes, self._graded())
 
     def told(self, splits: Sequence[Split]) -> None:
         """Forget splits that were told to whoever wants to know."""
-        self._settler.told(self._graded(), splits)
+        forget_splits(self._homes, self._graded(), splits)
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""

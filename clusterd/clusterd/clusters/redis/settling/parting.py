@@ -153,15 +153,17 @@ class Parter:
                 urls += home.run(URLS, pages[:4])
         return urls
 
-    def splits(self, graded: Sequence[Policy]) -> list[Split]:
-        """Return the splits that wait to be told."""
-        return [_split(graded, entry) for entries in self._homes.ask("LRANGE", "sp", 0, -1) for entry in entries]
 
-    def told(self, graded: Sequence[Policy], splits: Sequence[Split]) -> None:
-        """Forget these splits, each once."""
-        places = {policy.name: place for place, policy in enumerate(graded)}
-        entries = [_packed_split(places[split.policy], split) for split in splits]
-        self._homes.send([home.request("LREM", "sp", 1, entry) for home in self._homes.all for entry in entries])
+def splits_of(homes: Homes, graded: Sequence[Policy]) -> list[Split]:
+    """Return the splits that wait to be told."""
+    return [_split(graded, entry) for entries in homes.ask("LRANGE", "sp", 0, -1) for entry in entries]
+
+
+def forget_splits(homes: Homes, graded: Sequence[Policy], splits: Sequence[Split]) -> None:
+    """Forget these splits, each once."""
+    places = {policy.name: place for place, policy in enumerate(graded)}
+    entries = [_packed_split(places[split.policy], split) for split in splits]
+    homes.send([home.request("LREM", "sp", 1, entry) for home in homes.all for entry in entries])
 
 
 def _split(graded: Sequence[Policy], entry: bytes) -> Split:

@@ -15,7 +15,7 @@ from clusterd_consumer.redis_scripts import Request
 from clusterd_consumer.resemblance import Estimate
 
 from clusterd.clusters.acceptance import mask
-from clusterd.clusters.contract import Policy, Split
+from clusterd.clusters.contract import Policy
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import (
     CONTENTS,
@@ -161,14 +161,6 @@ class Settler:
     def _review(self, home: Home) -> bool:
         """Let pairs of a home that was set back be due again, some at a time."""
         return self._lease.held(home.run(REVIEW, self._lease.token, MOVES)) > 0
-
-    def splits(self, graded: Sequence[Policy]) -> list[Split]:
-        """Return the splits that wait to be told."""
-        return self._parter.splits(graded)
-
-    def told(self, graded: Sequence[Policy], splits: Sequence[Split]) -> None:
-        """Forget these splits, each once."""
-        self._parter.told(graded, splits)
 
     def _search(self, home: Home) -> bool:
         """Search side by side what waits; part the first that has fallen apart: the others may hang on that."""

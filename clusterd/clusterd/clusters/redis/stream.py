@@ -86,7 +86,9 @@ class SecondStream:
 
     def similar(self, query: StreamSketch, profile: int, limit: int) -> list[tuple[Estimate, list[int]]]:
         """Return what resembles the query, best first, each with the pages that show it, until there are `limit`."""
-        ranked = list(ranking(self._lists, query, PROFILES[profile], self._scheme).items())
+        kind = PROFILES[profile]
+        stored, _ = prepare(query, kind, self._scheme)
+        ranked = list(ranking(self._lists, query, stored, kind, self._scheme).items())
         found: list[tuple[Estimate, list[int]]] = []
         pages = 0
         for start in range(0, len(ranked), BURIED):

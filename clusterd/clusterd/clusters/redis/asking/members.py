@@ -118,11 +118,15 @@ class Members:
         replies = self._homes.send(
             [self._homes.of_url(url).function(MEMBERS, slot, url_key(url), 0, 0, 0, 1) for slot, url in asked]
         )
-        company = {one: int(reply[0]) for one, reply in zip(asked, replies, strict=True) if len(reply) > 1}
-        spanning = self._spans.standings(company.values())
+        there = [
+            (slot, url, int(reply[0]), int(reply[1]))
+            for (slot, url), reply in zip(asked, replies, strict=True)
+            if len(reply) > 1
+        ]
+        spanning = self._spans.standings(name for _, _, name, _ in there)
         first: dict[tuple[int, int], str] = {}
-        for ((slot, url), name), reply in zip(company.items(), [r for r in replies if len(r) > 1], strict=True):
-            if reply[1] or name in spanning:  # it has company
+        for slot, url, name, following in there:
+            if following or name in spanning:  # it has company
                 first.setdefault((slot, spanning[name].name if name in spanning else name), url)
         seen: set[int] = set()
         for (slot, _), url in first.items():

@@ -9,6 +9,7 @@ from itertools import groupby, islice
 from typing import Final
 
 import numpy as np
+from clusterd_consumer.postings.posted import prepare
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.postings.stored import restored
@@ -129,7 +130,8 @@ class Questions:
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         kind = PROFILES[profile]
-        found = ranking(self._lists, query, kind, self._scheme)
+        stored, _ = prepare(query, kind, self._scheme)
+        found = ranking(self._lists, query, stored, kind, self._scheme)
         named = next((policy.name for policy in policies if not policy.identical), "")
         hits = self._hits(found, named, limit)
         if look == "lists":
@@ -139,11 +141,11 @@ class Questions:
         seen = set(found)
         for numbers in self._members.left_out(loosest(policies), [hit.url for hit in hits[:CHUNK]], profile, found):
             seen.update(numbers)
-            more |= of_company(self._stored(numbers), query, kind, self._scheme, contents)
+            more |= of_company(query, stored, kind, self._scheme, self._stored(numbers), contents)
         if look == "all":
             for numbers in current(self._homes, profile):
                 unknown = [number for number in numbers if number not in seen]
-                more |= unproposed(self._stored(unknown), query, kind, self._scheme, contents)
+                more |= unproposed(stored, kind, self._stored(unknown), contents)
         return self._hits(ranked(found | more), named, limit) if more else hits
 
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:

@@ -8,49 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clusterd_consumer.postings.posted import carries, lookup_keys, prepare
+from clusterd_consumer.postings.posted import carries, lookup_keys
 from clusterd_consumer.postings.redis_lists import RedisLists
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.verdict import judge_many, judge_unproposed
+from clusterd_consumer.postings.verdict import judge_unproposed
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import Profile, StreamSketch
 
+from clusterd.clusters.redis.posting import judged
 
-def ranking(lists: RedisLists, query: StreamSketch, profile: Profile, scheme: Scheme) -> dict[int, Estimate]:
-    """Return the numbers of what resembles the query, each with the verdict, best first."""
+
+def ranking(
+    lists: RedisLists, query: StreamSketch, stored: bytes, profile: Profile, scheme: Scheme
+) -> dict[int, Estimate]:
+    """Return the numbers of what resembles the query, each with the verdict, best first.
+
+    ``stored``: the query as it would be stored.
+    """
     keys = lookup_keys(query, profile, scheme)
     asked = frozenset(keys.tolist())
     stored_of = lists.sketches(lists.look_up(keys))
     posted = {n: one for n, one in stored_of.items() if one and carries(one, profile.code, scheme, asked)}
-    return ranked(judged(posted, query, profile, scheme))
-
-
-def judged(stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme) -> dict[int, Estimate]:
-    """Return the verdicts on the query and stored sketches of its profile."""
-    stored, _ = prepare(query, profile, scheme)
-    return dict(zip(stored_of, judge_many(stored, list(stored_of.values()), mantissa(profile)), strict=True))
+    return ranked(judged(stored, profile.code, posted))
 
 
 def of_company(
-    stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme, among: int
+    query: StreamSketch, stored: bytes, profile: Profile, scheme: Scheme, stored_of: dict[int, bytes], among: int
 ) -> dict[int, Estimate]:
     """Return the verdicts on pages of the clusters of what was proposed.
 
     One that carries a key asked for was left out by a list that is bounded: it is judged like what lists propose. The
     others have no more in common with the query than pages of other clusters do, unless it is more than chance brings.
     """
-    found = unproposed(stored_of, query, profile, scheme, among)
+    found = unproposed(stored, profile, stored_of, among)
     asked = frozenset(lookup_keys(query, profile, scheme).tolist())
     others = ((number, one) for number, one in stored_of.items() if number not in found)
     left_out = {number: one for number, one in others if carries(one, profile.code, scheme, asked)}
-    return found | judged(left_out, query, profile, scheme)
+    return found | judged(stored, profile.code, left_out)
 
 
-def unproposed(
-    stored_of: dict[int, bytes], query: StreamSketch, profile: Profile, scheme: Scheme, among: int
-) -> dict[int, Estimate]:
+def unproposed(stored: bytes, profile: Profile, stored_of: dict[int, bytes], among: int) -> dict[int, Estimate]:
     """Return the verdicts on those, of so many that were looked at, that have more in common than chance brings."""
-    stored, _ = prepare(query, profile, scheme)
     verdicts = judge_unproposed(stored, list(stored_of.values()), mantissa(profile), among)
     return {number: verdict for number, verdict in zip(stored_of, verdicts, strict=True) if verdict.resemblance}
 

@@ -13,6 +13,8 @@ from clusterd_crawler.html.chrome import TAGS
 
 from clusterd.ingest.frames import MOST, Frames, gzip_member, zstandard_frame
 
+#: Bytes by which a compression is known.
+MAGIC: Final = 4
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZIP: Final = b"PK\x03\x04"
@@ -59,6 +61,14 @@ def unpacked(data: bytes, name: str) -> bytes:
     if frames.trouble:
         raise WrongInput(f"{name} begins like {kind}, but is broken: {frames.trouble}")
     return content
+
+
+def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
+    """Return what a stream of gzip members or Zstandard frames holds, as it is read; another stream as it is."""
+    head = stream.peek(MAGIC)
+    if head.startswith(GZIP):
+        return io.BufferedReader(Frames(stream, gzip_member))
+    return io.BufferedReader(Frames(stream, zstandard_frame)) if head.startswith(ZSTD) else stream
 
 
 def container(head: bytes) -> str:

@@ -56,7 +56,7 @@ def trouble(stream: IO[bytes]) -> str:
 class Frames(io.RawIOBase):
     """The content of a stream of frames."""
 
-    def __init__(self, stream: IO[bytes], begin: Callable[[], Frame] = zstandard_frame) -> None:
+    def __init__(self, stream: IO[bytes], begin: Callable[[], Frame]) -> None:
         self._stream = stream
         self._begin = begin
         #: The frame that is open, what of the stream lies after a frame, and what is unpacked.

@@ -20,9 +20,8 @@ import zstandard
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.ingest.beside import Beside
-from clusterd.ingest.contents import ARCHIVES, GZIP, ZIP, ZSTD, begins_as_html, container, is_html
+from clusterd.ingest.contents import ARCHIVES, MAGIC, ZIP, begins_as_html, container, decompressed, is_html
 from clusterd.ingest.folder import may_be_html, read_file, read_folder
-from clusterd.ingest.frames import Frames, gzip_member
 from clusterd.ingest.jsonl import read_jsonl
 from clusterd.ingest.raw import Broken
 from clusterd.ingest.revisits import Revisits
@@ -33,8 +32,6 @@ Kind = Literal["folder", "warc", "jsonl", "html"]
 
 #: Bytes of a file that are looked at to tell its kind.
 LOOKED_AT: Final = 65536
-#: Bytes by which a compression is known.
-MAGIC: Final = 4
 #: Endings of the names of JSON lines: one broken line at the beginning does not make them something else.
 LINES: Final = frozenset((".jsonl", ".jl", ".ndjson"))
 #: A JSON array of objects, as far as it was read: of a pipe, a few bytes.
@@ -145,22 +142,13 @@ def _refuse_others(stream: io.BufferedReader, path: str) -> None:
 def opened(path: str, progress: Progress | None = None) -> Iterator[io.BufferedReader]:
     """Open a file of lines, or standard input for ``-``; gzip and Zstandard are taken off."""
     if path == "-":
-        yield _decompressed(io.BufferedReader(_Watched(cast(io.BufferedReader, sys.stdin.buffer), progress)))
+        yield decompressed(io.BufferedReader(_Watched(cast(io.BufferedReader, sys.stdin.buffer), progress)))
         return
     try:
         with Path(path).open("rb") as stream:
-            yield _decompressed(io.BufferedReader(_Watched(stream, progress)))
+            yield decompressed(io.BufferedReader(_Watched(stream, progress)))
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise WrongInput(f"{path}: {error.strerror}") from None
-
-
-def _decompressed(stream: io.BufferedReader) -> io.BufferedReader:
-    head = stream.peek(MAGIC)[:MAGIC]
-    if head.startswith(GZIP):
-        return io.BufferedReader(Frames(stream, gzip_member))
-    if head == ZSTD:
-        return io.BufferedReader(Frames(stream))
-    return stream
 
 
 def _head(stream: io.BufferedReader) -> bytes:
@@ -169,7 +157,7 @@ def _head(stream: io.BufferedReader) -> bytes:
     stream.seek(0)
     if start == ZSTD_DICTIONARY:
         return b"WARC/"  # only WARC files carry their dictionary in front
-    content, head = _decompressed(stream), b""
+    content, head = decompressed(stream), b""
     try:
         while len(head) < LOOKED_AT and (more := content.read1()):
             head += more

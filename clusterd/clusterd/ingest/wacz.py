@@ -4,10 +4,11 @@ folder ``archive`` holds WARC files. Its indexes, lists of pages and logs say no
 
 from __future__ import annotations
 
+import io
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final, cast
 
 from clusterd_crawler.errors import WrongInput
 
@@ -31,7 +32,7 @@ def is_wacz(path: str) -> bool:
     return bool(held)
 
 
-def warc_files(path: str) -> Iterator[tuple[str, IO[bytes], int]]:
+def warc_files(path: str) -> Iterator[tuple[str, io.BufferedReader, int]]:
     """Yield the WARC files in a path, itself or those of a WACZ: name, content, and the bytes of the path before it."""
     with Path(path).open("rb") as stream:
         is_packed = stream.read(len(ZIP)) == ZIP
@@ -43,7 +44,7 @@ def warc_files(path: str) -> Iterator[tuple[str, IO[bytes], int]]:
         with zipfile.ZipFile(stream) as packed:
             for held in _warcs(packed):
                 with packed.open(held) as content:
-                    yield f"{path}/{held.filename}", content, before
+                    yield f"{path}/{held.filename}", cast(io.BufferedReader, content), before  # it can peek, too
                 before += held.compress_size
 
 

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import IO, Any, Final
+from typing import Any, Final
 from zipfile import BadZipFile
 
 import zstandard
@@ -31,14 +31,14 @@ from warcio.statusandheaders import StatusAndHeadersParserException  # type: ign
 
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import decoded, transferred
-from clusterd.ingest.contents import ARC, GZIP, WARC, ZSTD
+from clusterd.ingest.contents import ARC, MAGIC, WARC, ZSTD, decompressed
 from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
-from clusterd.ingest.frames import MOST, Frames, gzip_member, trouble, zstandard_frame
+from clusterd.ingest.frames import MOST, Frames, trouble
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
 from clusterd.ingest.revisits import Names, Revisit, Revisits, names_of, referred_to
 from clusterd.ingest.wacz import warc_files
 
-#: First bytes of a Zstandard frame, and of the skippable frame that holds a WARC's dictionary.
+#: First bytes of the skippable frame that holds a WARC's dictionary.
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Bytes of a dictionary at most.
 DICTIONARY: Final = 1 << 28
@@ -101,7 +101,7 @@ class Archive(ArchiveIterator):  # type: ignore[misc]
 
 
 def read_warc(
-    stream: IO[bytes], name: str, revisits: Revisits | None = None, beside: Beside | None = None
+    stream: io.BufferedReader, name: str, revisits: Revisits | None = None, beside: Beside | None = None
 ) -> Iterator[Held | Broken]:
     """Yield the pages of a WARC file; a record that cannot be read is named and skipped.
 
@@ -128,7 +128,7 @@ def originals(revisits: Revisits) -> Iterator[RawPage]:
     revisits.give_up()
 
 
-def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broken]:
+def _read(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[Held | Broken]:
     exchanges: Exchanges[Held] = Exchanges()
     for item in _records(stream, name, taking):
         if isinstance(item, Broken):
@@ -138,7 +138,7 @@ def _read(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Held | Broke
     yield from exchanges.end()
 
 
-def _records(stream: IO[bytes], name: str, taking: Taking) -> Iterator[Taken[Held] | Broken]:
+def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[Taken[Held] | Broken]:
     try:
         plain = _plain(stream)
     except (BrokenRecord, zstandard.ZstdError) as error:
@@ -343,21 +343,15 @@ def _to_the_end(record: Any) -> None:
         raise EndsEarly(f"the file is cut short: {record.raw_stream.limit} bytes of the record are missing")
 
 
-def _plain(stream: IO[bytes]) -> io.BufferedReader:
+def _plain(stream: io.BufferedReader) -> io.BufferedReader:
     """Return the stream without its compression."""
-    head = stream.read(4)
-    rest: io.BufferedReader = io.BufferedReader(_Peeked(head, stream))
-    if head == ZSTD_DICTIONARY:
-        dictionary = _dictionary(rest)
-        if dictionary.startswith(ZSTD):
-            dictionary = zstandard.ZstdDecompressor().decompress(dictionary, max_output_size=DICTIONARY)
-        decompressor = zstandard.ZstdDecompressor(dict_data=zstandard.ZstdCompressionDict(dictionary))
-        return io.BufferedReader(Frames(rest, decompressor.decompressobj))
-    if head == ZSTD:
-        return io.BufferedReader(Frames(rest, zstandard_frame))
-    if head.startswith(GZIP):
-        return io.BufferedReader(Frames(rest, gzip_member))
-    return rest
+    if not stream.peek(MAGIC).startswith(ZSTD_DICTIONARY):
+        return decompressed(stream)
+    dictionary = _dictionary(stream)
+    if dictionary.startswith(ZSTD):
+        dictionary = zstandard.ZstdDecompressor().decompress(dictionary, max_output_size=DICTIONARY)
+    decompressor = zstandard.ZstdDecompressor(dict_data=zstandard.ZstdCompressionDict(dictionary))
+    return io.BufferedReader(Frames(stream, decompressor.decompressobj))
 
 
 def _dictionary(stream: io.BufferedReader) -> bytes:
@@ -367,20 +361,3 @@ def _dictionary(stream: io.BufferedReader) -> bytes:
     if not dictionary or len(dictionary) < size:
         raise BrokenRecord("the file is cut short: it ends inside it")
     return dictionary
-
-
-class _Peeked(io.RawIOBase):
-    """A stream whose first bytes were looked at already."""
-
-    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
-        self._head = head
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)] if self._head else self._stream.read(len(buffer))
-        self._head = self._head[len(buffer) :] if self._head else b""
-        buffer[: len(data)] = data
-        return len(data)

@@ -22,15 +22,14 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
 from clusterd_crawler.urls import host_of
 
-from clusterd.clusters.acceptance import loosest, mask, slot_of
+from clusterd.clusters.acceptance import loosest, slot_of
 from clusterd.clusters.changes import changes, first_other, gathered
 from clusterd.clusters.contract import DEFAULT_POLICIES, SPLITS, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.memory.alike import alike, hits, original
-from clusterd.clusters.memory.contents import Content, Fetch, Pages, neighbours, sketch_of, urls_of, version_of
-from clusterd.clusters.memory.forest import Forest
+from clusterd.clusters.memory.contents import Content, Fetch, Pages, sketch_of, urls_of, version_of
+from clusterd.clusters.memory.graph import Graph
 from clusterd.clusters.memory.wholes import Wholes
-from clusterd.clusters.splitting import Search
 
 Identity = Literal["text", "sketch"]
 
@@ -43,11 +42,9 @@ class MemoryIndex:
     ) -> None:
         self._scheme = scheme
         self._lock = threading.RLock()
-        self._identical = [policy for policy in policies if policy.identical]
-        self._policies = [policy for policy in policies if not policy.identical]
-        self._forests = [Forest(self._live) for _ in self._policies]
+        self._graph = Graph(policies)
+        self._contents = self._graph.contents
         self._pages = Pages()
-        self._contents: dict[int, Content] = {}
         self._by_key: dict[tuple[int, bytes], Content] = {}
         self._lists = Lists(scheme.bound, scheme.latest)
         self._numbers = count(1)
@@ -71,11 +68,11 @@ class MemoryIndex:
         fetches, order = self._pages.of(sketch.url), (sketch.fetched_at, sketch.main.text)
         known = next((f for f in fetches if f.order == order), None)
         before = fetches[-1] if fetches else None
-        left = self._standing(before) if before else {}
+        left = self._graph.standing(before) if before else {}
         identity, twin, best = self._take(sketch, before) if known is None else (None, None, None)
         fetches = self._pages.of(sketch.url)
         current, fetch = fetches[-1], known or next(f for f in fetches if f.order == order)
-        clusters = self._standing(current) if fetch is current or (known and fetch.shows_as(current)) else {}
+        clusters = self._graph.standing(current) if fetch is current or (known and fetch.shows_as(current)) else {}
         if self._wholes and fetch is current:
             self._wholes.put(sketch)  # also of a version known already: one text may have had other chrome that day
         match = (twin, 1.0) if twin else best or (None, 0.0)
@@ -108,7 +105,7 @@ class MemoryIndex:
         twin = text_twin or next(filter(None, twins), None)
         if before is None or not fetch.shows_as(before):
             group[sketch.url] = None
-            self._count(content, 1)
+            self._graph.count(content, 1)
             if before is not None:
                 self._leave(before)
         best = self._post(content) if fresh else None
@@ -129,7 +126,7 @@ class MemoryIndex:
         """Write first, then look up: post a content and join it with what it resembles. Return the best match."""
         proposed = self._lists.propose(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
         verdicts = self._judge(content, proposed)
-        self._join(content, verdicts)
+        self._graph.join(content, verdicts)
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
         if best is None or not verdicts[best].resemblance:
             return None
@@ -141,16 +138,6 @@ class MemoryIndex:
         bits = mantissa(PROFILES[content.profile])
         return dict(zip(stored, judge_many(content.stored, list(stored.values()), bits), strict=True))
 
-    def _join(self, content: Content, verdicts: Mapping[int, Estimate]) -> None:
-        for number, verdict in verdicts.items():
-            bits = mask(self._policies, verdict)
-            if not bits:
-                continue
-            content.edges[number] = self._contents[number].edges[content.number] = bits
-            for slot, forest in enumerate(self._forests):
-                if bits >> slot & 1:
-                    forest.join(content.number, number)
-
     def _leave(self, fetch: Fetch) -> None:
         """Take a URL out of what it showed before; a content that nothing shows any more becomes a ghost."""
         content = fetch.content
@@ -158,19 +145,11 @@ class MemoryIndex:
         del group[fetch.version.url]
         if not group:
             del content.texts[fetch.text_key]
-        self._count(content, -1)
+        self._graph.count(content, -1)
         if not content.live:
             content.departed = True
             self._lists.withdraw(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
             self._ghosts.append(content)
-
-    def _count(self, content: Content, by: int) -> None:
-        content.live += by
-        for forest in self._forests:
-            forest.changed(content.number, by)
-
-    def _live(self, number: int) -> int:
-        return content.live if (content := self._contents.get(number)) else 0
 
     # -- settling --------------------------------------------------------------------------------------------------
 
@@ -179,44 +158,30 @@ class MemoryIndex:
         with self._lock:
             while (self._ghosts or self._unbuilt) and steps != 0:
                 if self._ghosts:
-                    self._dismiss(self._ghosts.popleft())
+                    ghost = self._ghosts.popleft()
+                    self._splits.extend(self._graph.dismiss(ghost))
+                    self._forget(ghost)
                 else:
                     self._rebuild(self._unbuilt.popleft())
                 steps = None if steps is None else steps - 1
             return len(self._ghosts) + len(self._unbuilt)
 
-    def _dismiss(self, ghost: Content) -> None:
-        """Take a ghost out of the graph; where its neighbours no longer hold together, part them."""
-        edges, ghost.edges = ghost.edges, {}
-        for number in edges:
-            del self._contents[number].edges[ghost.number]
-        for slot, forest in enumerate(self._forests):
-            forest.remove([ghost.number])
-            search = Search(number for number, bits in edges.items() if bits >> slot & 1)
-            while not search.done:
-                search.feed({node: neighbours(self._contents[node], slot) for node in search.wanted()})
-            for side in search.apart:
-                forest.leave(side)
-            for url in (url for side in search.apart for url in urls_of(self._contents[min(side)])[:1]):
-                rest = self._contents[search.rest]
-                left = self._name(rest, slot), forest.weight(rest.number)
-                self._splits.append(Split(self._policies[slot].name, *left, url))
-        self._forget(ghost)
-
     def splits(self) -> list[Split]:
         """Return the splits that `settle` found and nobody has `told` yet, oldest first."""
-        return list(self._splits)
+        with self._lock:
+            return list(self._splits)
 
     def told(self, splits: Sequence[Split]) -> None:
         """Forget splits that were told to whoever wants to know."""
-        self._splits = deque((one for one in self._splits if one not in splits), SPLITS)
+        with self._lock:
+            self._splits = deque((one for one in self._splits if one not in splits), SPLITS)
 
     def _rebuild(self, number: int) -> None:
         """Look a content up again for a policy that was added after it had been posted."""
         content = self._contents.get(number)
         if content is not None and content.live:
             keys = keys_of(content.stored, content.profile, self._scheme)
-            self._join(content, self._judge(content, self._lists.look_up(keys.tolist())))
+            self._graph.join(content, self._judge(content, self._lists.look_up(keys.tolist())))
 
     def _forget(self, content: Content) -> None:
         """Free a content that no version shows and that is out of the graph."""
@@ -244,21 +209,13 @@ class MemoryIndex:
 
     def policies(self) -> list[Policy]:
         """Return the policies in use."""
-        return [*self._identical, *self._policies]
+        return self._graph.policies
 
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
         with self._lock:
-            if policy in self.policies():
-                return
-            if any(policy.name == known.name for known in self.policies()):
-                raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
-            if policy.identical:
-                self._identical.append(policy)
-                return
-            self._policies.append(policy)
-            self._forests.append(Forest(self._live))
-            self._unbuilt.extend(content.number for content in self._contents.values() if content.live)
+            if self._graph.add_policy(policy):
+                self._unbuilt.extend(content.number for content in self._contents.values() if content.live)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -272,7 +229,7 @@ class MemoryIndex:
     def _all(self, policy: str) -> Iterator[Cluster]:
         seen: set[str] = set()
         for fetches in self._pages:
-            name, urls = self._place(fetches[-1], policy)
+            name, urls = self._graph.place(fetches[-1], policy)
             if name not in seen:
                 seen.add(name)
                 yield gathered(name, policy, urls)
@@ -283,32 +240,8 @@ class MemoryIndex:
             fetches = self._pages.of(url)
             if not fetches:
                 return None
-            name, urls = self._place(fetches[-1], policy)
+            name, urls = self._graph.place(fetches[-1], policy)
             return gathered(name, policy, urls)
-
-    def _place(self, fetch: Fetch, policy: str) -> tuple[str, list[str]]:
-        """Return the name of a current version's cluster and its URLs."""
-        content = fetch.content
-        slot = slot_of(self.policies(), policy)
-        if slot < 0:
-            return f"{policy}-{content.number}.{fetch.text_key.hex()}", list(content.texts[fetch.text_key])
-        numbers = self._forests[slot].members(content.number)
-        return self._name(content, slot), [url for number in numbers for url in urls_of(self._contents[number])]
-
-    def _name(self, content: Content, slot: int) -> str:
-        name = self._forests[slot].name(content.number)
-        return f"{self._policies[slot].name}-{f'c{content.number}' if name is None else name}"
-
-    def _standing(self, fetch: Fetch) -> dict[str, tuple[str, int]]:
-        """Return name and size of a current version's cluster under each policy in which it has company."""
-        content = fetch.content
-        standing = {}
-        for policy in self._identical:
-            size = len(content.texts.get(fetch.text_key, ()))
-            standing[policy.name] = (f"{policy.name}-{content.number}.{fetch.text_key.hex()}", size)
-        for slot, policy in enumerate(self._policies):
-            standing[policy.name] = (self._name(content, slot), self._forests[slot].weight(content.number))
-        return {policy: (name, size) for policy, (name, size) in standing.items() if size > 1}
 
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
@@ -319,13 +252,9 @@ class MemoryIndex:
         if stream != "main":
             raise WrongInput(f"stream {stream!r} is not indexed; only main is")
         with self._lock:
-            forests = [] if look == "lists" else [self._forests[slot] for slot in loosest(self._policies)]
+            forests = [] if look == "lists" else [self._graph.forests[slot] for slot in loosest(self._graph.graded)]
             found = alike(query, profile, self._contents, self._lists, forests, self._scheme, look == "all")
-            return hits(found, self._cluster_name)[:limit]
-
-    def _cluster_name(self, content: Content) -> str | None:
-        """Return the name of a content's cluster under the first policy by resemblance, where it has company."""
-        return self._name(content, 0) if self._policies and self._forests[0].weight(content.number) > 1 else None
+            return hits(found, self._graph.first_name)[:limit]
 
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none."""
@@ -357,7 +286,7 @@ class MemoryIndex:
             fetches = [self._pages.at(url, at) for url, at in asked]
             if slot < 0:
                 return [one.version.text if one else None for one in fetches]
-            rest = self._contents, self._forests[slot], slot, self._policies[slot]
+            rest = self._contents, self._graph.forests[slot], slot, self._graph.graded[slot]
             return [original(one, *rest) if one else None for one in fetches]
 
     def hosts(self) -> list[str]:

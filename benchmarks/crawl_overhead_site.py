@@ -2,7 +2,7 @@
 
 The packages are fetched once (``apt-get download``, no installation) and unpacked under ``.bench/documents``. A page
 keeps its path, so that the links between pages hold. Where there is no apt, or too little comes, pages of the same size
-and markup are made. Run as a program it serves a folder: python -m benchmarks.crawl_overhead_site FOLDER
+and markup are made. Run as a program it serves them: python -m benchmarks.crawl_overhead_site PAGES PORT
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from clusterd_crawler.skipping.skips import KnownPages
 
 Row = dict[str, Any]
 
-#: URLs a second a node: 3 billion URLs, 100 nodes, 5 h 24 min (Koppula et al. 2010, section 5.5).
+#: URLs a second a node: 2.97 billion URLs, 100 nodes, 5 h 24 min (Koppula et al. 2010, section 5.2).
 PAPER: Final = 1530
 #: URLs a second that learning and applying are to reach on one core.
 LEARN: Final = 20_000

@@ -1,4 +1,4 @@
-"""How pages change (paper, section 6.5): from each sweep of a host to the next.
+"""How pages change over time (paper, section 6.5): from each sweep of a host to the next.
 
 A URL in both sweeps is **unchanged** (equal main text) or **revised**, by as much as the resemblance of both versions
 says. A URL that the later sweep lacks has **moved** where `moves` finds its page there or on another host; else it has

@@ -180,13 +180,13 @@ class Marks:
                 for start in range(0, len(some), CHUNK):
                     self._home.command("EXPIRE", "back:lock", LEASE)
                     home.run(REPEND, packed_numbers(some[start : start + CHUNK]))
-            if not outside and home.place:
+            if not outside:
                 home.run(REBUILD, held.node(home.place) + 1)
         self._review(last, here)
         now = replace(held, number=here.number, processes=here.processes, counts=here.counts)
         lost = [mark.number for mark in known if mark.number > held.number]
         position = [word for pair in held.position.items() for word in pair]
-        self._keep(last, now, lost, 0 if outside else held.node(0) + 1, *position)
+        self._keep(last, now, lost, "back", *position)
         self._homes.send([home.request("INCR", "back") for home in self._homes.all[1:]])
         positions(self._homes, self._pending)
 
@@ -204,7 +204,7 @@ class Marks:
         self._homes.send([home.request("SET", "review", "s0", "NX") for home in self._homes.all])
         self._homes.send([self._homes.all[place].request("SET", "review", (place << OWN) + 1) for place in back])
 
-    def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: int | str) -> None:
+    def _keep(self, last: Mark, mark: Mark, dropped: Sequence[int], *back: str) -> None:
         """Keep a mark, and drop others, unless somebody else was faster; ``back``: what `mark.lua` needs to go back."""
         text = json.dumps(asdict(mark))
         self._home.run(MARK, last.number, mark.number, text, len(dropped), *dropped, *back)

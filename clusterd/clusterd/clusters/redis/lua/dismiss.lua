@@ -8,8 +8,8 @@
 --
 -- 1. Cut the edges of all ghosts that were withdrawn, and leave a search (settling.lua) for each of their clusters and
 -- each policy under which they held others together: one for ghosts that touch, since what one of them held together may
--- hang on the other. (Neighbours in other homes have been told before: spans/.) 2. Take them out of their clusters. 3. Free them where no version needs them. 4. The pending ones wait
--- in line again.
+-- hang on the other. (Neighbours in other homes have been told before: spans/.) 2. Take them out of their clusters.
+-- 3. Free them where no version needs them. 4. The pending ones wait in line again.
 
 define('dismiss', function(ARGV)
   if not held(ARGV[1]) then return -1 end

@@ -82,9 +82,7 @@ do
     if not has(get(NODES, content), JOINED) then set(edit(NODES, content), JOINED, true) end
     local before = edges(content)
     local bytes = add_edge(before, other, bits)
-    if bytes == before then return end
-    set_edges(content, bytes)
-    return true
+    if bytes ~= before then set_edges(content, bytes) end
   end
 
   function link(content, bytes, met)

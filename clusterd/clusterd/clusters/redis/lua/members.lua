@@ -1,7 +1,8 @@
 -- members(BASE; slot, URL hash or content, content, text, page, limit) → where a URL's cluster is and a chunk of its members
 --
 -- KEYS[1] BASE   the home shard (records.lua, forest.lua)
--- ARGV    slot: of a graded policy, or -1 for identical text; hash of the URL, or 4 bytes: a content (a text, for -1); where to go on (0, 0, 0 to begin); how many
+-- ARGV    slot: of a graded policy, or -1 for identical text; hash of the URL, or 4 bytes: a content (a text, for -1);
+--         where to go on (0, 0, 0 to begin); how many
 -- returns name, content, text, page: where to go on (content 0: that was all); URL ids, packed. Empty for an unknown URL;
 --         the name alone where what one was to go on from has left the cluster, or the URL has: then begin again
 --

@@ -2,8 +2,9 @@
 --         or the task does not wait any more
 --
 -- KEYS[1] BASE   the home shard (forest.lua, settling.lua)
--- ARGV    token of the lease; the task that was searched ('': it waits in another home); the part that is to move (BASE:mv), or '' where all have moved:
---         then rest, a content of the side that stayed; sides, a content of each that moved; how many splits are kept
+-- ARGV    token of the lease; the task that was searched ('': it waits in another home); the part that is to
+--         move (BASE:mv), or '' where all have moved: then rest, a content of the side that stayed; sides, a content of
+--         each that moved; how many splits are kept
 --
 -- A side that has moved, and that no edge which came meanwhile joins to the rest, is a split: BASE:sp, a list, holds those
 -- that are still to be told: policy, name of the rest's cluster, its URLs, and a URL of the side. A side that an edge has

@@ -1,6 +1,6 @@
 -- rebuild(BASE; from) → 1: contents from this number on are to be looked up again
 --
--- KEYS[1] BASE   a home shard of several (mark.lua does it for the first)
+-- KEYS[1] BASE   a home shard of a cluster
 define('rebuild', function(ARGV)
   begin()
   local from = tonumber(ARGV[1])

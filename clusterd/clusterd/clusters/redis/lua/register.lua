@@ -11,8 +11,8 @@
 --         cluster's server answers (anew.lua; no version was looked at then); else how many ghosts wait to be dismissed;
 --         for each version 16 bytes: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal
 --         in text, 32 equal in sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy, 256 its
---         content was made by this very call, 512 it shows what it showed before); and for each that is current and not alone a string: its places
---         (forest.lua); if changed, those that it left; the URL of a page that is equal to it
+--         content was made by this very call, 512 it shows what it showed before); and for each that is current and not alone
+--         a string: its places (forest.lua); if changed, those that it left; the URL of a page that is equal to it
 --
 -- 1. Find the URL. 2. Decide by (fetch time, text) whether this is its current version. 3. Find or make the text and the
 -- content. 4. Let the URL leave what it showed and enter what it shows. A content that nothing shows any more waits to be

@@ -2,7 +2,8 @@
 --         parts of two spans since
 --
 -- KEYS[1] BASE   the home shard (forest.lua, spans.lua)
--- ARGV    era; BASE:merged as it was when the parts were counted; packed, 8 bytes each: a span that has no part but this home's, which becomes a cluster of this home, of that name
+-- ARGV    era; BASE:merged as it was when the parts were counted; packed, 8 bytes each: a span that has
+--         no part but this home's, which becomes a cluster of this home, of that name
 define('release', function(ARGV)
   if not spans.is_era(ARGV[1]) or (call('GET', BASE .. ':merged') or '0') ~= ARGV[2] then return '' end
   begin()

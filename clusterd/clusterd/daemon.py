@@ -44,10 +44,10 @@ RESTART_PAUSE: Final = 1.0
 STOP_PATIENCE: Final = 15.0
 #: Whole seconds after the signal to stop at which a worker process ends whatever it waits for.
 END_SECONDS: Final = 6
-#: Seconds between two looks whether the store would evict pages.
-EVICTION_INTERVAL: Final = 1.0
 #: Seconds of these for alerts that wait for a web address.
 ALERTS_SECONDS: Final = 2.0
+#: Seconds between two looks whether the store would evict pages.
+EVICTION_INTERVAL: Final = 1.0
 
 
 def run(config: Config, with_parent: bool = False) -> bool:

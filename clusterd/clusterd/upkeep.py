@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 #: Seconds between two rounds while there is nothing to settle; after one that failed; between two looks at the lag.
 UPKEEP_INTERVAL: Final = 0.1
 TROUBLE_PAUSE: Final = 1.0
+LAG_INTERVAL: Final = 5.0
 #: Seconds for which the same failure is not logged again.
 SELDOM: Final = 60.0
-LAG_INTERVAL: Final = 5.0
 #: Fewest seconds between the end of a lesson and the next one.
 LEARN_PAUSE: Final = 0.2
 #: Seconds of a round of upkeep after which no further host's rules are learned.

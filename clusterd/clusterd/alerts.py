@@ -101,9 +101,7 @@ def alerts_of(outcome: Outcome, at: int, again: bool = False) -> list[Alert]:
     """
     changes = [(change.event, change.policy, change.cluster, change.size) for change in outcome.changes]
     if again and not outcome.new:
-        changes = [
-            ("joined", policy, cluster, size) for policy, (cluster, size) in outcome.clusters.items() if size > 1
-        ]
+        changes = [("joined", policy, cluster, size) for policy, (cluster, size) in outcome.clusters.items()]
     when = iso(at)
     return [
         Alert(when, event, outcome.url, policy, cluster, size, outcome.match, round(outcome.resemblance, 4))

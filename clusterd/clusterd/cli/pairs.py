@@ -122,9 +122,7 @@ def kept(file: str) -> Iterator[str]:
 class Rows:
     """The documents of a file and what they are called in an answer."""
 
-    def __init__(
-        self, invocation: Invocation, profile: str | None, jobs: int, tell: Tell = lambda doing, done: None
-    ) -> None:
+    def __init__(self, invocation: Invocation, profile: str | None, jobs: int, tell: Tell) -> None:
         from clusterd.cli.ingest import Rejections
         from clusterd.ingest.sketching import Sketching
 

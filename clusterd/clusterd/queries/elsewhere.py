@@ -89,7 +89,7 @@ class Elsewhere:
 
         At most two of them, the second to tell the margin. ``fits`` is asked of those that are no twins of it.
         """
-        urls, own = self._alike(page, last), Document(None, page.sketch).profile
+        urls = self._alike(page, last)
         if target != home.sweeps[-1]:
             urls = [*urls, *self._past_of(target).near(page.sketch)]
         others = [url for url in dict.fromkeys(urls) if host_of(url) != home.host]
@@ -98,7 +98,7 @@ class Elsewhere:
         judged = [
             (Page(one.url, sketch), likeness(page.sketch, sketch, self.profile))
             for one, sketch in zip(seen, sketches, strict=True)
-            if sketch is not None and Document(None, sketch).profile == own
+            if sketch is not None
         ]
         found: list[tuple[Page, Estimate]] = []
         for there, how in sorted(judged, key=lambda one: (-one[1].resemblance, -one[1].a_in_b, one[0].url)):

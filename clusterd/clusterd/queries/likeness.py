@@ -11,7 +11,7 @@ from clusterd_consumer.postings.posted import prepare
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import Restored
 from clusterd_consumer.postings.verdict import judge
-from clusterd_consumer.resemblance import Estimate, estimate
+from clusterd_consumer.resemblance import NOTHING, Estimate, estimate
 from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 
 
@@ -23,7 +23,7 @@ def likeness(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
     if not isinstance(a, Restored) and not isinstance(b, Restored):
         return estimate(a, b, profile)
     if len({made_by(one, profile) for one in (a, b) if isinstance(one, Restored)}) > 1:
-        return Estimate(0.0, 0.0, 0.0)
+        return NOTHING
     profile = made_by(a if isinstance(a, Restored) else b, profile)
     return judge(_stored(a, profile), _stored(b, profile), mantissa(profile))
 

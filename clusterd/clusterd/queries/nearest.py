@@ -206,8 +206,6 @@ class Nearest:
 
     def _weights(self, own: Values) -> Weights:
         """Return w(x) of each value; one that no page of the set carries weighs 1."""
-        if not len(self._known):
-            return np.ones(len(own))
         at, there = self._places(own)
         weights = np.ones(len(own))
         weights[there] /= self._counts[at[there]]

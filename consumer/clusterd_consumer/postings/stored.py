@@ -156,10 +156,14 @@ def _expand(codes: Codes, profile: Profile) -> bytes:
     wide = codes.astype(np.uint64)
     shift = np.maximum((wide >> np.uint64(bits)).astype(np.int64) - 1, 0).astype(np.uint64)
     values = (wide - (shift << np.uint64(bits))) << shift
+    return (values + repeats(codes)).astype("<u8").tobytes()
+
+
+def repeats(codes: Codes) -> Values:
+    """Return of each of some ascending codes how many equal ones stand before it."""
     places = np.arange(len(codes))
     starts = np.append(True, codes[1:] != codes[:-1])[: len(codes)]
-    repeats = places - np.maximum.accumulate(np.where(starts, places, 0)) if len(codes) else places
-    return (values + repeats.astype(np.uint64)).astype("<u8").tobytes()
+    return (places - np.maximum.accumulate(np.where(starts, places, 0))).astype(np.uint64)
 
 
 def _groups(k: npt.NDArray[np.int64], bits: int) -> list[tuple[int, slice]]:

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clusterd_consumer.core.compiled import CORE
-from clusterd_consumer.postings.stored import Codes, Stored, unpack
+from clusterd_consumer.postings.stored import Codes, Stored, repeats, unpack
 from clusterd_consumer.resemblance import NOTHING, Estimate, likeliest, ratios
 
 #: Codes of A and of B up to the common threshold, codes in common, cells of the last octave up to there; whether each
@@ -123,10 +123,7 @@ def _threshold(sketch: Stored, bits: int) -> int:
 
 def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
     """Return codes made distinct: a repeated code carries the number of its repetition."""
-    places = np.arange(len(codes))
-    starts = np.concatenate(([True], codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, bool)
-    repeats = places - np.maximum.accumulate(np.where(starts, places, 0)) if len(codes) else places
-    return (codes.astype(np.uint64) << np.uint64(24)) + repeats.astype(np.uint64)
+    return (codes.astype(np.uint64) << np.uint64(24)) + repeats(codes)
 
 
 def _conclude(counts: Counts, bits: int) -> Estimate:

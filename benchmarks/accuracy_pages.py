@@ -39,6 +39,8 @@ from clusterd_crawler.page import sketch_page, sketch_plain
 from clusterd_crawler.sketch import COMPACT, SHORT, TEXT, Profile, Sketch, StreamSketch, sketch_hashes
 from clusterd_crawler.token_hashes import hash_text
 
+from benchmarks.results import Row, result
+
 PAGES = Path(__file__).resolve().parent.parent.parent / "shared" / "pages"
 #: Of Debian's package developers-reference-ja: one file a chapter, and the book in one file.
 REFERENCE = Path("/usr/share/developers-reference/ja")
@@ -46,8 +48,6 @@ NO_CHAPTERS = {"developers-reference.html", "index.html", "search.html"}
 EDITED = 1500
 #: Pairs below this cannot be told r ≥ .5 by 400 values, nor by 64 but once in a million.
 LOOKED_AT = 0.2
-
-Row = dict[str, Any]
 
 
 def rows_of(name: str, file: str) -> Iterator[Row]:
@@ -379,7 +379,7 @@ def _values(sketch: StreamSketch) -> list[int]:
 
 
 def _row(work: str, subject: str, value: float, unit: str) -> Row:
-    return {"work": work, "subject": subject, "value": round(float(value), 4), "unit": unit, "peer": "", "ratio": None}
+    return result(work, subject, float(value), unit)
 
 
 def run() -> list[Row]:

@@ -15,12 +15,12 @@ import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import redis
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import Sketch
 
+from benchmarks.results import Row, result
 from benchmarks.store import cpu, feed, used
 from benchmarks.synthetic import HOST, crawl
 from tests.services.redis_server import connect_cluster, redis_cluster
@@ -38,9 +38,9 @@ MEASURES = (
 )
 
 
-def run(pages: int = 50_000, runs: int = RUNS) -> list[dict[str, Any]]:
+def run(pages: int = 50_000, runs: int = RUNS) -> list[Row]:
     """Measure; return rows for each crawl and number of nodes, with the ratio to one node alone."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     for within in (False, True):
         sketches = list(crawl(pages, within=within))
         crawled = f"hosts of {HOST} pages, copies of {'the same host' if within else 'any host'}"
@@ -50,11 +50,8 @@ def run(pages: int = 50_000, runs: int = RUNS) -> list[dict[str, Any]]:
             medians = [statistics.median(values) for values in zip(*found, strict=True)]
             alone = alone or medians
             for (what, unit), value, one in zip(MEASURES, medians, alone, strict=True):
-                rows.append(
-                    {"work": f"capacity: {what.format(nodes)}; {crawled}", "subject": "clusterd",
-                     "value": round(value, 1), "unit": unit, "peer": None if nodes == 1 else "one node",
-                     "ratio": round(one / value, 2)}
-                )  # fmt: skip
+                work, peer = f"capacity: {what.format(nodes)}; {crawled}", None if nodes == 1 else "one node"
+                rows.append(result(work, "clusterd", round(value, 1), unit, peer, round(one / value, 2)))
                 print(rows[-1], file=sys.stderr, flush=True)
     return rows
 

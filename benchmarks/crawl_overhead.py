@@ -48,6 +48,7 @@ from redis.exceptions import TimeoutError as RedisTimeout
 
 from benchmarks.crawl_overhead_site import documents
 from benchmarks.live_sites.process import free_port, running, wait_for
+from benchmarks.results import Row, result
 from tests.services.redis_server import redis_server
 
 PAGES = 5000
@@ -61,7 +62,6 @@ PACED_PAGES = 1000
 
 Figures = dict[str, float]
 Turns = list[tuple[Figures, Figures]]
-Row = dict[str, Any]
 
 
 def answer(url: str, prefix: str) -> None:
@@ -247,14 +247,10 @@ def pauses(measured: Turns) -> list[Row]:
 def _row(subject: str, value: float, unit: str, without: float | None, ratio: float | None = None) -> Row:
     if ratio is None and without:
         ratio = value / without
-    return {
-        "work": f"crawl: {subject}",
-        "subject": "clusterd",
-        "value": round(value, 3),
-        "unit": unit,
-        "peer": "" if without is None else f"Scrapy alone {without:.3f}",
-        "ratio": None if ratio is None else round(ratio, 3),
-    }
+    peer = None if without is None else f"Scrapy alone {without:.3f}"
+    return result(
+        f"crawl: {subject}", "clusterd", round(value, 3), unit, peer, None if ratio is None else round(ratio, 3)
+    )
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import redis
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import Sketch
 
+from benchmarks.results import Row, result
 from benchmarks.store import BATCH, cpu, feed, used
 from benchmarks.synthetic import crawl
 from tests.services.redis_server import HUGE_PAGES, redis_server
@@ -96,28 +97,27 @@ def version(client: redis.Redis) -> str:
     return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
 
 
-def rows(first: Sequence[Cost], here: Sequence[Cost], mark: int, server: str) -> list[dict[str, Any]]:
+def rows(first: Sequence[Cost], here: Sequence[Cost], mark: int, server: str) -> list[Row]:
     """Compare a mark with the young store, by the means of the slices; ``server`` names Redis and its version."""
 
     def mean(costs: Sequence[Cost], name: str) -> float:
         return sum(getattr(cost, name) for cost in costs) / len(costs)
 
-    taken = {"subject": "clusterd", "peer": "at 100,000"}
+    young = "at 100,000"
     work = f"growth: {mark:,} documents on {server}"
-    wall, redis_cpu, worker = (mean(here, name) for name in ("wall", "server", "worker"))
+    now, then = ([mean(costs, name) for name in ("wall", "server", "worker")] for costs in (here, first))
+    redis_cpu, worker = (1e6 * now[at] for at in (1, 2))
+    redis_ratio, worker_ratio = (now[at] / max(then[at], 1e-9) for at in (1, 2))
     return [
-        {"work": f"{work}, rate", **taken, "value": 1 / wall, "unit": "documents/s",
-         "ratio": mean(first, "wall") / wall},
-        {"work": f"{work}, CPU of Redis", **taken, "value": 1e6 * redis_cpu, "unit": "µs/document",
-         "ratio": redis_cpu / max(mean(first, "server"), 1e-9)},
-        {"work": f"{work}, CPU of the worker", **taken, "value": 1e6 * worker, "unit": "µs/document",
-         "ratio": worker / max(mean(first, "worker"), 1e-9)},
-    ]  # fmt: skip
+        result(f"{work}, rate", "clusterd", 1 / now[0], "documents/s", young, then[0] / now[0]),
+        result(f"{work}, CPU of Redis", "clusterd", redis_cpu, "µs/document", young, redis_ratio),
+        result(f"{work}, CPU of the worker", "clusterd", worker, "µs/document", young, worker_ratio),
+    ]
 
 
-def run(pages: int = 1_000_000) -> list[dict[str, Any]]:
+def run(pages: int = 1_000_000) -> list[Row]:
     """Measure; return rows for each mark, and for the memory at the end."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     marks = [*(mark for mark in MARKS if mark < pages), pages]
     with store(pages) as grown:
         before, fed = used(grown.client), 0
@@ -130,11 +130,8 @@ def run(pages: int = 1_000_000) -> list[dict[str, Any]]:
             found += rows(*in_turns(grown), mark, server)
             fed += SLICE * TURNS
         size = (used(grown.client) - before) / fed
-    return [
-        *found,
-        {"work": f"growth: memory at {fed:,} documents on {server}, URLs included", "subject": "clusterd",
-         "value": size, "unit": "bytes/document", "peer": None, "ratio": None},
-    ]  # fmt: skip
+    work = f"growth: memory at {fed:,} documents on {server}, URLs included"
+    return [*found, result(work, "clusterd", size, "bytes/document")]
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -25,6 +24,7 @@ import redis
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.sketch import TEXT, Sketch, StreamSketch
 
+from benchmarks.results import Row, result
 from benchmarks.store import BATCH, cpu, feed, used
 from benchmarks.synthetic import fresh
 from tests.services.redis_server import redis_server
@@ -73,7 +73,7 @@ def _page(url: str, number: int, values: np.typing.NDArray[np.uint64], dice: np.
     return Sketch(url, number + 1, TEXT.code, stream.text, stream, stream, stream.text)
 
 
-def run(pages: int = 100_000, homes: int = 1) -> list[dict[str, Any]]:
+def run(pages: int = 100_000, homes: int = 1) -> list[Row]:
     """Measure; return two rows for each stream."""
     return [row for make in (shingle, cluster, recrawl) for row in _measure(make, pages, homes)]
 
@@ -83,7 +83,7 @@ def _on_hosts(sketch: Sketch) -> Sketch:
     return replace(sketch, url=sketch.url.replace("a.example", f"h{crc32(sketch.url.encode()) % HOSTS}.example"))
 
 
-def _measure(make: Callable[[int], Iterator[Sketch]], pages: int, homes: int) -> list[dict[str, Any]]:
+def _measure(make: Callable[[int], Iterator[Sketch]], pages: int, homes: int) -> list[Row]:
     sketches = list(make(pages)) if homes == 1 else list(map(_on_hosts, make(pages)))
     size = pages // SLICES
     costs: list[float] = []
@@ -108,11 +108,9 @@ def _measure(make: Callable[[int], Iterator[Sketch]], pages: int, homes: int) ->
         index.close()
     work = f"hostile: {make.__name__}, {pages:,} pages" + (f", {homes} homes" if homes > 1 else "")
     return [
-        {"work": work, "subject": "clusterd", "value": costs[-1], "unit": "us CPU/document",
-         "peer": "its second tenth", "ratio": costs[1] / costs[-1]},
-        {"work": f"{work}, memory", "subject": "clusterd", "value": memory, "unit": "bytes/document", "peer": None,
-         "ratio": None},
-    ]  # fmt: skip
+        result(work, "clusterd", costs[-1], "us CPU/document", "its second tenth", costs[1] / costs[-1]),
+        result(f"{work}, memory", "clusterd", memory, "bytes/document"),
+    ]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from clusterd.alerts import Alert
 from clusterd.config import Config
@@ -30,6 +29,7 @@ from clusterd_crawler.servers.kafka_client import client_options
 from clusterd_crawler.sketch import TEXT, Sketch, sketch_text
 from kafka import KafkaConsumer
 
+from benchmarks.results import Row, result
 from tests.services import kafka_broker
 from tests.services.redis_server import redis_server
 
@@ -149,26 +149,26 @@ def measure(config: Config, logs: Path) -> dict[str, list[float]]:
     }
 
 
-def rows(where: str, latencies: Sequence[float]) -> list[dict[str, Any]]:
+def rows(where: str, latencies: Sequence[float]) -> list[Row]:
     """Return p50 and p99 in milliseconds."""
     cuts = statistics.quantiles(latencies, n=100)
     subject = f"{where}, {RATE} pages/s, {len(latencies)} alerts"
     return [
-        {
-            "work": f"fetched page to published alert, {name}",
-            "subject": subject,
-            "value": round(cut * 1000, 1),
-            "unit": "ms",
-            "peer": "one second",
-            "ratio": round(1.0 / cut, 1),
-        }
+        result(
+            f"fetched page to published alert, {name}",
+            subject,
+            round(cut * 1000, 1),
+            "ms",
+            "one second",
+            round(1 / cut, 1),
+        )
         for name, cut in (("p50", cuts[49]), ("p99", cuts[98]))
     ]
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     """Measure over Kafka and Redis, where this machine can run a broker; and over Redis alone."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         lacking = kafka_broker.missing()
@@ -182,7 +182,7 @@ def run() -> list[dict[str, Any]]:
     return found
 
 
-def _over_kafka(folder: Path) -> list[dict[str, Any]]:
+def _over_kafka(folder: Path) -> list[Row]:
     kafka_broker.fetch_jars()
     broker = kafka_broker.KafkaBroker(folder / "kafka")
     broker.start()

@@ -39,12 +39,12 @@ from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.sketch import SHORT, TEXT, Profile, Sketch, StreamSketch
 from clusterd_crawler.tokens import tokens
 
+from benchmarks.results import Row, result
+
 PAGES: Final = Path(__file__).resolve().parents[2] / "shared" / "pages"
 #: How many times as long a page is as the text that it carries.
 TIMES: Final = (2, 4, 8, 16, 32, 64)
 LANGUAGES: Final = ("ko", "ja", "fr", "de", "zh-cn")
-
-Row = dict[str, Any]
 
 
 def run() -> list[Row]:
@@ -53,10 +53,6 @@ def run() -> list[Row]:
         print(f"no ground truth at {PAGES.name}/: nothing measured")
         return []
     return [*lost_short(), *lost_manual(), *pairs_licences(), *pairs_articles(), *held(), *plagiarised()]
-
-
-def row(work: str, subject: str, value: float, unit: str, peer: str = "", ratio: float | None = None) -> Row:
-    return {"work": work, "subject": subject, "value": round(value, 4), "unit": unit, "peer": peer, "ratio": ratio}
 
 
 def rows_of(name: str) -> Iterator[dict[str, Any]]:
@@ -96,12 +92,16 @@ def lost_short() -> list[Row]:
     moved = counts["right"] + counts["wrong"] + counts["missed"]
     gone = sum(counts[name] for name in ("silent", "namesake", "false"))
     return [
-        row("find-lost short pages", "moved pages found", counts["right"] / moved, f"of {moved}"),
-        row("find-lost short pages", "matches that are right", counts["right"] / (moved - counts["missed"]), "share"),
-        row("find-lost short pages", "gone pages with no match", counts["silent"] / gone, f"of {gone}"),
-        row("find-lost short pages", "gone pages matched to a new namesake", counts["namesake"] / gone, f"of {gone}"),
-        row("find-lost short pages", "gone pages matched to another", counts["false"] / gone, f"of {gone}"),
-        row("find-lost short pages", "rate", sum(counts.values()) / seconds, "pages/s"),
+        result("find-lost short pages", "moved pages found", counts["right"] / moved, f"of {moved}"),
+        result(
+            "find-lost short pages", "matches that are right", counts["right"] / (moved - counts["missed"]), "share"
+        ),
+        result("find-lost short pages", "gone pages with no match", counts["silent"] / gone, f"of {gone}"),
+        result(
+            "find-lost short pages", "gone pages matched to a new namesake", counts["namesake"] / gone, f"of {gone}"
+        ),
+        result("find-lost short pages", "gone pages matched to another", counts["false"] / gone, f"of {gone}"),
+        result("find-lost short pages", "rate", sum(counts.values()) / seconds, "pages/s"),
     ]
 
 
@@ -137,8 +137,8 @@ def lost_manual() -> list[Row]:
     for language, count in sorted(counts.items()):
         pages = count["right"] + count["wrong"] + count["missed"]
         if pages:
-            measured.append(row("find-lost manual 2.0 → 2.4", language, count["right"], f"right of {pages}"))
-    return [*measured, row("find-lost manual 2.0 → 2.4", "rate", len(answers) / seconds, "pages/s")]
+            measured.append(result("find-lost manual 2.0 → 2.4", language, count["right"], f"right of {pages}"))
+    return [*measured, result("find-lost manual 2.0 → 2.4", "rate", len(answers) / seconds, "pages/s")]
 
 
 def version_of(url: str) -> str:
@@ -194,9 +194,11 @@ def against_exact(work: str, names: list[str], texts: list[list[str]], threshold
         farthest = truth[missed[0]] - threshold
         print(f"  {len(missed)} of {len(truth)} missed, the farthest {farthest:.4f} above the threshold")
     return [
-        row(work, f"recall at r ≥ {threshold}", len(right) / len(truth) if truth else 1.0, f"of {len(truth)} pairs"),
-        row(work, f"precision at r ≥ {threshold}", len(right) / len(found) if found else 1.0, f"of {len(found)} pairs"),
-        row(work, f"rate at r ≥ {threshold}", len(texts) / seconds, "documents/s"),
+        result(work, f"recall at r ≥ {threshold}", len(right) / len(truth) if truth else 1.0, f"of {len(truth)} pairs"),
+        result(
+            work, f"precision at r ≥ {threshold}", len(right) / len(found) if found else 1.0, f"of {len(found)} pairs"
+        ),
+        result(work, f"rate at r ≥ {threshold}", len(texts) / seconds, "documents/s"),
     ]
 
 
@@ -213,8 +215,8 @@ def pairs_articles() -> list[Row]:
     found = [{names[a], names[b]} for a, b in found_pairs(texts, TEXT, 0.5)]
     work = "pairs articles"
     return [
-        row(work, "labelled pairs found at r ≥ 0.5", sum(pair in found for pair in labelled), f"of {len(labelled)}"),
-        row(work, "pairs found that are not labelled", sum(pair not in labelled for pair in found), "pairs"),
+        result(work, "labelled pairs found at r ≥ 0.5", sum(pair in found for pair in labelled), f"of {len(labelled)}"),
+        result(work, "pairs found that are not labelled", sum(pair not in labelled for pair in found), "pairs"),
         *against_exact(work, names, texts, 0.5),
     ]
 
@@ -240,11 +242,11 @@ def held() -> list[Row]:
     found = [{holder.url for holder in holders(index, of_text(passage, TEXT), TEXT, 0.5)} for passage in passages]
     for times in TIMES:
         right = sum(len(found[n] & carriers[times, n]) for n in range(len(passages)))
-        measured.append(row("holders", f"pages of {times} times the length", right / (5 * len(passages)), "recall"))
+        measured.append(result("holders", f"pages of {times} times the length", right / (5 * len(passages)), "recall"))
     named = [(n, int(url.split("/")[4])) for n, urls in enumerate(found) for url in urls if "//h." in url]
     split = [tokens(passage) for passage in passages]
     strays = sum(not exact(split[n], split[other], TEXT.w).resemblance for n, other in named)
-    return [*measured, row("holders", "pages named that carry none of it", strays, "pages")]
+    return [*measured, result("holders", "pages named that carry none of it", strays, "pages")]
 
 
 def plagiarised() -> list[Row]:
@@ -268,8 +270,8 @@ def plagiarised() -> list[Row]:
             if label != "non":
                 above = sum(value > bar for value in values) / len(values)
                 measured.append(
-                    row(work, f"{label}: containment above every answer of one's own", above, f"of {len(values)}")
+                    result(work, f"{label}: containment above every answer of one's own", above, f"of {len(values)}")
                 )
-        measured.append(row(work, "largest containment of an answer of one's own", bar, "share"))
-        measured.append(row(work, "largest error of the estimate", max(errors), "share"))
+        measured.append(result(work, "largest containment of an answer of one's own", bar, "share"))
+        measured.append(result(work, "largest error of the estimate", max(errors), "share"))
     return measured

@@ -21,7 +21,8 @@ from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 
-from benchmarks.rule_speed import HOST, Row, learned, one_host, row
+from benchmarks.results import Row, result
+from benchmarks.rule_speed import HOST, learned, one_host
 
 #: URLs of each stream, and their parameters.
 NAMES, WIDE = (50_000, 20), (100, 10_000)
@@ -54,12 +55,12 @@ def run() -> list[Row]:
         for work, learn in (("live", _live), ("the paper's", _paper)):
             plain, hostile = learn(one_host, count), learn(stream, count)
             title = f"hostile: learning, {work}"
-            found.append(row(title, subject, hostile, "us CPU/URL", "ordinary host", round(plain / hostile, 3)))
+            found.append(result(title, subject, hostile, "us CPU/URL", "ordinary host", round(plain / hostile, 3)))
         plain, hostile = _held(one_host, count // 5), _held(stream, count // 5)
         found.append(
-            row("hostile: evidence held", subject, hostile, "bytes/URL", "ordinary host", round(plain / hostile, 3))
+            result("hostile: evidence held", subject, hostile, "bytes/URL", "ordinary host", round(plain / hostile, 3))
         )
-    return [*found, row("hostile: key of a URL", "1,000 rules that double a value", _doubling(), "us CPU/URL")]
+    return [*found, result("hostile: key of a URL", "1,000 rules that double a value", _doubling(), "us CPU/URL")]
 
 
 def _live(stream: Stream, count: int) -> float:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from random import Random
 from time import process_time
-from typing import Any
 
 from clusterd.learning.koppula.selection import Evidence
 from clusterd.learning.koppula.tokenize import split_url
+
+from benchmarks.results import Row, result
 
 #: URLs a second and node (section 5.2).
 PAPER = 2.97e9 / (5.4 * 3600) / 100
@@ -51,7 +52,7 @@ def seconds(hosts: list[list[list[str]]]) -> float:
     return process_time() - begun
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     """Measure each size."""
     random = Random(1)
     rows = []
@@ -64,16 +65,11 @@ def run() -> list[dict[str, Any]]:
     return rows
 
 
-def _row(subject: str, urls: int, spent: float) -> dict[str, Any]:
+def _row(subject: str, urls: int, spent: float) -> Row:
     rate = urls / spent
-    return {
-        "work": "learn URL rules from clusters (split protocol)",
-        "subject": subject,
-        "value": round(rate),
-        "unit": "URLs/s on one core",
-        "peer": f"the aim (a node of Koppula et al.: {rate / PAPER:.1f})",
-        "ratio": round(rate / AIM, 2),
-    }
+    peer = f"the aim (a node of Koppula et al.: {rate / PAPER:.1f})"
+    work = "learn URL rules from clusters (split protocol)"
+    return result(work, subject, round(rate), "URLs/s on one core", peer, round(rate / AIM, 2))
 
 
 if __name__ == "__main__":

@@ -7,17 +7,17 @@ the processor.
 from __future__ import annotations
 
 from time import process_time
-from typing import Any
 
 from clusterd.learning.replay import replay
 
+from benchmarks.results import Row, result
 from tests.clusterd.learning.shop import shop
 
 HOST = "shop.example"
 SIZES = (10_000, 40_000, 150_000)
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     """Measure; the peer is what could be skipped."""
     found = []
     for pages in SIZES:
@@ -30,19 +30,16 @@ def run() -> list[dict[str, Any]]:
         lost, wrong = said["lost_contents"], 1 - said["skip_precision"]
         subject = f"{len(rows):,} URLs, {lost:.3%} lost, {wrong:.3%} of skips wrong"
         found += [
-            {
-                "work": "rules: 16 parameters, reduction",
-                "subject": subject,
-                "value": round(said["reduction"], 4),
-                "unit": "of all fetches",
-                "peer": f"redundant: {possible:.4f}",
-                "ratio": round(said["reduction"] / possible, 3),
-            },
-            {
-                "work": "rules: 16 parameters, learning",
-                "subject": f"{len(rows):,} URLs",
-                "value": round(len(rows) / seconds),
-                "unit": "URLs/s of CPU",
-            },
+            result(
+                "rules: 16 parameters, reduction",
+                subject,
+                round(said["reduction"], 4),
+                "of all fetches",
+                f"redundant: {possible:.4f}",
+                round(said["reduction"] / possible, 3),
+            ),
+            result(
+                "rules: 16 parameters, learning", f"{len(rows):,} URLs", round(len(rows) / seconds), "URLs/s of CPU"
+            ),
         ]
     return found

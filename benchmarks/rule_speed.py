@@ -12,7 +12,7 @@ import random
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import process_time
-from typing import Any, Final
+from typing import Final
 
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
@@ -20,7 +20,7 @@ from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.skips import KnownPages
 
-Row = dict[str, Any]
+from benchmarks.results import Row, result
 
 #: URLs a second a node: 2.97 billion URLs, 100 nodes, 5 h 24 min (Koppula et al. 2010, section 5.2).
 PAPER: Final = 1530
@@ -33,11 +33,6 @@ HOST: Final = "forum.example.com"
 def run() -> list[Row]:
     """Measure, and return the rows of the results file."""
     return [*applying(), *learning()]
-
-
-def row(work: str, subject: str, value: float, unit: str, peer: str = "", ratio: float | None = None) -> Row:
-    """Return one row of the results file."""
-    return {"work": work, "subject": subject, "value": round(value, 1), "unit": unit, "peer": peer, "ratio": ratio}
 
 
 def rules(host: str, count: int) -> RuleSet:
@@ -92,15 +87,15 @@ def applying() -> list[Row]:
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return [
-        row("rules: key of a URL", "1,000 rules on its host", alone, "URLs/s", "the aim", round(alone / APPLY, 2)),
-        row("rules: key of a URL", "and 1,000 on other hosts", beside, "URLs/s", "alone", round(beside / alone, 2)),
-        row(
+        result("rules: key of a URL", "1,000 rules on its host", alone, "URLs/s", "the aim", round(alone / APPLY, 2)),
+        result("rules: key of a URL", "and 1,000 on other hosts", beside, "URLs/s", "alone", round(beside / alone, 2)),
+        result(
             "rules: skip or fetch",
             "1,000 rules, 100,000 known pages",
             rates([lambda u: known.decide(u, 1)], asked)[0],
             "URLs/s",
         ),
-        row("rules: memory", "a rule, compiled", used / 1000, "bytes"),
+        result("rules: memory", "a rule, compiled", used / 1000, "bytes"),
     ]
 
 
@@ -157,4 +152,4 @@ def learning() -> list[Row]:
 
 def _learning(subject: str, speed: float) -> Row:
     peer = f"the aim (a node of Koppula 2010: {speed / PAPER:.1f})"
-    return row("rules: learning", subject, speed, "URLs/s", peer, round(speed / LEARN, 2))
+    return result("rules: learning", subject, speed, "URLs/s", peer, round(speed / LEARN, 2))

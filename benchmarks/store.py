@@ -25,10 +25,9 @@ from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_crawler.sketch import Sketch
 from datasketch import MinHash, MinHashLSH
 
+from benchmarks.results import Row, result
 from benchmarks.synthetic import crawl
 from tests.services.redis_server import redis_server
-
-Row = dict[str, Any]
 
 #: Documents of a batch (a part of the worker's), and batches in flight; calls of one document in flight.
 BATCH = 64
@@ -66,25 +65,16 @@ def run(pages: int = 20_000) -> list[Row]:
         _row("store: stream into clusters, batches of 64", batched, "documents/s", name, batched / peer),
         _row("store: stream into clusters, one a call", single, "documents/s", name, single / peer),
         _row("store: batches of 64, by super-shingles", supers, "documents/s", name, supers / peer),
-        _row("store: CPU of the worker", client, "us/document", None, None),
-        _row("store: CPU of Redis", server, "us/document", None, None),
+        _row("store: CPU of the worker", client, "us/document"),
+        _row("store: CPU of Redis", server, "us/document"),
         _row("store: memory, URL strings apart", size - strings, "bytes/document", name, peer_size / (size - strings)),
-        _row(
-            "store: memory with whole pages kept too, URL strings apart", both - strings, "bytes/document", None, None
-        ),
-        _row("store: memory of the URL strings", strings, "bytes/document", None, None),
+        _row("store: memory with whole pages kept too, URL strings apart", both - strings, "bytes/document"),
+        _row("store: memory of the URL strings", strings, "bytes/document"),
     ]
 
 
-def _row(work: str, value: float, unit: str, peer: str | None, ratio: float | None) -> Row:
-    return {
-        "work": work,
-        "subject": "clusterd",
-        "value": round(value, 1),
-        "unit": unit,
-        "peer": peer,
-        "ratio": None if ratio is None else round(ratio, 1),
-    }
+def _row(work: str, value: float, unit: str, peer: str | None = None, ratio: float | None = None) -> Row:
+    return result(work, "clusterd", round(value, 1), unit, peer, None if ratio is None else round(ratio, 1))
 
 
 def _median(measure: Callable[[int], float]) -> float:

@@ -16,11 +16,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from clusterd.clusters.redis.index import RedisIndex
 from clusterd_crawler.page import sketch_plain
 
+from benchmarks.results import Row, result
 from benchmarks.sketching import PERMUTATIONS
 from benchmarks.store import BATCH, feed
 from tests.services.redis_server import HUGE_PAGES, redis_server
@@ -100,7 +100,7 @@ def _datasketch(documents: Sequence[str]) -> None:
         index.insert(str(number), made)
 
 
-def run(count: int = 4_000) -> list[dict[str, Any]]:
+def run(count: int = 4_000) -> list[Row]:
     """Measure; return a row for each peer."""
     documents = texts(count)
     rates: dict[str, list[float]] = {}
@@ -116,13 +116,12 @@ def run(count: int = 4_000) -> list[dict[str, Any]]:
             measure("rensa", _rensa, documents[: count // 2])
             measure("gaoya", _gaoya, documents[: count // 2])
             measure("datasketch", _datasketch, documents[: count // FEWER])
-    ours = statistics.median(rates.pop("clusterd"))
+    medians = {name: statistics.median(found) for name, found in rates.items()}
+    ours = medians.pop("clusterd")
     return [
-        {"work": "text → clusters", "subject": "clusterd over Redis", "value": round(ours), "unit": "documents/s",
-         "peer": f"{name} in memory: {round(statistics.median(found))}",
-         "ratio": round(ours / statistics.median(found), 1)}
-        for name, found in rates.items()
-    ]  # fmt: skip
+        result("text → clusters", "clusterd over Redis", round(ours), "documents/s", peer, round(ours / theirs, 1))
+        for peer, theirs in ((f"{name} in memory: {round(rate)}", rate) for name, rate in medians.items())
+    ]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from clusterd.learning.candidates import proposals
@@ -27,9 +27,8 @@ from clusterd.learning.trials.siblings import judged
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.urls import canonical, parse
 
+from benchmarks.results import Row, result
 from benchmarks.url_rules_replay import CRAWLS
-
-Row = dict[str, Any]
 
 SITES: Final = ("emeraldimmersion", "concordia-trac", "openehr", "openenergymonitor-forum")
 #: Edits that are listed of a crawl.
@@ -128,14 +127,14 @@ def run() -> list[Row]:
         for one in missed:
             print(f"  {one.saves:5} pages  {one.text[:110]}\n               {one.why}")
         found.append(
-            {
-                "work": "rules: redundant pages that no safe rule reaches, in hindsight",
-                "subject": site,
-                "value": left,
-                "unit": "pages",
-                "peer": "redundant",
-                "ratio": round(left / max(1, redundant), 3),
-            }
+            result(
+                "rules: redundant pages that no safe rule reaches, in hindsight",
+                site,
+                left,
+                "pages",
+                "redundant",
+                round(left / max(1, redundant), 3),
+            )
         )
     return found
 

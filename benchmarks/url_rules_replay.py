@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from clusterd.learning.replay import read_crawl, replay
 
-Row = dict[str, Any]
+from benchmarks.results import Row, result
 
 CRAWLS: Final = Path(__file__).resolve().parent.parent.parent / "shared" / "crawls"
 SEEDS: Final = (0, 1, 2)
@@ -56,15 +56,6 @@ def replays(path: Path) -> list[Row]:
         promised = PROMISED.get(site) if order == "random" else None
         ratio = None if promised is None else round(line["reduction"] / promised, 3)
         for figure in ("reduction", "skip_precision", "lost_contents"):
-            against = ("promised", ratio) if figure == "reduction" and promised else ("", None)
-            found.append(
-                {
-                    "work": f"rules: replay, {figure}",
-                    "subject": f"{site}, {name}",
-                    "value": line[figure],
-                    "unit": "share",
-                    "peer": against[0],
-                    "ratio": against[1],
-                }
-            )
+            against = ("promised", ratio) if figure == "reduction" and promised else ()
+            found.append(result(f"rules: replay, {figure}", f"{site}, {name}", line[figure], "share", *against))
     return found

@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from clusterd.learning.koppula import protocol
 from clusterd.learning.koppula.protocol import (
@@ -33,6 +32,7 @@ from benchmarks.baselines.contract import Baseline, Figures, measure, normalize
 from benchmarks.baselines.dust import Dust
 from benchmarks.baselines.hypotheses import Hypotheses
 from benchmarks.baselines.rewrite import Rewrite
+from benchmarks.results import Row, result
 from benchmarks.url_rules_replay import CRAWLS, SEEDS
 
 OURS = "clusterd"
@@ -239,46 +239,27 @@ def _show_sites(result: Report, console: Console) -> None:
     console.print(table)
 
 
-def rows(result: Report) -> list[dict[str, Any]]:
+def rows(of: Report) -> list[Row]:
     """Return the figures as benchmark rows; the peer of ours is the best of the others."""
-    found: list[dict[str, Any]] = []
+    found: list[Row] = []
     for precision in PRECISIONS:
         work = f"URL rules, split protocol: reduction at precision {_at(precision)}"
-        values = {name: 100 * result.tallies[name, precision, 10].reduction for name in (OURS, *PEERS)}
+        values = {name: 100 * of.tallies[name, precision, 10].reduction for name in (OURS, *PEERS)}
         best = max(PEERS, key=values.__getitem__)
         for name, value in values.items():
             peer = best if name == OURS else None
             ratio = round(value / values[best], 2) if peer and values[best] else None
-            found.append(
-                {
-                    "work": work,
-                    "subject": name,
-                    "value": round(value, 2),
-                    "unit": "% of URLs",
-                    "peer": peer,
-                    "ratio": ratio,
-                }
-            )
-    possible = 100 * result.possible.reduction
+            found.append(result(work, name, round(value, 2), "% of URLs", peer, ratio))
+    possible = 100 * of.possible.reduction
     work = "URL rules, split protocol: reduction that is possible"
-    found.append(
-        {
-            "work": work,
-            "subject": "clusters",
-            "value": round(possible, 2),
-            "unit": "% of URLs",
-            "peer": None,
-            "ratio": None,
-        }
-    )
-    return found
+    return [*found, result(work, "clusters", round(possible, 2), "% of URLs")]
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     """Run the benchmark over the crawls that are there."""
-    result = report(crawls(), SEEDS)
-    show(result, len(SEEDS), Console(width=160))
-    return rows(result)
+    found = report(crawls(), SEEDS)
+    show(found, len(SEEDS), Console(width=160))
+    return rows(found)
 
 
 if __name__ == "__main__":

@@ -85,15 +85,12 @@ def _substitutions(left: str, right: str) -> Iterator[Substitution]:
 
 def _without_redundant(ranked: Sequence[Substitution], support: dict[Substitution, int]) -> list[Substitution]:
     """Drop a rule that a more general kept one contains, where their supports are close."""
-    kept: list[Substitution] = []
-    places: dict[Substitution, Substitution] = {}
+    kept: dict[Substitution, None] = {}
     for rule in ranked:
-        general = next((other for other in _contained(rule) if other in places), None)
-        if general is not None and support[general] <= support[rule] * (1 + CLOSE):
-            continue
-        places[rule] = rule
-        kept.append(rule)
-    return kept
+        general = next((other for other in _contained(rule) if other in kept), None)
+        if general is None or support[general] > support[rule] * (1 + CLOSE):
+            kept[rule] = None
+    return list(kept)
 
 
 def _contained(rule: Substitution) -> Iterator[Substitution]:

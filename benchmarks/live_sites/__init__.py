@@ -30,6 +30,7 @@ from rich.table import Table
 from benchmarks.live_sites.apache_tree import apache_tree
 from benchmarks.live_sites.dokuwiki import dokuwiki
 from benchmarks.live_sites.hgweb import hgweb
+from benchmarks.results import Row, result
 
 #: Links that neither crawl follows, since they have no end (each leads to one of twice the number, or half of it).
 ENDLESS = {"hgweb": r"revcount=(?:\d|\d\d\d+)(?:\D|$)"}
@@ -49,7 +50,7 @@ LIMIT = 20_000
 Page = dict[str, Any]
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     """Crawl each site twice and compare."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
@@ -59,7 +60,7 @@ def run() -> list[dict[str, Any]]:
     return [row for found in rows.values() for row in found]
 
 
-def table(rows: dict[str, list[dict[str, Any]]]) -> Table:
+def table(rows: dict[str, list[Row]]) -> Table:
     """Return one line a site."""
     made = Table(title=f"live sites: target ≥ {TARGET:.0%} avoided, nothing lost")
     for column in ("site", *(row["subject"].rpartition(": ")[2] for row in next(iter(rows.values()))), "target"):
@@ -71,7 +72,7 @@ def table(rows: dict[str, list[dict[str, Any]]]) -> Table:
     return made
 
 
-def compare(name: str) -> list[dict[str, Any]]:
+def compare(name: str) -> list[Row]:
     """Crawl one site without clusterd and with it."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -81,7 +82,7 @@ def compare(name: str) -> list[dict[str, Any]]:
             fetched = _crawl(start, folder / "with.jsonl", str(folder / "store"), endless)
             lost = lost_contents(without, fetched)
     return [
-        {"work": "live site", "subject": f"{name}: {what}", "value": value, "unit": unit, "peer": None, "ratio": None}
+        result("live site", f"{name}: {what}", value, unit)
         for what, value, unit in figures(without, fetched, len(lost))
     ]
 

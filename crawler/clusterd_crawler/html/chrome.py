@@ -177,7 +177,7 @@ def is_hidden(bits: int, attributes: dict[bytes, bytes]) -> bool:
 
 
 def named(attributes: dict[bytes, bytes]) -> int:
-    """Return what the class and the id of an element say: the bits `SURELY` to `TITLING`."""
+    """Return what the class and the id of an element say: the bits `SURELY` to `SEARCHING`."""
     said = 0
     for word in (attributes.get(b"class", b"") + b" " + attributes.get(b"id", b"")).lower().split():
         said |= SAID.get(word, 0)

@@ -277,6 +277,12 @@ class TestChanges:
             drawn.append(imread(tmp_path / "plot.png"))
         assert (drawn[0] != drawn[1]).any(axis=-1).sum() > 100  # picture elements
 
+    def test_the_plot_of_many_hosts_is_no_wider_than_can_be_shown(self, tmp_path: Path) -> None:
+        """It grew with them: of 700 matplotlib 3.9 drew none, when all the work was done."""
+        periods = [Changes(f"h{n}.example", "1", "2", 1, 1, 0, 0, 0, 0, {}, {}) for n in range(300)]
+        plot.plot(periods, tmp_path / "plot.png")
+        assert int.from_bytes((tmp_path / "plot.png").read_bytes()[16:20]) == 30_000
+
     def test_the_plot_shows_hosts_and_labels_for_what_they_are(self, tmp_path: Path) -> None:
         """A host with dollars was taken for a formula, and there was no plot; of a control character no SVG."""
         periods = [Changes(host, "\x01$\\frac$", "<b>&", 1, 0, 0, 0, 0, 0, {}, {}) for host in ("h", "a$_$b.com")]

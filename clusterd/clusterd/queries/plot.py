@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from math import ceil
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,11 @@ PARTS: Final = {
     "vanished": "#8c2d40",
     "appeared": "#5aa87b",
 }
+#: Inches of the picture, at a hundred pixels each, and of a bar where there is room: browsers show no picture of 32,768
+#: pixels, and older matplotlibs draw none of 65,536.
+NARROWEST: Final = 7.0
+WIDEST: Final = 300.0
+BAR: Final = 1.1
 
 
 def check(file: Path) -> None:
@@ -45,7 +51,8 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
 
     labels = [_label(period, periods) for period in periods]
     ratios = (3, 2) if any(period.resemblance_quantiles for period in periods) else (3,)
-    size = max(7.0, 1.1 * len(periods)), 1.4 * sum(ratios)
+    size = min(max(NARROWEST, BAR * len(periods)), WIDEST), 1.4 * sum(ratios)
+    step = ceil(BAR * len(periods) / WIDEST)
     figure, rows = pyplot.subplots(
         len(ratios), 1, figsize=size, sharex=True, height_ratios=ratios, layout="constrained", squeeze=False
     )
@@ -54,8 +61,8 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
     for boxes in drawn[1:]:
         _boxes(boxes, periods)
     drawn[-1].set_xticks(
-        range(len(periods)),
-        labels,
+        range(0, len(periods), step),
+        labels[::step],
         rotation=45 if len(periods) > 4 else 0,
         ha="right" if len(periods) > 4 else "center",
         parse_math=False,  # hosts and labels may have a $
@@ -88,13 +95,12 @@ def _bars(axes: Any, periods: Sequence[Changes]) -> None:
 
 
 def _boxes(axes: Any, periods: Sequence[Changes]) -> None:
-    for at, period in enumerate(periods):
-        if not period.resemblance_quantiles:
-            continue
-        lowest, low, middle, high, highest = period.resemblance_quantiles.values()
-        axes.plot([at, at], [lowest, highest], color=PARTS["revised"], linewidth=1)
-        axes.plot([at, at], [low, high], color=PARTS["revised"], linewidth=10, solid_capstyle="butt")
-        axes.plot([at - 0.12, at + 0.12], [middle, middle], color="black", linewidth=2)  # where all are one: only this
+    known = [(at, *of.resemblance_quantiles.values()) for at, of in enumerate(periods) if of.resemblance_quantiles]
+    places, lowest, low, middle, high, highest = zip(*known, strict=True)
+    axes.vlines(places, lowest, highest, color=PARTS["revised"], linewidth=1)
+    axes.vlines(places, low, high, color=PARTS["revised"], linewidth=10)
+    # Where all pages resemble equally, this line is all that is drawn.
+    axes.hlines(middle, [at - 0.12 for at in places], [at + 0.12 for at in places], color="black", linewidth=2)
     axes.set_ylim(0, 1)
     axes.set_ylabel("resemblance of revised pages\n(5, 25, 50, 75, 95 %)")
     axes.spines[["top", "right"]].set_visible(False)

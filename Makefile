@@ -33,7 +33,7 @@ live-sites: setup  ## real web applications from Debian's packages, crawled with
 	$(BIN)/python -m benchmarks live_sites
 
 lock: $(VENV)/.stamp  ## pin every dependency again, at its newest, for the oldest Python and all after it
-	$(VENV)/../.tools/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --group dev --group bench pyproject.toml -o requirements.lock
+	.tools/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --group dev --group bench pyproject.toml -o requirements.lock
 
 clean:
 	rm -rf $(VENV) .tools .demo .bench .kafka

@@ -38,11 +38,11 @@ AHEAD_INTERVAL: Final = 3600.0
 class Handing:
     """What follows an applied batch: verdicts, alerts, evidence, skips. Faults are contained, outages are not."""
 
-    def __init__(self, services: Services, transport: Transport, report: Report | None = None) -> None:
+    def __init__(self, services: Services, transport: Transport, report: Report) -> None:
         self._services = services
         self._transport = transport
-        self._report = report or Report()
-        self._tallies = self._report.tallies
+        self._report = report
+        self._tallies = report.tallies
         self._alerts = Alerts(services.redis, services.config, transport if services.config.uses_kafka() else None)
         self._alerts.try_file()
         #: Until when nothing is said of pages that are dated ahead.

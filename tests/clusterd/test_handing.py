@@ -76,7 +76,7 @@ def test_what_is_told_again_names_the_match(services: Services, more: list[int],
     batch = batch_of(asked)
     batch.records = [replace(record, again=not later) for record in batch.records]
     transport = services.transport()
-    Handing(services, transport)(batch, services.index.apply([asked]))
+    Handing(services, transport, health.Report())(batch, services.index.apply([asked]))
     transport.flush(5)
     assert told.match == "http://h/1"
     assert told.resemblance >= 0.9
@@ -90,7 +90,7 @@ def test_what_is_told_again_names_the_match(services: Services, more: list[int],
 def test_a_crawl_whose_clock_is_ahead_is_told_of(services: Services, caplog: pytest.LogCaptureFixture) -> None:
     now = now_ms()
     ahead = [replace(page(f"http://h/{n}", n, range(50)), fetched_at=now + 3_600_000, crawl="c7") for n in (1, 2)]
-    handing = Handing(services, services.transport())
+    handing = Handing(services, services.transport(), health.Report())
     for sketch in (replace(ahead[0], fetched_at=now + 1000), *ahead):
         handing(batch_of(sketch), services.index.apply([sketch]))
     (told,) = [record.getMessage() for record in caplog.records if record.name == "clusterd.handing"]

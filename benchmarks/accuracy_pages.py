@@ -145,7 +145,7 @@ def pair_accuracy() -> list[Row]:
                 subject = f"{profile.name}, r ≥ {threshold}, {len(documents)} documents, {len(real)} pairs{which}"
                 rows += _told("pairs", subject, real, found)
         error = float(np.sqrt(np.mean((told - truth)[~equal] ** 2)))
-        rows.append(_row("pairs: error of the estimate", f"{profile.name}, equal texts left out", error, "rms"))
+        rows.append(result("pairs: error of the estimate", f"{profile.name}, equal texts left out", error, "rms"))
     for profile in (TEXT, COMPACT):
         rows += _by_command(documents, {(i, j): float(jaccard[i, j]) for i, j in alike}, profile)
     return rows
@@ -171,8 +171,8 @@ def _told(work: str, subject: str, real: set[Any], found: set[Any]) -> list[Row]
     """How many of the real pairs were found, and how many of those found are real."""
     right = len(real & found)
     return [
-        _row(f"{work}: recall", subject, right / max(1, len(real)), "of pairs"),
-        _row(f"{work}: precision", subject, right / max(1, len(found)), "of pairs"),
+        result(f"{work}: recall", subject, right / max(1, len(real)), "of pairs"),
+        result(f"{work}: precision", subject, right / max(1, len(found)), "of pairs"),
     ]
 
 
@@ -198,7 +198,7 @@ def manual() -> list[Row]:
     rows = []
     for lang in sorted(asked):
         subject = f"{right[lang]}/{asked[lang]}, missed {missed[lang]}"
-        rows.append(_row(f"manual: best match 2.0 → 2.4, {lang}", subject, right[lang] / asked[lang], "of pages"))
+        rows.append(result(f"manual: best match 2.0 → 2.4, {lang}", subject, right[lang] / asked[lang], "of pages"))
     return rows
 
 
@@ -224,7 +224,7 @@ def boost() -> list[Row]:
         near = [pair for pair in _pairs(len(streams)) if _is_near(streams[pair[0]], streams[pair[1]])]
         wrong = [(pages[i]["id"], pages[j]["id"]) for i, j in near if words[i].whole.text != words[j].whole.text]
         subject = f"{stream} text; {len(near) - len(wrong)} more whose bodies have equal words; {wrong[:3]}"
-        rows.append(_row("boost: different items with r ≥ .9", subject, len(wrong), "pairs"))
+        rows.append(result("boost: different items with r ≥ .9", subject, len(wrong), "pairs"))
     return rows
 
 
@@ -249,7 +249,7 @@ def cjk() -> list[Row]:
         exact = [exact_of(chapter, sets[-1]).a_in_b for chapter in sets[:-1]]
         about = f"{stream} text, ja, {len(chapters)} chapters in a book of {len(sets[-1])} shingles"
         rows.append(
-            _row("CJK: containment, exact", f"{about}; least {min(exact):.3f}", statistics.median(exact), "median")
+            result("CJK: containment, exact", f"{about}; least {min(exact):.3f}", statistics.median(exact), "median")
         )
         for profile in (TEXT, Profile(99, "400 values", 10, "min", 400)):
             *parts, whole = [sketched(document, profile) for document in texts]
@@ -257,7 +257,7 @@ def cjk() -> list[Row]:
             error = float(np.sqrt(np.mean((np.array(found) - exact) ** 2)))
             few = min(len(np.frombuffer(part.values, "<u8")) for part in map(partial(_judged, whole), parts))
             subject = f"{about}; {profile.name}, least chapter judged by {few} values; error {error:.4f} rms"
-            rows.append(_row("CJK: containment, estimated", subject, statistics.median(found), "median"))
+            rows.append(result("CJK: containment, estimated", subject, statistics.median(found), "median"))
     return rows
 
 
@@ -284,8 +284,8 @@ def wrapped() -> list[Row]:
         exact = [exact_of(full(chapter), book_set).a_in_b for chapter in chapters]
         told = [estimate(sketched(chapter, TEXT), book_sketch, TEXT).a_in_b for chapter in chapters]
         subject = f"{lang}, {len(chapters)} chapters in a book wrapped every 38 characters"
-        rows.append(_row("wrapped: containment, exact", subject, statistics.median(exact), "median"))
-        rows.append(_row("wrapped: containment, estimated", subject, statistics.median(told), "median"))
+        rows.append(result("wrapped: containment, exact", subject, statistics.median(exact), "median"))
+        rows.append(result("wrapped: containment, estimated", subject, statistics.median(told), "median"))
     return rows
 
 
@@ -327,7 +327,7 @@ def articles() -> list[Row]:
     sketches = {name: sketched(document, TEXT) for name, document in texts.items()}
     scores = [estimate(sketches[a], sketches[b], TEXT).resemblance for a, b in known]
     share = sum(score >= 0.5 for score in scores) / len(scores)
-    return [_row("articles: labelled pairs found", f"r ≥ .5; lowest {min(scores):.2f}", share, "of 20 pairs")]
+    return [result("articles: labelled pairs found", f"r ≥ .5; lowest {min(scores):.2f}", share, "of 20 pairs")]
 
 
 def answers() -> list[Row]:
@@ -342,7 +342,7 @@ def answers() -> list[Row]:
     rows = []
     for label, found in sorted(shares.items()):
         subject = f"{label}, {len(found)} answers, profile short"
-        rows.append(_row("answers: containment in the source", subject, statistics.median(found), "median"))
+        rows.append(result("answers: containment in the source", subject, statistics.median(found), "median"))
     return rows
 
 
@@ -371,15 +371,11 @@ def tldr() -> list[Row]:
         right += best == row["to_path"] or same_words
         unlike += scored.get(row["to_path"], (0.0, 0.0))[0] < 0.1
     subject = f"{len(truth)} moved pages; {unlike} of them resemble their new self by less than .1"
-    return [_row("tldr: moved pages found by best match", subject, right / len(truth), "of pages")]
+    return [result("tldr: moved pages found by best match", subject, right / len(truth), "of pages")]
 
 
 def _values(sketch: StreamSketch) -> list[int]:
     return np.frombuffer(sketch.values, "<u8").tolist()
-
-
-def _row(work: str, subject: str, value: float, unit: str) -> Row:
-    return result(work, subject, float(value), unit)
 
 
 def run() -> list[Row]:

@@ -51,8 +51,14 @@ ARC = (
 
 @pytest.mark.parametrize(
     "data",
-    [b"".join(ARC), b"".join(map(gzip.compress, ARC)), gzip.compress(b"".join(ARC))],
-    ids=["plain", "record by record", "as a whole"],
+    [
+        b"".join(ARC),
+        b"".join(map(gzip.compress, ARC)),
+        gzip.compress(b"".join(ARC)),
+        b"".join(gzip.compress(one.removesuffix(b"\n")) for one in ARC),
+        b"".join((ARC[0].removesuffix(b"\n"), *ARC[1:])),
+    ],
+    ids=["plain", "record by record", "as a whole", "no blank lines", "none behind the first record"],
 )
 def test_an_arc_file_is_read_record_by_record(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "one.arc"
@@ -63,6 +69,15 @@ def test_an_arc_file_is_read_record_by_record(tmp_path: Path, data: bytes) -> No
     assert [one for one in told if not isinstance(one, RawPage)] == [
         Redirect("http://h.example/old", AT, "http://h.example/1")
     ]
+
+
+def test_the_next_record_of_an_arc_file_is_found_behind_a_wrong_length(tmp_path: Path) -> None:
+    file = tmp_path / "one.arc"
+    short = record("http://h.example/short", answer(b"<p>one\n\ntwo\n")).replace(b" 56\n", b" 50\n", 1)
+    file.write_bytes(b"".join((ARC[0], short, *ARC[2:])))
+    told = list(read(str(file)))
+    assert [one.url.rpartition("/")[2] for one in told if isinstance(one, RawPage)] == ["short", "1", "2"]
+    assert [(one.where, one.ends) for one in told if isinstance(one, Broken)] == [(f"{file} record 2", False)]
 
 
 def test_an_arc_file_that_is_cut_short_gives_what_came_before(tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
 #: Schemes of the names under which archivers keep a ``resource`` for themselves: Wget its log under ``metadata:``,
 #: Browsertrix the texts of pages under ``urn:``.
 OWN: Final = ("metadata:", "urn:")
+#: The line with which a record of an ARC file begins: URL, IP address, date, media type, length.
+_ARC_RECORD: Final = re.compile(rb"[A-Za-z][\w+.-]*:.* \S* \d+ \S* \d+\s*\Z")
 #: What follows a media type: parameters, or the same header once more (joined by a comma).
 _MEDIA_ENDS: Final = re.compile("[;,]")
 #: Dates that WARC 1.1 allows beside those of ISO 8601 that Python reads: a year, or a month.
@@ -82,20 +84,20 @@ class EndsEarly(BrokenRecord):
 
 
 class Archive(ArchiveIterator):  # type: ignore[misc]
-    """warcio's reader, which finds the next record of a WARC file also behind one that says a wrong length.
+    """warcio's reader, which finds the next record also behind one that says a wrong length.
 
     warcio's own ends there, and at a record whose length counts the blank lines behind it, as the Internet Archive's
-    ia-web-commons writes; and it shows on standard error what stands there, of whatever length.
+    ia-web-commons writes, or which has none (ARC files, as the first of them were described); and it shows on standard
+    error what stands there, of whatever length.
     """
 
     def _consume_blanklines(self) -> tuple[bytes | None, int]:
         """Return the line with which the next record begins, if any, and how many bytes were passed over before it."""
         passed, strays = 0, False
         while line := self.reader.readline():
-            is_text = not line.isspace()
-            if line.startswith(WARC) or (self.mixed_arc_warc and is_text and passed):
+            if line.startswith(WARC) or (self.mixed_arc_warc and _ARC_RECORD.match(line)):
                 break
-            passed, strays = passed + len(line), strays or is_text
+            passed, strays = passed + len(line), strays or not line.isspace()
         self.err_count += strays
         return line or None, passed
 

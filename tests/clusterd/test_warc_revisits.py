@@ -179,6 +179,18 @@ def test_what_is_no_page_is_none_when_it_comes_again_and_is_not_told_as_missing(
     assert (pages, revisits.unresolved) == ([], 0)
 
 
+def test_what_says_where_robots_may_go_is_no_page_nor_when_it_comes_again(warc: Warc) -> None:
+    plain = [("Content-Type", "text/plain")]
+    robots = warc.answer("https://h.example/robots.txt", FIRST, b"User-agent: *\nDisallow:\n", plain)
+    warc.revisit("https://h.example/robots.txt", SECOND, plain, digest=robots["WARC-Payload-Digest"])
+    warc.revisit("https://h.example/robots.txt", THIRD, [], "304 Not Modified", NOT_MODIFIED)
+    warc.answer("https://h.example/docs/robots.txt", THIRD, b"What a robots.txt is for", plain)
+    file = warc.done()
+    assert [item.url for item in read(str(file)) if isinstance(item, RawPage)] == ["https://h.example/docs/robots.txt"]
+    pages, revisits = brought(file)
+    assert (pages, revisits.unresolved) == ([], 0)
+
+
 def test_a_revisit_has_its_own_content_type_and_the_codings_of_the_answer(warc: Warc) -> None:
     coded = [*HTML, ("Content-Encoding", "gzip")]
     digest = warc.answer("http://h/a", FIRST, gzip.compress(PAGE), coded)["WARC-Payload-Digest"]

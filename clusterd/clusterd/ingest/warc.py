@@ -5,8 +5,8 @@ Pages are the ``response`` records that an HTTP server answered with a page, the
 the ``revisit`` records that say of one that it was answered again (`revisits`). In a file of texts that were taken out
 of pages, with no answer before them (WET, as Common Crawl gives away), these ``conversion`` records stand for their
 pages. Where it is asked for, rules hear of the files that came in the place of pages, and of redirects (`beside`). The
-rest is passed over: errors, pictures, answers to other requests than GET (`exchanges`), what archivers keep for
-themselves (their logs, texts beside the pages). Payloads are taken without transfer and content encoding.
+rest is passed over: errors, pictures, answers to other requests than GET (`exchanges`), robots.txt, what archivers keep
+for themselves (their logs, texts beside the pages). Payloads are taken without transfer and content encoding.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
 OWN: Final = ("metadata:", "urn:")
 #: The line with which a record of an ARC file begins: URL, IP address, date, media type, length.
 _ARC_RECORD: Final = re.compile(rb"[A-Za-z][\w+.-]*:.* \S* \d+ \S* \d+\s*\Z")
+#: What archivers fetch to know what they may fetch: no page, as little as to a crawl.
+_ROBOTS: Final = re.compile(r"https?://[^/?#]+/robots\.txt")
 #: What follows a media type: parameters, or the same header once more (joined by a comma).
 _MEDIA_ENDS: Final = re.compile("[;,]")
 #: Dates that WARC 1.1 allows beside those of ISO 8601 that Python reads: a year, or a month.
@@ -229,7 +231,7 @@ def _revisit(record: Any, loader: Any, where: str) -> Revisit | None:
     status, media = (0, "") if http is None else (_status(http), http.get_header("Content-Type") or "")
     if status == NOT_MODIFIED:
         status, media = 0, ""
-    if not _is_page(status or 200, media or PAGES[0]):
+    if _ROBOTS.fullmatch(url) or not _is_page(status or 200, media or PAGES[0]):
         return None
     refers, names = referred_to(headers.get_header), names_of(headers.get_header)
     return Revisit(url, _fetched_at(headers), where, status, media, refers, names)
@@ -277,6 +279,8 @@ def _answer(record: Any, loader: Any) -> tuple[int, str] | None:
     if record.rec_type not in {"response", "resource"}:
         return None
     url = _url(record)
+    if _ROBOTS.fullmatch(url):
+        return None
     if record.rec_type == "resource":
         media = record.rec_headers.get_header("Content-Type") or ""
         return None if url.lower().startswith(OWN) else (200, media)

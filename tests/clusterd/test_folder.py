@@ -42,6 +42,17 @@ def test_pages_are_found_by_content_and_named_by_their_path(tmp_path: Path) -> N
     assert pages_of(tmp_path)[0].url == (tmp_path / "index.html").as_uri()
 
 
+@pytest.mark.parametrize("name", ["crawl-00000.warc.gz", "Crawl.WACZ", "old.arc.gz"])
+def test_a_web_archive_in_a_folder_is_named(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "index.html", HTML.encode())
+    write(tmp_path / name, b"")
+    write(tmp_path / f".{name}", b"")
+    page, broken = sorted(read(str(tmp_path)), key=lambda item: isinstance(item, Broken))
+    assert isinstance(page, RawPage)
+    assert isinstance(broken, Broken)
+    assert (broken.where, broken.ends) == (str(tmp_path / name), False)
+
+
 def test_a_mirror_keeps_its_queries_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     file = write(tmp_path / "view.php?id=3&s=1", HTML.encode())
     os.mkfifo(tmp_path / "pipe.html")

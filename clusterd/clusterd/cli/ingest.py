@@ -84,7 +84,7 @@ def ingest(
     invocation.emit(record, f"{run.sketched} of {run.pages} pages in {seconds:.1f} s; {run.rejected} rejected")
     if not (run.pages or revisits.unresolved):
         folder = any(kind == "folder" for _, kind in kinds)
-        more = "; of a folder the HTML files are read: name WARC files and JSON lines one by one" if folder else ""
+        more = "; of a folder the HTML files are read: name files of JSON lines one by one" if folder else ""
         invocation.hint(f"no page is in {' '.join(paths)}{more}")
     if refused:
         invocation.hint(f"Kafka takes {pages(refused)} not: its topic of sketches needs a larger max.message.bytes")

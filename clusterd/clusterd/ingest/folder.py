@@ -27,18 +27,27 @@ from clusterd.ingest.raw import Broken, RawPage
 NAMED: Final = frozenset((".html", ".htm", ".xhtml"))
 #: Names of files that may be; a file of another name is looked into where it has no known media suffix.
 SUFFIXES: Final = NAMED | frozenset((".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
+#: Endings of the names of files that hold pages and are brought in by themselves.
+ARCHIVES: Final = (".warc", ".warc.gz", ".warc.zst", ".arc.gz", ".wacz")
 #: What stays of a name in a URL.
 _SAFE: Final = "/~:@!$&()*+,;="
 
 
 def read_folder(folder: Path, base: str = "") -> Iterator[RawPage | Broken]:
-    """Yield the pages of a folder, in the order of their paths; a folder in it that cannot be read is named."""
+    """Yield the pages of a folder, in the order of their paths.
+
+    A folder in it that cannot be read is named, and a web archive: it may hold more pages than all other files.
+    """
     unread: list[OSError] = []
     for parent, folders, names in os.walk(folder, onerror=unread.append):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             file = Path(parent) / name
-            if not name.startswith(".") and _is_read(file):
+            if name.startswith("."):
+                continue
+            if name.lower().endswith(ARCHIVES):
+                yield Broken(str(file), "of a folder the HTML files are read; name a web archive by itself")
+            elif _is_read(file):
                 yield from read_file(file, _url(file, folder, base))
     yield from (Broken(str(error.filename), f"cannot be read: {error.strerror}") for error in unread)
 

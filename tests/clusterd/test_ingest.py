@@ -306,6 +306,7 @@ class TestSketching:
             max_page_bytes=len(words[:900].encode()),
         )
         assert whole.main == same.main == cut.main
+        assert whole.showing(0) == same.showing(0) != cut.showing(0)
 
     def test_the_profile_is_the_one_asked_for(self) -> None:
         (sketch,) = Sketching(SHORT).sketches([RawPage("http://a/1", text="to be or not to be, that is the question")])

@@ -176,6 +176,34 @@ def test_rules_are_learned_from_the_redirects_of_an_archive(
     assert "delete ?old" in rule["text"]
 
 
+@pytest.mark.parametrize("cut", ["by the archiver", "by us"])
+def test_pages_of_one_beginning_are_not_taken_for_one(
+    tmp_path: Path,
+    redis_url: str,
+    prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cut: str,
+) -> None:
+    """``rev`` was set aside by rules, and what the pages show farther down was never fetched."""
+    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
+    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+    begins = {n: b"<html><body><p>" + prose(f"topic {n}").encode() for n in range(60)}
+    urls = [(f"{H}/topic/{n}?rev={rev}", rev, begin) for n, begin in begins.items() for rev in (1, 2)]
+    said = ("Content-Type: text/html",)
+    if cut == "by us":
+        monkeypatch.setenv("CLUSTERD_MAX_PAGE_BYTES", str(min(map(len, begins.values()))))
+        records = [record(url, begin + prose(f"{url} {rev}").encode(), *said) for url, rev, begin in urls]
+    else:
+        records = [record(url, begin, *said, said=("WARC-Truncated: length",)) for url, _, begin in urls]
+    archive = tmp_path / "a.warc"
+    archive.write_bytes(b"".join(records))
+    assert run(["ingest", str(archive)]) == 0
+    assert "120 of 120 pages" in capsys.readouterr().out
+    assert run(["rules", "list", "--json"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 def test_pages_that_send_on_to_others_are_not_taken_for_one(
     tmp_path: Path, redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ from zlib import crc32
 from clusterd_crawler.clock import ms_of, now_ms
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import File, Redirect
+from clusterd_crawler.page import content_identity
 from clusterd_crawler.sketch import Profile, Sketch
 from clusterd_crawler.text import NotText, is_markup
 from clusterd_crawler.urls import canonical, is_text
@@ -131,8 +132,23 @@ class Sketching:
             if isinstance(made, str) and isinstance(item, (RawPage, Broken)):
                 self.rejected += 1
                 self.rejecting(item if isinstance(item, Broken) else Broken(item.where, made))
-            self.sketched += isinstance(made, Sketch)
-            yield number, item, made
+            if isinstance(made, Sketch) and isinstance(item, RawPage):
+                self.sketched += 1
+                yield number, item, self._of_beginning(item, made)
+            else:
+                yield number, item, made
+
+    def _of_beginning(self, page: RawPage, sketch: Sketch) -> Sketch:
+        """Return what is told of a page of which the beginning was sketched: what two show there says nothing of the
+        rest. Rules go by the whole then, as in a crawl; where nobody has that, the page speaks for none.
+        """
+        whole = page.body or b""
+        if page.text is not None and 4 * len(page.text) > self.max_page_bytes:
+            whole = page.text.encode("utf-8", "surrogatepass")
+        if len(whole) > self.max_page_bytes:
+            identity = content_identity(whole)
+            sketch = replace(sketch, content=identity, embedded=identity)
+        return replace(sketch, soft_error=True) if page.truncated else sketch
 
     def _told_of(self, item: Item, made: Made) -> Iterator[Sketch | File | Redirect]:
         """Yield the messages about an item and what has become of it."""

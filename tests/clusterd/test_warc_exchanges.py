@@ -20,10 +20,11 @@ PAGE = b"<html><body>wide seas of words roll on</body></html>"
 
 
 class Recorded:
-    """A WARC file of exchanges: the request before its answer, or behind it."""
+    """A WARC file of exchanges: the request before its answer, or behind it; with metadata between them, or without."""
 
-    def __init__(self, file: Path, first: str) -> None:
+    def __init__(self, file: Path, first: str, between: bool) -> None:
         self._first = first
+        self._between = between
         self._file = file
         self._out = io.BytesIO()
         self._writer = WARCWriter(self._out, gzip=False)
@@ -34,9 +35,14 @@ class Recorded:
         request = self._writer.create_warc_record(URL, "request", http_headers=line)
         first, second = (request, answer) if self._first == "request" else (answer, request)
         second.rec_headers.add_header("WARC-Concurrent-To", first.rec_headers.get_header("WARC-Record-ID"))
-        for record in (first, second):
+        between = [self._metadata(first)] if self._between else []
+        for record in (first, *between, second):
             self._writer.write_record(record)
             record.raw_stream.close()
+
+    def _metadata(self, record: Any) -> Any:
+        said = {"WARC-Concurrent-To": record.rec_headers.get_header("WARC-Record-ID")}
+        return self._writer.create_warc_record(URL, "metadata", io.BytesIO(b"via: /"), warc_headers_dict=said)
 
     def _answer(self, body: bytes, status: str, kind: str) -> Any:
         http = StatusAndHeaders(status, [("Content-Type", "text/html"), ("Location", "/b")], protocol="HTTP/1.1")
@@ -54,9 +60,10 @@ class Recorded:
         return [item.body if isinstance(item, RawPage) else item for item in items]
 
 
-@pytest.fixture(params=["request", "answer"])
+@pytest.fixture(params=["request", "answer", "request, metadata", "answer, metadata"])
 def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Recorded:
-    return Recorded(tmp_path / "a.warc", request.param)
+    first, between, _ = request.param.partition(",")
+    return Recorded(tmp_path / "a.warc", first, bool(between))
 
 
 @pytest.mark.parametrize("method", ["POST", "HEAD", "OPTIONS"])

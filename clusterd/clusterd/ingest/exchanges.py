@@ -3,8 +3,8 @@
 What POST, HEAD or OPTIONS bring under the same URL is something else, often nothing: taken for a later version, it
 would stand in the page's place. That an answer was asked for so is said by the ``request`` record beside it alone:
 before it (Wget, Common Crawl) or behind (warcprox, pywb, Heritrix); one of the two names the other
-(``WARC-Concurrent-To``). So what a record holds waits for the next one. Of an answer that has no request beside it
-nothing else is known than GET.
+(``WARC-Concurrent-To``). So what a record holds waits for the next one, beyond metadata that stands between the two. Of
+an answer that has no request beside it nothing else is known than GET.
 """
 
 from __future__ import annotations
@@ -35,7 +35,15 @@ class Taken(Generic[T]):
 
     def spoils(self, other: Taken[T]) -> bool:
         """Whether it is the request of another record that is no page for it."""
-        return self.other_method and (self.record in other.beside or other.record in self.beside)
+        return self.other_method and self.is_beside(other)
+
+    def is_beside(self, other: Taken[T]) -> bool:
+        """Whether one of the two names the other."""
+        return self.record in other.beside or other.record in self.beside
+
+    def describes(self, other: Taken[T]) -> bool:
+        """Whether it only says more of another record: its metadata, or the GET that it was asked for by."""
+        return not self.holds and not self.other_method and self.is_beside(other)
 
 
 def asks_otherwise(record: Any) -> bool:
@@ -56,8 +64,11 @@ class Exchanges(Generic[T]):
         self._last: Taken[T] | None = None
 
     def after(self, new: Taken[T]) -> Iterable[T]:
-        """Return what the record before this one holds, if it is to be passed on."""
-        last, self._last = self._last, new
+        """Return what the record that waited holds, if it is to be passed on: this one waits now."""
+        last = self._last
+        if last is not None and new.describes(last):
+            return ()
+        self._last = new
         if last is None:
             return ()
         if last.spoils(new):

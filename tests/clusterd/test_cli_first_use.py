@@ -220,7 +220,7 @@ def test_pages_that_an_archiver_has_cut_short_are_counted(typed: Typed, tmp_path
     (tmp_path / "a.warc").write_bytes(b"".join(records))
     done = typed(*words)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "of 1 page the file has only the beginning (WARC-Truncated, segments)\n"
+    assert done.stderr == "of 1 page the file has only the beginning (WARC-Truncated, segments, Content-Length)\n"
 
 
 def test_a_question_in_the_wrong_folder_says_that_there_was_no_store(

@@ -234,6 +234,27 @@ def test_of_how_many_pages_an_archiver_kept_the_beginning_only_is_counted(tmp_pa
     assert (run.truncated, run.shortened) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("headers", "cut"),
+    [
+        (["Content-Length: 99"], True),
+        (["Content-Length: 90"], False),
+        (["Content-Length: 9"], False),
+        (["Content-Length: 99", "Transfer-Encoding: chunked"], False),
+        (["Content-Length: many"], False),
+        ([f"Content-Length: {'9' * 5000}"], False),
+    ],
+)
+def test_a_page_is_cut_short_where_its_connection_broke(tmp_path: Path, headers: list[str], cut: bool) -> None:
+    """Archivers keep what had come, and do not say that it is not all: to a crawl it is no page."""
+    file = tmp_path / "a.warc"
+    head = "\r\n".join(("HTTP/1.1 200 OK", "Content-Type: text/html", *headers, "", "")).encode()
+    file.write_bytes(record("http://w.example/", head + b"<p>" + b"words of it " * 7 + b"end"))
+    (page,) = read(str(file))
+    assert isinstance(page, RawPage)
+    assert page.truncated is cut
+
+
 def test_a_scheme_in_capitals_is_one(tmp_path: Path) -> None:
     file = tmp_path / "a.warc"
     file.write_bytes(record("HTTP://w.example/", answer("x")))

@@ -153,7 +153,8 @@ def _items(paths: Sequence[str], base: str, revisits: Revisits, beside: Beside, 
 def tell_shortened(invocation: Invocation, run: Sketching) -> None:
     """Say how many pages were too long to be taken whole, here or by whoever archived them."""
     if run.truncated:
-        invocation.hint(f"of {pages(run.truncated)} the file has only the beginning (WARC-Truncated, segments)")
+        why = "WARC-Truncated, segments, Content-Length"
+        invocation.hint(f"of {pages(run.truncated)} the file has only the beginning ({why})")
     if run.shortened:
         invocation.hint(
             f"of {pages(run.shortened)} only the first {run.max_page_bytes} bytes were taken (CLUSTERD_MAX_PAGE_BYTES)"

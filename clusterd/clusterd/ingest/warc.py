@@ -56,6 +56,8 @@ _MEDIA_ENDS: Final = re.compile("[;,]")
 #: Dates that WARC 1.1 allows beside those of ISO 8601 that Python reads: a year, or a month.
 _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(-\d\d)?")
 _FIRST_DAY: Final = "0000-01-01"
+#: A length that may be meant.
+_LENGTH: Final = re.compile(r"[0-9]{1,18}")
 NOT_MODIFIED: Final = 304
 #: Statuses of headers behind which the answer comes: all of 1xx but 101, behind which another protocol does.
 IN_ADVANCE: Final = re.compile("1(?!01)..")
@@ -245,7 +247,8 @@ def _revisited(revisits: Revisits, record: Any, loader: Any, where: str) -> Iter
     status, media = said
     if not brings_page(status):  # a redirect to itself has the URL of the page, and often the second
         names = Names(names.digest)
-    known = RawPage("", _content(record), None, media, status=status, truncated=_is_truncated(record))
+    cut = _is_truncated(record)
+    known = RawPage("", _content(record), None, media, status=status, truncated=cut)
     return _again(known, revisits.of(names))
 
 
@@ -300,9 +303,13 @@ def _is_page(status: int, media: str) -> bool:
 
 
 def _is_truncated(record: Any) -> bool:
-    """Whether the archiver has kept the beginning only, or has put the rest into ``continuation`` records."""
-    headers = record.rec_headers
-    return bool(headers.get_header("WARC-Truncated") or headers.get_header("WARC-Segment-Number"))
+    """Whether a record, of whose payload nothing was read so far, has only the beginning: the archiver has kept no more
+    (few say so where the connection broke), or has put the rest into ``continuation`` records.
+    """
+    headers, http = record.rec_headers, record.http_headers
+    said = "" if http is None or http.get_header("Transfer-Encoding") else http.get_header("Content-Length") or ""
+    broke = _LENGTH.fullmatch(said) is not None and record.raw_stream.limit < int(said)
+    return broke or bool(headers.get_header("WARC-Truncated") or headers.get_header("WARC-Segment-Number"))
 
 
 def _content(record: Any) -> bytes:

@@ -80,6 +80,16 @@ def test_the_next_record_of_an_arc_file_is_found_behind_a_wrong_length(tmp_path:
     assert [(one.where, one.ends) for one in told if isinstance(one, Broken)] == [(f"{file} record 2", False)]
 
 
+def test_a_line_of_more_fields_begins_no_record_of_an_arc_file(tmp_path: Path) -> None:
+    """Those of version 2: URL, address and date were the URL of a page of the year 2100."""
+    file = tmp_path / "two.arc"
+    more = ARC[2].replace(b" text/html ", b" text/html 200 CHECKSUM - 209 two.arc ", 1)
+    file.write_bytes(b"".join((ARC[0], more, ARC[5])))
+    told = list(read(str(file)))
+    assert [one.url for one in told if isinstance(one, RawPage)] == ["http://h.example/2"]
+    assert [one.where for one in told if isinstance(one, Broken)] == [f"{file} record 1"]
+
+
 def test_an_arc_file_that_is_cut_short_gives_what_came_before(tmp_path: Path) -> None:
     file = tmp_path / "one.arc"
     file.write_bytes(b"".join(ARC)[:-20])

@@ -48,7 +48,7 @@ PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
 #: Browsertrix the texts of pages under ``urn:``.
 OWN: Final = ("metadata:", "urn:")
 #: The line with which a record of an ARC file begins: URL, IP address, date, media type, length.
-_ARC_RECORD: Final = re.compile(rb"[A-Za-z][\w+.-]*:.* \S* \d+ \S* \d+\s*\Z")
+_ARC_RECORD: Final = re.compile(rb"[A-Za-z][\w+.-]*:.* \S* \d{8,17} \S* \d+\s*\Z")
 #: What archivers fetch to know what they may fetch: no page, as little as to a crawl.
 _ROBOTS: Final = re.compile(r"https?://[^/?#]+/robots\.txt")
 #: What follows a media type: parameters, or the same header once more (joined by a comma).

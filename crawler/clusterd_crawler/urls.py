@@ -45,6 +45,10 @@ _MALFORMED: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%\[\]|]+")
 _DOTS: Final = re.compile(r"/\.{1,2}(?:/|\Z)")
 _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+#: Name of what stands in a query without ``=`` and is no word (no real name has a ``=``): ``?12-any-title`` is a value,
+#: and as a name it would be another one on each page.
+UNNAMED: Final = "="
+_WORD: Final = re.compile(r"[a-z_]*")
 #: What ends the authority of a URL; a URL that is not canonical may have no path (``http://h?a=1``).
 _AFTER_HOST: Final = re.compile(r"[/?#\\]")
 _LABELS: Final = re.compile(r"[a-z0-9\-_.~!$&'()*+,;=]+|\[[0-9a-f:.]+\]")
@@ -164,8 +168,10 @@ class Url:
         path = "/".join(self.path) if self.matrix is None else self._path_with_matrix()
         if not self.query:
             return f"{self.scheme}://{self.authority}/{path}"
-        pairs = [name if value is None else f"{name}={value}" for name, value in self.query]
-        return f"{self.scheme}://{self.authority}/{path}?{self.separator.join(pairs)}"
+        pieces = [
+            name if value is None else value if name == UNNAMED else f"{name}={value}" for name, value in self.query
+        ]
+        return f"{self.scheme}://{self.authority}/{path}?{self.separator.join(pieces)}"
 
     def _path_with_matrix(self) -> str:
         parts = list(self.path)
@@ -186,14 +192,24 @@ def parse(url: str) -> Url:
     if mark:
         if ";" in query and "&" not in query and all("=" in piece for piece in query.split(";")):
             separator = ";"
-        for piece in query.split(separator):
-            name, equals, value = piece.partition("=")
-            pairs.append((name, value if equals else None))
+        pairs += map(query_pair, query.split(separator))
     taken = Url(scheme, authority, parts, pairs)
     taken.separator = separator
     if ";" in path:
         _take_matrix(taken)
     return taken
+
+
+def query_pair(piece: str) -> tuple[str, str | None]:
+    """Return the name and the value of a piece of a query: a word alone is a name, anything else alone is a value.
+
+    >>> query_pair("p=1"), query_pair("print"), query_pair("12-any-title")
+    (('p', '1'), ('print', None), ('=', '12-any-title'))
+    """
+    name, equals, value = piece.partition("=")
+    if equals:
+        return name, value
+    return (name, None) if _WORD.fullmatch(name) else (UNNAMED, name)
 
 
 def _take_matrix(url: Url) -> None:

@@ -24,7 +24,7 @@ from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
 from clusterd_crawler.rule_language.edits import Applied, Edited, compile_edit
 from clusterd_crawler.rules import HOST, LIVE, Key, Rule, RuleSet
-from clusterd_crawler.urls import Url, canonical, host_of, parse, registrable
+from clusterd_crawler.urls import UNNAMED, Url, canonical, host_of, parse, registrable
 
 #: Most passes over the rules before a URL counts as one on which they contradict each other.
 PASSES: Final = 6
@@ -179,7 +179,7 @@ def _needed(rules: Iterable[CompiledRule]) -> re.Pattern[str] | None:
         if not own or (not rule.handles and len(own) < len(rule.any_of)):
             return None
         names.update(own if not rule.handles else own[:1])
-    if not 0 < len(names) <= NAMES:
+    if not 0 < len(names) <= NAMES or UNNAMED in names:
         return None
     return re.compile(rf"[?&;](?:{'|'.join(map(re.escape, sorted(names)))})(?:[=&;]|\Z)")
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from clusterd_crawler.urls import query_pair
+
 #: Skips on a value without a trial.
 SKIPS: Final = 10
 #: Most values of a place that are told apart.
@@ -71,6 +73,5 @@ class Spreading:
 def _parts(url: str) -> Iterator[tuple[Place, str]]:
     path, _, query = url.partition("?")
     yield from enumerate(path.split("/")[3:])
-    for pair in query.split("&") if query else ():
-        name, _, value = pair.partition("=")
-        yield name, value
+    for name, value in map(query_pair, query.split("&") if query else ()):
+        yield name, value or ""

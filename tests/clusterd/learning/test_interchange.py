@@ -144,6 +144,8 @@ UNSAID = {
     "a host": make([], [Edit(Key(start=2), "set", "example.com")], "example.com", spans=True),
     "a repeated parameter": make([], drop("?sid#2")),
     "a parameter of the path": make([], [Edit(Key(";jsessionid"), "delete")]),
+    "what has no name": make([], drop("?=")),
+    "a condition on what has no name": make([on("?=", "any")], drop("?sid")),
     "a number of components": make([on("", "depth", "2")], drop("?sid")),
     "at most so many components": make(
         [on("k(3,-)", "is", "a"), on("k(-,1)", "is", "a"), on("k(5,-)", "absent")], drop("?sid")

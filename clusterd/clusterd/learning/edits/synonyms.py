@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.urls import UNNAMED
 
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
 from clusterd.learning.edits.references import Compared, text_of
@@ -107,5 +108,6 @@ def synonyms(snapshot: Snapshot, contents: Iterable[Sequence[Compared]]) -> list
 
 
 def _both_ways(snapshot: Snapshot, first: ColumnKey, second: ColumnKey) -> list[Synonym]:
-    ways = [Synonym(second, first), Synonym(first, second)]
+    # (Nothing can be called by no name: a rule set of which one rule cannot be read is refused as a whole.)
+    ways = [way for way in (Synonym(second, first), Synonym(first, second)) if way.kept[0] != UNNAMED]
     return sorted(ways, key=lambda way: np.count_nonzero(snapshot.values(way.gone)))

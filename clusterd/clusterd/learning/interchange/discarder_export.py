@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from clusterd_crawler.rule_language.conditions import NUMBER
 from clusterd_crawler.rules import Condition, Edit, Rule
+from clusterd_crawler.urls import UNNAMED
 
 from clusterd.learning.interchange.discarder_paths import INCLUDES_LIMIT, Context, Inexpressible, paths, take_path
 
@@ -134,6 +135,8 @@ def _query_condition(condition: Condition) -> Condition:
         raise Inexpressible(f"a condition on a parameter of the path: {condition}")
     if condition.key.occurrence != 1:
         raise Inexpressible(f"a condition on a repeated parameter: {condition}")
+    if condition.key.name == UNNAMED:
+        raise Inexpressible(f"a condition on what has no name: {condition}")
     if "*" in condition.key.name or (condition.test != "like" and any("*" in value for value in condition.values)):
         raise Inexpressible(f"a literal * in a condition: {condition}")
     return condition
@@ -203,6 +206,8 @@ def _processors(rule: Rule, context: Context, pattern: dict[str, Any]) -> Iterat
 def _dropped(edit: Edit) -> str:
     if edit.key.occurrence != 1:
         raise Inexpressible(f"no processor drops one of several parameters of a name: {edit}")
+    if edit.key.name == UNNAMED:
+        raise Inexpressible(f"no processor drops what has no name: {edit}")
     return edit.key.name
 
 

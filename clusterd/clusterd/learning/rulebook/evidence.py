@@ -31,6 +31,7 @@ import mmh3
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import PACKED, Purpose
 from clusterd_crawler.sketch import NAME_KINDS, Name
+from clusterd_crawler.urls import query_pair
 from clusterd_crawler.wire import put_texts, put_varint
 
 from clusterd.learning.contract import Page, State
@@ -181,7 +182,7 @@ def _shown(page: Page) -> int | str:
 def family(url: str) -> str:
     """Return a URL's folder and the names of its query keys: what URLs of one rule have in common."""
     path, _, query = url.partition("?")
-    names = sorted({piece.partition("=")[0] for piece in query.split("&")}) if query else []
+    names = sorted({query_pair(piece)[0] for piece in query.split("&")}) if query else []
     return path.rpartition("/")[0] + "?" + "&".join(names)
 
 

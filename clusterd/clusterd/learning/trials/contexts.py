@@ -30,7 +30,7 @@ from clusterd.learning.edits.path_references import PathReference
 from clusterd.learning.edits.path_values import PathValue
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
-from clusterd.learning.trials import seen_shapes, tried_together
+from clusterd.learning.trials import seen_shapes, tried_together, unseen_pairs
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.attributes import DEPTH, FEW_VALUES, Attribute, attributes, depth_attribute
 from clusterd.learning.trials.narrowing import Trials
@@ -368,6 +368,9 @@ def _leave_out_unseen_pairs(
         if condition is not None and not kept.all():
             trials.narrow(np.isin(attribute.values, left))
             conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
+        for edited in own:
+            if not _pairs_are_open(trials, attribute, edited):
+                unseen_pairs.leave_out(snapshot, trials, attribute, edited, conditions)
 
 
 def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> bool:

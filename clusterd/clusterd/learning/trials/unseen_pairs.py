@@ -1,0 +1,70 @@
+"""Pairs of values that were never tried together, though each was tried often: a context lets no such pair through.
+
+A context lists the values of each key by itself. That ``period=week&date=23`` and ``period=week&date=26`` show this
+week, and ``period=day&date=26`` this day, says nothing about ``period=day&date=23``. Where two values would have met in
+so many agreeing pages that their never doing so is no luck, the one of fewer pages is left out.
+
+Cost: a table of the values of two keys, from the agreeing pages.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition
+
+from clusterd.learning.evidence.columns import Flags, Rows, Snapshot
+from clusterd.learning.trials.attributes import Attribute
+from clusterd.learning.trials.narrowing import Trials
+
+#: Pages in which two values would have met by chance, from which on their never meeting is no luck (e^-3 is 5 %).
+NO_LUCK: Final = 3.0
+
+
+def leave_out(
+    snapshot: Snapshot, trials: Trials, one: Attribute, edited: Attribute, conditions: list[Condition]
+) -> None:
+    """Leave values of a key, or of an edited parameter, out of a context until no pair is left that never met."""
+    outcome = trials.outcome
+    rows = outcome.rows[outcome.good & trials.rows[outcome.rows]]
+    ones, at = np.unique(one.values[rows], return_inverse=True)
+    others, beside = np.unique(edited.values[rows], return_inverse=True)
+    met = np.zeros((len(ones), len(others)), np.int64)
+    np.add.at(met, (at.ravel(), beside.ravel()), 1)
+    met = met[:, others > 0]
+    kept, of_edited = _kept(met)
+    absent = others[others == 0]
+    _narrow(snapshot, trials, one, conditions, ones[kept], kept)
+    _narrow(snapshot, trials, edited, conditions, np.concatenate([absent, others[others > 0][of_edited]]), of_edited)
+
+
+def _kept(met: Rows) -> tuple[Flags, Flags]:
+    """Return which rows and columns of a table are kept for no pair to be left that should have met and did not."""
+    rows, columns = np.ones(met.shape[0], np.bool_), np.ones(met.shape[1], np.bool_)
+    expected = np.outer(met.sum(1), met.sum(0)) / max(1, met.sum())
+    expected[met > 0] = 0
+    while expected.max(initial=0) >= NO_LUCK:
+        row, column = np.unravel_index(int(np.argmax(expected)), expected.shape)
+        if met[row].sum() < met[:, column].sum():
+            rows[row] = False
+            expected[row] = 0
+        else:
+            columns[column] = False
+            expected[:, column] = 0
+    return rows, columns
+
+
+def _narrow(
+    snapshot: Snapshot, trials: Trials, of: Attribute, conditions: list[Condition], values: Rows, kept: Flags
+) -> None:
+    if kept.all():
+        return
+    for at, known in enumerate(conditions):
+        if known.key == of.key:
+            if known.test == "within":
+                values = np.union1d(values, [0])
+            left = of.written(snapshot, values)
+            conditions[at] = of.condition(snapshot, left) or known
+            trials.narrow(np.isin(of.values, left))
+            return

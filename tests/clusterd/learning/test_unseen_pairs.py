@@ -1,0 +1,37 @@
+"""Values of two parameters that were tried often, and never together: a calendar by days and by weeks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.clusterd.learning.one_host import key, learned
+
+#: The Monday of this week, and this day: by weeks both show this week, by days each its own.
+MONDAY, TODAY = "2026-11-23", "2026-11-26"
+
+
+def calendars(dated: str) -> Iterator[tuple[str, int]]:
+    """Yield the calendars of 60 groups, as they are linked: by days none was asked for Monday so far."""
+    for group in range(60):
+        for number, (period, dates) in enumerate([("day", [TODAY]), ("week", [MONDAY, TODAY])]):
+            content = 2 * group + number
+            yield f"group/{group}?period={period}", content
+            yield from ((f"group/{group}?{dated.format(date)}&period={period}", content) for date in dates)
+
+
+def test_what_was_tried_of_weeks_says_nothing_of_days() -> None:
+    rules = learned(calendars("date={}"))
+    assert key(rules, f"group/7?date={MONDAY}&period=day") != key(rules, "group/7?period=day")
+
+
+def test_nor_where_the_date_never_comes_alone() -> None:
+    rules = learned(calendars("date={}&detail=event"))
+    assert key(rules, f"group/7?date={MONDAY}&detail=event&period=day") != key(rules, "group/7?period=day")
+
+
+def test_what_was_tried_of_both_is_dropped_for_both() -> None:
+    for dated in ("date={}", "date={}&detail=event"):
+        rules = learned(calendars(dated))
+        for period in ("day", "week"):
+            date = dated.format(TODAY)
+            assert key(rules, f"group/7?{date}&period={period}") == key(rules, f"group/7?period={period}")

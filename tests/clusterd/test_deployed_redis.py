@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import time
 from contextlib import ExitStack
@@ -49,6 +51,33 @@ def test_a_server_runs_with_the_deployed_configuration(tmp_path: Path) -> None:
     finally:
         server.terminate()
         server.wait(20)
+
+
+def test_a_backup_that_is_made_as_documented_is_whole(tmp_path: Path) -> None:
+    if shutil.which("redis-cli") is None:
+        assert not os.environ.get("CI"), "redis-cli is missing in CI"
+        pytest.skip("redis-cli is not on this machine")
+    text = (CONF.parents[2] / "docs" / "operations.md").read_text("utf-8").partition("## Backup")[2]
+    lines = re.findall(r"(?m)^    (.+)$", text.partition("A store that was restored")[0])
+    (tmp_path / "backup").mkdir()
+    with (
+        redis_server(tmp_path / "redis", "--appendonly", "yes", "--rdb-key-save-delay", "1000") as url,
+        redis.Redis.from_url(url) as client,
+    ):
+        client.mset({f"k{n}": n for n in range(2000)})
+        client.bgrewriteaof()  # two seconds: one is under way when the backup is begun
+        script = "\n".join(["set -e", *lines]).replace("redis-cli", f"redis-cli -u {url}")
+        for said, here in (("/var/lib/redis", tmp_path / "redis"), ("BACKUP", tmp_path / "backup")):
+            assert script.count(said) == 1, script
+            script = script.replace(said, str(here))
+        subprocess.run(["sh", "-c", script], check=True, capture_output=True, timeout=60)
+        assert client.config_get("auto-aof-rewrite-percentage") == {"auto-aof-rewrite-percentage": "100"}
+    copied = tmp_path / "backup" / "appendonlydir"
+    named = re.findall(r"(?m)^file (\S+) ", (copied / "appendonly.aof.manifest").read_text())
+    assert len(named) == 2, "a rewrite was under way"
+    assert sorted(named) == sorted(file.name for file in copied.iterdir() if file.suffix != ".manifest")
+    with redis_server(tmp_path / "backup", "--appendonly", "yes") as url, redis.Redis.from_url(url) as client:
+        assert client.dbsize() == 2000
 
 
 def permissions() -> list[list[str]]:

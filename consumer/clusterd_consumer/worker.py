@@ -205,7 +205,7 @@ class Worker(Generic[Result]):
             log.warning("others have worked on these partitions meanwhile; going on where they are: %s", lost)
             raise SetBack
         if went_back or lost:
-            log.warning("the store came back without its latest state; replaying from %s", lost or held)
+            log.warning("the store may have lost its latest state; reading again from %s", lost or held)
             raise SetBack
 
     def _tell(self, sketches: Sequence[Sketch], position: dict[str, str]) -> list[Result]:

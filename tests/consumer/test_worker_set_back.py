@@ -38,7 +38,9 @@ def test_a_store_that_is_back_without_its_latest_state_is_no_trouble_any_more(ka
 
 
 @pytest.mark.kafka
-def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(kafka_bench: Bench) -> None:
+def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(
+    kafka_bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     kafka_bench.publish(*(encode(page(n)) for n in range(40)))
     set_back: list[bool] = []
     transport = kafka_bench.transport()
@@ -56,6 +58,7 @@ def test_a_store_that_comes_back_from_the_past_is_caught_up_by_replay(kafka_benc
     kafka_bench.ledger.restore(past)
     work_until(worker, lambda: len(kafka_bench.ledger.pages) == 40)
     assert set_back
+    assert "the store may have lost its latest state; reading again from" in caplog.text
     worker.leave()
 
 

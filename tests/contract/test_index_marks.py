@@ -187,6 +187,19 @@ class Reader:
 
 
 @pytest.mark.cluster
+def test_a_node_that_was_restarted_is_not_said_to_be_set_back(
+    nodes: Nodes, index: RedisIndex, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = Reader(index)
+    reader.work(pages(0, 20))
+    nodes.keep()
+    nodes.set_back()  # with all that it had
+    reader.work(pages(20, 30))
+    assert "a shard of the store answers from another process; going back from mark" in caplog.text
+    assert "a node of the store was set back" not in caplog.text
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("marked", "hosts"),
     [(False, 1), (True, 1), (True, 9)],

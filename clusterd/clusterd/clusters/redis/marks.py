@@ -170,7 +170,9 @@ class Marks:
         texts = pairs(self._home.command("HGETALL", "marks"))
         known = [Mark(), *(Mark(**json.loads(text)) for number, text in texts.items() if number != b"last")]
         held = max((mark for mark in known if mark.within(here.counts)), key=lambda mark: mark.number)
-        log.warning("a node of the store was set back; going back from mark %d to %d", last.number, held.number)
+        behind = held.number < last.number  # else it was restarted, or its slot moved: it may lack what came since
+        what = "a node of the store was set back" if behind else "a shard of the store answers from another process"
+        log.warning("%s; going back from mark %d to %d", what, last.number, held.number)
         self._homes.ask("INCR", "back")
         emptied = not last.number  # the position is lost, too: nobody knows whether the log brings anything again
         outside = bool(here.position or held.position)  # the log is kept outside the store

@@ -155,9 +155,9 @@ def _new_value(edit: Edit, tokens: Mapping[Key, Tokens]) -> Reader:
 
 def _conversion(edit: Edit) -> Callable[[str], str]:
     if edit.op == "items":
-        return lambda value: edit.value.join(sorted(value.split(edit.value))) if edit.value else value
+        return lambda value: edit.value.join(sorted(value.split(edit.value)))
     if edit.op == "without":
-        return lambda value: "".join(value.rpartition(edit.value)[::2]) if edit.value else value
+        return lambda value: "".join(value.rpartition(edit.value)[::2])
     if edit.op == "spaces":
         return lambda value: value.replace("+", edit.value).replace("%20", edit.value)
     return _CONVERSIONS[edit.op]

@@ -164,6 +164,18 @@ def test_an_id_depends_on_what_a_rule_says_not_on_what_is_known_about_it() -> No
 
 def test_text_is_one_line_for_people() -> None:
     assert DROP_SID.text == "example.com: ?sid any → delete ?sid"
+    said = [
+        (Condition(Key(), "only", ("sid", "t")), "only ?sid, ?t"),
+        (Condition(Key(), "only"), "only a path"),
+        (Condition(Key(), "depth", ("2",)), "2 path components"),
+        (Condition(SID, "in", tuple("abcdef")), "?sid in 'a', 'b', 'c', 'd', … (6 values)"),
+        (Edit(SID, "rename", "s"), "call ?sid 's'"),
+        (Edit(Key(), "keep", names=("a", "b")), "of the query keep a, b"),
+        (Edit(Key(), "keep"), "of the query keep nothing"),
+        (Edit(SID, "spaces", "_"), "write spaces as '_' in ?sid"),
+        (Edit(SID, "without", "x"), "take 'x' out of ?sid"),
+    ]
+    assert [str(one) for one, _ in said] == [text for _, text in said]
     titled, number = Condition(Key(end=1), "numbered", ("-", "", "3")), Key(end=1, deep=3)
     copied = rule([titled], [Edit(Key(end=1), "copy", source=number), Edit(SID, "items", ",")])
     assert copied.text == (
@@ -176,6 +188,7 @@ def test_text_is_one_line_for_people() -> None:
     [
         ([], [Edit(SID, "delete")], "http://example.com/a?sid=1&x=2", "http://example.com/a?x=2"),
         ([], [Edit(SID, "delete")], "http://example.com/a?sid=1&sid=2", "http://example.com/a"),
+        ([], [Edit(SID, "delete")], "http://example.com/a?sid=%&x=%41", "http://example.com/a?x=A"),
         (
             [],
             [Edit(Key(name="sid", occurrence=2), "delete")],
@@ -302,6 +315,13 @@ def test_what_a_rule_does(context: list[Condition], edits: list[Edit], url: str,
     assert key(url, rule(context, edits)) == expected
 
 
+def test_a_path_that_is_empty_already_is_not_changed() -> None:
+    first = rule([], [Edit(Key(start=3), "delete")])
+    assert key_under(rule_set(first), "http://example.com/?x=1") == ("http://example.com/?x=1", ())
+    named = rule([], [Edit(Key(start=3), "delete"), Edit(Key(end=1), "set", "a")])
+    assert key("http://example.com/b", named) == "http://example.com/a"
+
+
 def test_a_family_is_one_key_that_is_no_url() -> None:
     family = rule([Condition(Key(start=3), "is", ("login",))], [Edit(Key(), "family")])
     first, second = key("http://example.com/login?a=1", family), key("http://example.com/login?a=2", family)
@@ -328,6 +348,9 @@ def test_a_spanning_rule_reaches_the_hosts_of_its_domain_and_no_other() -> None:
     keys.load(rule_set(spanning, DROP_SID))
     assert keys.key("http://www.example.com/a?sid=1")[0] == "http://example.com/a"
     assert keys.key("http://example.org/a?sid=1")[0] == "http://example.org/a?sid=1"
+    keys.load(rule_set(replace(spanning, context=(Condition(Key(start=2), "in", (f"en.{HOST}", f"m.{HOST}")),))))
+    keyed = [keys.key(f"http://{name}.{HOST}/a")[0] for name in ("en", "m", "www")]
+    assert keyed == [f"http://{HOST}/a", f"http://{HOST}/a", f"http://www.{HOST}/a"]
 
 
 def test_a_host_edit_that_leaves_its_domain_is_not_made() -> None:

@@ -193,6 +193,8 @@ def test_pages_of_unknown_purpose_are_known_to_every_callback_without_a_session(
     known.fetched(f"http://{HOST}/a?sid=1", 5, good=False)
     assert known.decide(f"http://{HOST}/a?sid=2", 6, Purpose(reader=5)) is None
     assert known.decide(f"http://{HOST}/a?sid=2", 6, Purpose(reader=6)) is not None
+    known.fetched(f"http://{HOST}/a?sid=1", 7, purpose=Purpose(reader=6))  # again, and not for the first reader
+    assert known.decide(f"http://{HOST}/a?sid=2", 8, Purpose(reader=5)) is None
 
 
 def test_a_name_or_a_content_that_answers_has_served_the_same_purpose() -> None:

@@ -147,8 +147,6 @@ class TrapGuard:
 
     def trap(self, url: str) -> Trap | None:
         """Return the trap that a URL (canonical) leads into, or None."""
-        if self.mode == "off":
-            return None
         taken = parse(url)
         name = family_of(taken)
         family = self._families.get(name)

@@ -48,7 +48,11 @@ def test_json_there_and_back() -> None:
     titled = [Condition(Key(end=1), "numbered", ("-", ".html", *digits)) for digits in ((), ("3",))]
     listed = Condition(Key(start=4), "like", ("#_#,*",))
     newer = [rule([condition, listed], [Edit(Key(start=4), "items", "%2C")]) for condition in titled]
-    rules = RuleSet(HOST, 7, (full, named, shown, *newer), (("old", "reason"),), ("http://example.com/x",))
+    family = rule([Condition(SID, "is", ("",)), Condition(Key(), "depth", ("99999",))], [Edit(Key(), "family")])
+    renamed = rule([], [Edit(SID, "rename", "s"), Edit(Key(), "keep", names=("s",))])
+    rules = RuleSet(
+        HOST, 7, (full, named, shown, *newer, family, renamed), (("old", "reason"),), ("http://example.com/x",)
+    )
     again = rule_set_from_json(rule_set_to_json(rules))
     assert again == rules
     assert again.rules[0].evidence == full.evidence
@@ -109,6 +113,10 @@ def test_json_there_and_back() -> None:
             "exactly one value, not 0",
         ),
         (
+            {"rules": [{"id": "x", "host": HOST, "context": [{"key": "?a", "test": "is", "values": ["1", "2"]}]}]},
+            "exactly one value, not 2",
+        ),
+        (
             {"rules": [{"id": "x", "host": HOST, "context": [{"key": "k(-,1)", "test": "numbered", "values": ["-"]}]}]},
             "exactly two values, not 1",
         ),
@@ -127,10 +135,18 @@ def test_json_there_and_back() -> None:
         (
             {
                 "rules": [
-                    {"id": "x", "host": HOST, "context": [{"key": "k(-,1)", "test": "numbered", "values": ["", ""]}]}
+                    {"id": "x", "host": HOST, "context": [{"key": "k(-,1)", "test": "numbered", "values": ["", "."]}]}
                 ]
             },
             "a delimiter before the number",
+        ),
+        (
+            {
+                "rules": [
+                    {"id": "x", "host": HOST, "context": [{"key": "k(-,-)", "test": "depth", "values": ["100000"]}]}
+                ]
+            },
+            "depth '100000' is not a number",
         ),
         (  # no key could be made by it: requests of the host failed, and pages were lost
             {"rules": [{"id": "x", "host": HOST, "transformation": [{"key": "?a", "op": "set", "value": "\ud800"}]}]},

@@ -60,6 +60,9 @@ def test_equivalent_spellings_become_one(url: str, form: str) -> None:
         "http://h/a;jsessionid=1/b",
         "http://h/?C=N;O=D",
         "http://h/%%34%31",
+        "http://h:65535/",
+        "http://[::1]/",
+        "file:///a",
         "http://h/%zz",
     ],
 )
@@ -69,7 +72,7 @@ def test_what_may_be_content_stays(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "h/a", "mailto:a@b", "http:/a", "http://", "http:///a", "http://h:port/", "http://h:99999/", "http://a..b ü/"],
+    ["", "h/a", "mailto:a@b", "http:/a", "http://", "http:///a", "http://h:port/", "http://h:65536/", "http://a..b ü/"],
 )
 def test_what_is_no_url_is_refused_with_one_error(url: str) -> None:
     with pytest.raises(WrongInput):

@@ -65,6 +65,16 @@ def test_no_skip_rests_on_pages_that_lead_to_something_new(known: KnownPages, ru
     assert not known.reopened()
 
 
+def test_a_family_bears_no_skip_once_two_of_its_latest_pages_lead_on() -> None:
+    known = KnownPages(explore=0)
+    known.load(RuleSet(HOST, 1, (ONE_PAGE["family"],)))
+    for number in (1, 2):
+        assert is_skipped(known) == (number == 2)
+        fetch(known, number, leads_on=True)
+    assert not is_skipped(known)
+    assert known.reopened() == {"family"}
+
+
 def test_a_page_that_is_told_of_again_counts_once(known: KnownPages) -> None:
     """Crawlers of one crawl hear of their own pages from the daemon, too, and fetch pages that another one fetched."""
     fetch(known, 1, leads_on=True)

@@ -206,6 +206,13 @@ def test_what_is_redirected_before_its_page_comes_counts_then_and_after_rules_ch
         assert would_skip(pages) == f"{H}/login?n={ALIKE - 1}"
 
 
+def test_what_a_retired_rule_was_redirected_to_stands_for_nothing() -> None:
+    pages = known()
+    assert would_skip(pages, f"{H}/edit/*") == f"{H}/login"
+    pages.load(RuleSet(HOST, 2, ()))
+    assert would_skip(pages, f"{H}/edit/*") is None
+
+
 def test_a_rule_that_names_what_is_shown_needs_one_redirect() -> None:
     assert would_skip(known(one_page(ONE_PATH, shows=7), leads=1)) == f"{H}/login"
     assert would_skip(known(one_page(ONE_PATH, shows=8), leads=1)) is None

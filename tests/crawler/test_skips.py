@@ -212,6 +212,8 @@ def test_what_one_page_of_a_family_shows_says_nothing_of_the_others(known: Known
     # When, then: the empty first of the month says nothing about how the second looks in print.
     assert known.decide("http://h.com/?day=2&view=day", 2) is not None
     assert known.decide("http://h.com/?day=2&view=print", 2) is None
+    known.redirected("http://h.com/?day=3&view=day", "http://h.com/?day=1&view=day")
+    assert known.decide("http://h.com/?day=2&view=print", 2) is None
 
 
 def test_a_page_that_failed_here_is_not_known_by_an_older_fetch_of_others(known: KnownPages) -> None:

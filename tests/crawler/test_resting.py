@@ -70,6 +70,14 @@ def test_stated_paths_and_one_server_are_not_tried_further(unwatched: Rule, form
     assert explored(known_under(unwatched), range(1000), form) <= 3
 
 
+def test_what_drops_all_that_its_context_does_not_state_is_not_tried_further() -> None:
+    of_any_post = Condition(Key(), "is", ("posting.php",)), Condition(Key(), "only", ("p",))
+    known = known_under(rule(of_any_post, (Edit(Key(name="p"), "delete"),)))
+    known.fetched("http://h.com/posting.php?p=0", 1, content=1)
+    skips = [known.decide(f"http://h.com/posting.php?p={number}", 2) for number in range(1, 1000)]
+    assert sum(skip is not None and not skip.explore for skip in skips) >= 996
+
+
 @pytest.mark.parametrize("came", [False, True])
 def test_trials_that_wait_in_the_queue_count_for_the_rule_that_takes_the_place_of_theirs(came: bool) -> None:
     """Those that came are among the figures with which it comes: here they are not, and as many are tried again."""

@@ -28,6 +28,10 @@ def test_figures_go_by_the_profile_of_the_pages_whatever_the_settings_say() -> N
     assert list(queries.changes(site.index, TEXT)) == list(queries.changes(site.index, SHORT))
 
 
+def test_of_a_store_without_pages_nothing_is_lost_whatever_sweep_is_asked_for(site: Site) -> None:
+    assert site.lost(from_sweep="1") == {}
+
+
 @pytest.mark.parametrize("count", [8, 11, 12])
 def test_pages_of_a_dozen_words_have_no_match_by_chance(site: Site, count: int) -> None:
     """Of one to three shingles each, whose cut values agree once in some 6,000 pairs: a third of the pages had one."""

@@ -207,7 +207,7 @@ def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_sa
     ahead, behind = (RedisLists(Calls(client), prefix, hash_tags(1), SCHEME) for _ in range(2))
     behind.propose([posting(1, b"s", keys[1])])
     for start in range(2, 6000, 300):
-        ahead.propose([posting(n, b"s", keys[n]) for n in range(start, min(start + 300, 6000))])
+        ahead.post([posting(n, b"s", keys[n]) for n in range(start, min(start + 300, 6000))])
     ahead.propose([])
     late = [np.unique(np.concatenate([keys[17], keys[6000]])), keys[18], keys[19]]
     found, sketches = behind.propose([posting(n, b"t", of, fresh=True) for n, of in enumerate(late, 6000)])

@@ -24,10 +24,7 @@ def ending(url: str) -> str:
     ('.pdf', '', '')
     """
     path = url.partition("?")[0]
-    dot = path.rfind(".")
-    if dot < path.rfind("/"):
-        return ""
-    found = path[dot:].lower()
+    found = path[path.rfind(".") :].lower()
     return found if found in _FILES else ""
 
 

@@ -225,6 +225,15 @@ def test_a_page_that_failed_here_is_not_known_by_an_older_fetch_of_others(known:
     assert decisions.decide("http://h.com/a?sid=2&x=1", 10) is None
     decisions.learn_of([(Fetch(canonical("http://h.com/a?x=1&sid=1"), 11), False)])
     assert decisions.decide("http://h.com/a?sid=2&x=1", 12) is not None
+    assert not decisions.withdrawn()
+    # Nor is one that failed for others, whatever they tell of it later that was before.
+    decisions.learn_of([(Fetch(canonical("http://h.com/a?x=1&sid=1"), 14, good=False), False)])
+    assert decisions.withdrawn()
+    assert not decisions.withdrawn()
+    decisions.learn_of([(Fetch(canonical("http://h.com/a?x=1&sid=1"), at), False) for at in (13, 14)])
+    assert decisions.decide("http://h.com/a?sid=2&x=1", 15) is None
+    decisions.learn_of([(Fetch("http://h.com/never-known", 16, good=False), False)])
+    assert not decisions.withdrawn()
 
 
 def test_before_there_are_rules_traps_are_noticed_and_pages_kept_for_the_rules() -> None:

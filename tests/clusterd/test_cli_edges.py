@@ -353,3 +353,19 @@ def test_a_lost_page_is_told_of_beside_one_that_nobody_knows(tmp_path: Path) -> 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "no sweep of h.example has seen http://h.example/never" in done.stderr
+
+
+@pytest.mark.parametrize("question", ["similar", "holders"])
+def test_a_text_without_words_is_no_text_that_nobody_has(
+    redis_url: str, prefix: str, tmp_path: Path, question: str
+) -> None:
+    def told(*words: str) -> tuple[int, str, str]:
+        done = clusterd(*words, folder=tmp_path, CLUSTERD_REDIS=redis_url, CLUSTERD_REDIS_PREFIX=prefix)
+        return done.returncode, done.stdout, done.stderr
+
+    (tmp_path / "page.html").write_text("<title></title><p>&mdash;")
+    wrong = "page.html: has no words, so that no page can be found by it; give HTML or plain text"
+    assert told(question, "page.html", "--json") == (2, "", f"clusterd: {wrong}\n")
+    (tmp_path / "pages.jsonl").write_text(json.dumps({"url": "http://a.example/", "text": "..."}))
+    assert told("ingest", "pages.jsonl")[0] == 0
+    assert told(question, "http://a.example/", "--json")[:2] == (0, "")

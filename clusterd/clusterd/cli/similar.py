@@ -37,7 +37,7 @@ def similar(invocation: Invocation, asked: str, limit: int, everything: bool) ->
 
     profile = invocation.profile
     with invocation.caught_up() as services:
-        document = queries.document(asked, services.index, profile)
+        document = _with_words(asked, services, profile)
         hits = queries.similar(services.index, document, profile, limit, "all" if everything else None)
         records = [
             {
@@ -72,7 +72,7 @@ def holders(invocation: Invocation, asked: str, least: float) -> None:
 
     profile = invocation.profile
     with invocation.caught_up() as services:
-        found = queries.holders(services.index, queries.document(asked, services.index, profile), profile, least)
+        found = queries.holders(services.index, _with_words(asked, services, profile), profile, least)
         records = (
             {"host": h.host, "url": h.url, "query_in_match": h.query_in_match, "resemblance": h.resemblance}
             for h in found
@@ -119,6 +119,15 @@ def compare(invocation: Invocation, a: str, b: str, w: int | None) -> None:
 def _at_hand(given: str) -> bool:
     """Whether a document is known without the store: a text, standard input or a file that exists."""
     return given == "-" or given.startswith("text:") or os.path.isfile(given) or "://" not in given
+
+
+def _with_words(given: str, services: Services, profile: Profile) -> Document:
+    """Return what is looked for; `WrongInput` where it has no words: an answer without a match would mislead."""
+    document = _document(given, services, profile)
+    if document.url is None and not document.sketch.tokens:
+        name = "the input" if given == "-" else given
+        raise WrongInput(f"{name}: has no words, so that no page can be found by it; give HTML or plain text")
+    return document
 
 
 def _document(given: str, services: Services | None, profile: Profile) -> Document:

@@ -124,8 +124,7 @@ class Upkeep:
     def _work(self, services: Services) -> None:
         # First what makes room: a store that is full may refuse the rest.
         if services.config.retention and self._is_due("retention", RETENTION_INTERVAL):
-            gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
-            log.info("forgot %d superseded versions", gone)
+            forget_superseded(services)
         self._report.settling = services.index.settle(services.config.settle_steps)
         self._tallies.alerts.update(split=tell_splits(services))
         self._restore(services)  # before any are learned anew
@@ -154,6 +153,13 @@ class Upkeep:
             return False
         self._due[what] = now + interval
         return True
+
+
+def forget_superseded(services: Services) -> None:
+    """Forget the superseded versions that were fetched before the retention, where one is set."""
+    if services.config.retention:
+        gone = services.index.expire(now_ms() - int(services.config.retention * DAY_MS))
+        log.info("forgot %d superseded versions", gone)
 
 
 def tell_splits(services: Services) -> int:

@@ -15,7 +15,7 @@ from clusterd_consumer.worker import Worker
 from clusterd.clusters.contract import Outcome
 from clusterd.handing import Handing
 from clusterd.health import Report
-from clusterd.upkeep import learn, tell_splits
+from clusterd.upkeep import forget_superseded, learn, tell_splits
 
 if TYPE_CHECKING:
     from clusterd.services import Progress, Services
@@ -60,7 +60,7 @@ def make_worker(
 
 
 def work_off(services: Services, progress: Progress | None = None, insist: Insist | None = None) -> int:
-    """Do a daemon's work here until nothing is unread, everything has settled and what is due is learned.
+    """Do a daemon's work here until nothing is unread, all has settled, and what is due is forgotten and learned.
 
     ``insist`` says how long a store or a log that does not answer is waited for; without it the worker waits as a
     daemon's does, and nothing else.
@@ -78,6 +78,7 @@ def work_off(services: Services, progress: Progress | None = None, insist: Insis
                 break
             elif progress is not None:
                 progress(worker.messages, left)
+        insist(lambda: forget_superseded(services))  # who never runs a daemon has no other
         while insist(lambda: services.index.settle(services.config.settle_steps)):
             pass
         insist(lambda: tell_splits(services))

@@ -369,3 +369,13 @@ def test_a_text_without_words_is_no_text_that_nobody_has(
     (tmp_path / "pages.jsonl").write_text(json.dumps({"url": "http://a.example/", "text": "..."}))
     assert told("ingest", "pages.jsonl")[0] == 0
     assert told(question, "http://a.example/", "--json")[:2] == (0, "")
+
+
+def test_what_brings_pages_in_forgets_where_no_daemon_does(redis_url: str, prefix: str, tmp_path: Path) -> None:
+    row = {"url": "http://a.example/", "text": "a few words", "fetched_at": "2001-01-01T00:00:00Z"}
+    later = row | {"text": "other words", "fetched_at": "2001-02-01T00:00:00Z"}
+    (tmp_path / "pages.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(later)}\n")
+    store = {"CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix}
+    assert clusterd("ingest", "pages.jsonl", folder=tmp_path, **store, CLUSTERD_RETENTION="1").returncode == 0
+    counted = json.loads(clusterd("status", "--json", folder=tmp_path, **store).stdout)
+    assert (counted["documents"], counted["versions"]) == (1, 1)

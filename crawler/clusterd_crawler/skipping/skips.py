@@ -110,7 +110,7 @@ class KnownPages:
         held.forget_keys()
         held.names = NameTable(self._sets.names(domain))
         self._applied.clear()
-        for page in held.pages.values():
+        for page in held.in_turns():
             self._note_keys(held, page)
             self._stand_for(held, page, held.redirects.led_to(page.url))
 

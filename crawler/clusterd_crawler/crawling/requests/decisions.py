@@ -9,6 +9,7 @@ that never have any pay next to nothing.
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -92,6 +93,9 @@ class Decisions:
         """Take pages that others fetched, each with whether another crawl did. Blocks."""
         left = iter(pages)
         while some := list(islice(left, AT_ONCE)):
+            # The interpreter changes threads where it likes, mostly within, where the crawl finds the lock held: of
+            # its would-be skips hardly any was seen. Here it is asked to.
+            time.sleep(0)
             with self._lock:
                 self._note()
                 for page, earlier in some:

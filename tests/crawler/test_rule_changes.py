@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 import scrapy
+from clusterd_crawler import signals
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
@@ -54,13 +55,14 @@ class Changing:
         self.known = KnownPages(explore=0)
         self.kept = Kept(Spider(), folder, disk_bytes=10**6, memory=memory)
         self.fetched: list[str] = []
+        self.told: list[tuple[object, dict[str, Any]]] = []
         self.decisions = decisions = Decisions(self.known, 1000)
         self.changes = RuleChanges(
             cast(EventLoop, self.loop),
             decisions,
             self.kept,
             lambda kept: self.fetched.append(kept.request.url),
-            lambda signal, **arguments: None,
+            lambda signal, **arguments: self.told.append((signal, arguments)),
             lambda request: decisions.decide(request.url, 5),
         )
 
@@ -207,12 +209,38 @@ def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> 
         changing.known.fetched(f"http://{HOST}/a", 1)
         bad = replace(drop("s", "one"), transformation=cast(Any, (None,)))
         changing.changes.arrived(RuleSet(HOST, 1, (bad,)))
+        await asyncio.sleep(0)  # it is in hand: one that waits is replaced
         changing.changes.arrived(RuleSet("other.com", 1, ()))
         await changing.use(2, drop("s", "two"))
         assert not changing.changes.busy
         skip = changing.known.decide(f"http://{HOST}/a?s=1", 2)
         assert skip is not None
         assert skip.rule == "two"
+
+    asyncio.run(scenario())
+
+
+def test_of_the_sets_of_a_host_that_wait_the_latest_is_used_and_tells_why_rules_went(tmp_path: Path) -> None:
+    """Each has the keys of all known pages of the host made anew."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        await changing.use(1, drop("s", "one"), drop("t", "two"))
+        changing.kept.add(kept_out("one", "s=1"))
+        changing.told.clear()
+        changing.changes.arrived(RuleSet(HOST, 2, (drop("t", "two"),), retired=(("one", "differed"),)))
+        changing.changes.arrived(RuleSet(HOST, 4, (drop("v", "three"),), retired=(("brief", "of no use"),)))
+        changing.changes.arrived(RuleSet(HOST, 3, (drop("u", "brief"),), retired=(("two", "too few"),)))
+        await changing.loop.done()
+        used = changing.known.rules_of(HOST)
+        assert used is not None
+        assert used.version == 4
+        assert [(signal, said["rule"], said.get("reason")) for signal, said in changing.told] == [
+            (signals.rule_learned, drop("v", "three"), None),
+            (signals.rule_retired, "one", "differed"),
+            (signals.rule_retired, "two", "too few"),
+        ]
+        assert changing.fetched == [f"http://{HOST}/a?s=1"]
 
     asyncio.run(scenario())
 

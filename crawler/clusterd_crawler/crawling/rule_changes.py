@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from scrapy import Request
@@ -40,7 +40,7 @@ NOTHING: Final = InUse(-1, frozenset(), frozenset())
 
 
 class RuleChanges:
-    """For the loop's thread. One rule set after the other, in the order of arrival."""
+    """For the loop's thread. One rule set after the other, in the order in which their hosts' first ones arrived."""
 
     def __init__(
         self,
@@ -60,7 +60,10 @@ class RuleChanges:
         self._in_use: dict[str, InUse] = {}
         #: Rules that were in use and are not any more.
         self._gone: set[str] = set()
-        self._waiting: deque[RuleSet | frozenset[str]] = deque()
+        #: Hosts of rule sets, and rules to be decided about anew.
+        self._waiting: deque[str | frozenset[str]] = deque()
+        #: Host → its latest rule set that waits.
+        self._latest: dict[str, RuleSet] = {}
         self._working = False
         #: How often requests are on their way between memory, disk and the scheduler.
         self._moving = 0
@@ -72,16 +75,21 @@ class RuleChanges:
         return self._working
 
     def arrived(self, rules: RuleSet) -> None:
-        """Take a rule set; it is in use soon."""
-        self._take(rules)
+        """Take a rule set; it is in use soon. One of its host that still waits never is: each takes seconds to load."""
+        if (waits := self._latest.get(rules.host)) is not None:
+            early, late = sorted((waits, rules), key=lambda known: known.version)
+            self._latest[rules.host] = replace(late, retired=(*early.retired, *late.retired))
+            return
+        self._latest[rules.host] = rules
+        self._take(rules.host)
 
     def look_again(self, everything: bool = False) -> None:
         """Decide anew about what rules kept out whose pages turned out to lead to something new, or everything."""
         if reopened := frozenset(self._kept.rules()) if everything else self._decisions.reopened():
             self._take(reopened)
 
-    def _take(self, rules: RuleSet | frozenset[str]) -> None:
-        self._waiting.append(rules)
+    def _take(self, what: str | frozenset[str]) -> None:
+        self._waiting.append(what)
         if not self._working:
             self._working = True
             self._loop.start(self._work())
@@ -95,10 +103,11 @@ class RuleChanges:
     async def _work(self) -> None:
         try:
             while self._waiting:
-                rules = self._waiting.popleft()
-                if isinstance(rules, frozenset):
-                    await self._reconsider(rules)
+                what = self._waiting.popleft()
+                if isinstance(what, frozenset):
+                    await self._reconsider(what)
                     continue
+                rules = self._latest.pop(what)
                 try:
                     await self._use(rules)
                 except Exception:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import scrapy
-from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, pack, under
+from clusterd_crawler.crawling.requests.kept import PORTION, Kept, KeptOut, pack, under
 
 
 class Spider(scrapy.Spider):
@@ -29,18 +29,22 @@ def fill(kept: Kept, spider: Spider, count: int) -> None:
             kept.spill(old)
 
 
+def read_back(kept: Kept, *rules: str) -> list[KeptOut]:
+    return [entry for portion in kept.read(rules) for entry in portion]
+
+
 def test_all_are_found_again_wherever_they_lie(tmp_path: Path) -> None:
     spider = Spider()
     kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6, memory=20)
     fill(kept, spider, 100)
     assert len(kept) == 100
     assert kept.has_spilled({"r1"})
-    found = kept.read({"r1"}) + kept.take({"r1"})
+    found = read_back(kept, "r1") + kept.take({"r1"})
     assert [entry.request.url for entry in found] == [f"http://a.test/{n}" for n in range(1, 100, 3)]
     assert all(entry.request.callback == spider.parse_page for entry in found)
     assert all(entry.request.cb_kwargs == {"n": 1 + 3 * at} for at, entry in enumerate(found))
     assert [entry.filtered for entry in found] == [n % 2 == 0 for n in range(1, 100, 3)]
-    assert kept.read({"r1"}) == kept.take({"r1"}) == []
+    assert read_back(kept, "r1") == kept.take({"r1"}) == []
     assert len(kept) == 100 - 33
     kept.close()
     assert list((tmp_path / "spool").iterdir()) == []
@@ -62,8 +66,23 @@ def test_the_disk_is_free_again_of_what_was_read_back(tmp_path: Path) -> None:
     kept = Kept(spider, tmp_path, disk_bytes=sum(len(pack(entry, spider) or b"") for entry in entries), memory=1)
     for _ in range(3):
         kept.spill(entries)
-        assert len(kept.read({"r1"})) == 3
+        assert len(read_back(kept, "r1")) == 3
     assert kept.forgotten == 0
+    kept.close()
+
+
+def test_what_is_read_back_and_kept_out_again_is_never_in_memory_as_a_whole_and_finds_its_room(tmp_path: Path) -> None:
+    spider = Spider()
+    entries = [kept_out(spider, number) for number in range(2 * PORTION + 1)]
+    room = sum(len(pack(entry, spider) or b"") for entry in entries)
+    kept = Kept(spider, tmp_path, disk_bytes=room, memory=1)
+    kept.spill(entries)
+    for portion in kept.read({"r1"}):
+        assert len(portion) <= PORTION
+        kept.spill(portion)
+    assert (len(kept), kept.forgotten) == (len(entries), 0)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.requests*")) == room
+    assert [found.request.url for found in read_back(kept, "r1")] == [entry.request.url for entry in entries]
     kept.close()
 
 
@@ -103,7 +122,8 @@ def test_what_a_killed_crawl_leaves_is_deleted_by_the_next_and_nothing_of_one_th
     for kept in both:
         fill(kept, spider, 20)
         assert not left.exists()
-    assert [len(kept.read({"r0", "r1", "r2"})) + len(kept.take({"r0", "r1", "r2"})) for kept in both] == [20, 20]
+    rules = ("r0", "r1", "r2")
+    assert [len(read_back(kept, *rules)) + len(kept.take(rules)) for kept in both] == [20, 20]
     for kept in both:
         kept.close()
         kept.spill([kept_out(spider, 1)])  # by a thread that was late

@@ -263,6 +263,7 @@ def test_a_record_that_the_disk_takes_half_of_spoils_no_other(tmp_path: Path) ->
     with full_beyond(size + 20):
         kept.spill([kept_out("r", "s=2")])
     kept.spill([kept_out("r", "s=3")])
-    assert [found.request.url for found in kept.read({"r"})] == [f"http://{HOST}/a?s={number}" for number in (1, 3)]
+    (found,) = kept.read({"r"})
+    assert [one.request.url for one in found] == [f"http://{HOST}/a?s={number}" for number in (1, 3)]
     assert kept.forgotten == 1
     kept.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,8 +21,8 @@ from clusterd_crawler.urls import canonical, registrable
 
 logger = logging.getLogger(__name__)
 
-#: Requests that are reconsidered before the loop gets its turn (about 10 µs each).
-AT_ONCE: Final = 100
+#: Requests that are reconsidered before the loop gets its turn (up to 200 µs each, where they are queued again).
+AT_ONCE: Final = 25
 #: Seconds between two looks whether the rule sets that have arrived are in use.
 LOOK_SECONDS: Final = 0.02
 
@@ -163,7 +163,8 @@ class RuleChanges:
         """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
         self._moving += 1
         try:
-            await self.decide_anew(await self._taken(gone))
+            async for kept_out in self._taken(gone):
+                await self.decide_anew(kept_out)
         finally:
             self._moving -= 1
 
@@ -171,21 +172,27 @@ class RuleChanges:
         """Decide anew about these URLs, whatever of these rules kept them out; the others stay kept out unasked."""
         self._moving += 1
         try:
-            for number, kept in enumerate(await self._taken(rules), start=1):
-                if canonical(kept.request.url) in exempt:
-                    await self.decide_anew([kept])
-                else:
-                    await self.keep(kept)
-                if number % AT_ONCE == 0:
-                    await sleep(0)
+            async for kept_out in self._taken(rules):
+                for number, kept in enumerate(kept_out, start=1):
+                    if canonical(kept.request.url) in exempt:
+                        await self.decide_anew([kept])
+                    else:
+                        await self.keep(kept)
+                    if number % AT_ONCE == 0:
+                        await sleep(0)
         finally:
             self._moving -= 1
 
-    async def _taken(self, rules: frozenset[str]) -> list[KeptOut]:
-        kept_out = self._kept.take(rules)
-        if self._kept.has_spilled(rules):
-            kept_out += await run_in_thread(self._kept.read, rules)
-        return kept_out
+    async def _taken(self, rules: frozenset[str]) -> AsyncIterator[list[KeptOut]]:
+        """Yield what these rules kept out, in portions: all of it may be more than memory holds."""
+        held = self._kept.take(rules)
+        if not self._kept.has_spilled(rules):
+            yield held
+            return
+        written = await run_in_thread(self._kept.read, rules)
+        yield held
+        while portion := await run_in_thread(next, written, None):
+            yield portion
 
     async def settled(self) -> None:
         """Return when the rule sets that have arrived are in use."""

@@ -35,3 +35,22 @@ def test_what_was_tried_of_both_is_dropped_for_both() -> None:
         for period in ("day", "week"):
             date = dated.format(TODAY)
             assert key(rules, f"group/7?{date}&period={period}") == key(rules, f"group/7?period={period}")
+
+
+def test_where_each_view_has_a_date_of_its_own_one_of_them_is_kept() -> None:
+    """Both dates and both views were left out, each on account of the other."""
+    views = {"day": TODAY, "week": MONDAY}
+    rules = learned(
+        (f"group/{group}?{date}period={view}", 2 * group + number)
+        for group in range(60)
+        for number, view in enumerate(views)
+        for date in ("", f"date={views[view]}&")
+    )
+    dropped = {
+        (view, date)
+        for view in views
+        for date in views.values()
+        if key(rules, f"group/7?date={date}&period={view}") == key(rules, f"group/7?period={view}")
+    }
+    assert len(dropped) == 1
+    assert dropped <= set(views.items())

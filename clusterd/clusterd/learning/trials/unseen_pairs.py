@@ -2,7 +2,8 @@
 
 A context lists the values of each key by itself. That ``period=week&date=23`` and ``period=week&date=26`` show this
 week, and ``period=day&date=26`` this day, says nothing about ``period=day&date=23``. Where two values would have met in
-so many agreeing pages that their never doing so is no luck, the one of fewer pages is left out.
+so many agreeing pages that their never doing so is no luck, the one of fewer pages is left out; what had met nothing
+else goes with it.
 
 Cost: a table of the values of two keys, from the agreeing pages.
 """
@@ -46,7 +47,7 @@ def _kept(met: Rows) -> tuple[Flags, Flags]:
     expected[met > 0] = 0
     while expected.max(initial=0) >= NO_LUCK:
         row, column = np.unravel_index(int(np.argmax(expected)), expected.shape)
-        if met[row].sum() < met[:, column].sum():
+        if met[row, columns].sum() < met[rows, column].sum():
             rows[row] = False
             expected[row] = 0
         else:

@@ -258,6 +258,7 @@ def test_text_is_one_line_for_people() -> None:
             "http://example.com/?route=a%2Fb%26c",
             "http://example.com/?route=a/b%26c",
         ),
+        ([], [Edit(Key("="), "decode")], "http://example.com/?a%2Fb%3D1", "http://example.com/?a/b%3D1"),
         ([], [Edit(SID, "items", ",")], "http://example.com/?sid=b,c,a&t=2,1", "http://example.com/?sid=a,b,c&t=2,1"),
         ([], [Edit(SID, "rename", "s")], "http://example.com/?a=1&sid=2&b=3", "http://example.com/?a=1&s=2&b=3"),
         ([], [Edit(SID, "rename", "s")], "http://example.com/?s=1&sid=2", "http://example.com/?s=1&sid=2"),

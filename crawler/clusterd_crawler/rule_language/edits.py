@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 from clusterd_crawler.rule_language.conditions import Reader, Tokens, component_index, deep_index, no_tokens, read_key
 from clusterd_crawler.rules import Edit, Key, Rule
-from clusterd_crawler.urls import Url, registrable
+from clusterd_crawler.urls import UNNAMED, Url, registrable
 
 
 class Edited(Enum):
@@ -187,7 +187,12 @@ def as_component(op: str, value: str) -> str:
 
 def written(edit: Edit, value: str) -> str:
     """Return the value of a query key, or a component, as a conversion of it leaves it."""
-    return quote(_conversion(edit)(value), safe=_IN_QUERY if edit.key.name else _IN_PATH)
+    return quote(_conversion(edit)(value), safe=_safe(edit.key) if edit.key.name else _IN_PATH)
+
+
+def _safe(key: Key) -> str:
+    """Return what stays as it is in the value of a query key; in one without a name a ``=`` would make it one."""
+    return _IN_QUERY if key.name != UNNAMED else _IN_QUERY.replace("=", "")
 
 
 _CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = {
@@ -230,7 +235,7 @@ def _with_deep(key: Key, tokens: Tokens, whole: str | None, value: str) -> str |
 def _write_query(url: Url, key: Key, value: str) -> Applied:
     if key.name.startswith(";"):
         return None
-    value = quote(value, safe=_IN_QUERY)
+    value = quote(value, safe=_safe(key))
     left = key.occurrence
     for index, pair in enumerate(url.query):
         if pair[0] == key.name:

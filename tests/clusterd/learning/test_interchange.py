@@ -145,6 +145,7 @@ UNSAID = {
     "a repeated parameter": make([], drop("?sid#2")),
     "a parameter of the path": make([], [Edit(Key(";jsessionid"), "delete")]),
     "what has no name": make([], drop("?=")),
+    "what has no name, kept": make([], [Edit(Key(), "keep", names=("=", "id"))]),
     "a condition on what has no name": make([on("?=", "any")], drop("?sid")),
     "a number of components": make([on("", "depth", "2")], drop("?sid")),
     "at most so many components": make(

@@ -186,7 +186,7 @@ def _processors(rule: Rule, context: Context, pattern: dict[str, Any]) -> Iterat
     places = list(range(INCLUDES_LIMIT))
     for edit in rule.transformation:
         if edit.op == "keep":
-            yield "queryRemovalExcept", list(edit.names)
+            yield "queryRemovalExcept", _kept(edit)
         elif edit.op == "family":
             yield "queryRemovalExcept", _family(context, pattern)
         elif edit.op != "delete" or edit.key.deep or edit.key.deep_end or edit.key.name.startswith(";"):
@@ -201,6 +201,12 @@ def _processors(rule: Rule, context: Context, pattern: dict[str, Any]) -> Iterat
         yield "queryRemoval", dropped
     if components:
         yield "subpathRemoval", sorted(components)
+
+
+def _kept(edit: Edit) -> list[str]:
+    if UNNAMED in edit.names:
+        raise Inexpressible(f"no processor keeps what has no name: {edit}")
+    return list(edit.names)
 
 
 def _dropped(edit: Edit) -> str:

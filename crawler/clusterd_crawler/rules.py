@@ -36,7 +36,8 @@ class Key:
     position from the end (1 = last path component); 0 stands for the paper's "-" (not fixed). ``deep`` and
     ``deep_end`` are i and j, the position of a deep token inside its component, 0 where the whole component is meant.
     A trailing slash is an empty last component. ``occurrence`` counts repeated query keys from 1; a key named
-    ``;jsessionid`` is a parameter inside a path component. With nothing fixed it is the path as a whole.
+    ``;jsessionid`` is a parameter inside a path component, one named ``=`` what has no name in the query
+    (`urls.UNNAMED`). With nothing fixed it is the path as a whole.
 
     Written ``k(3,-)``, ``k(-,1)``, ``k(3.1,1.3)``; a query key ``?sid``, ``?sid#2``, its first deep token ``?sid#1.1``
     (and ``?sid#1.1.3`` where the position from the end counts too).

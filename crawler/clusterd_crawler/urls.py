@@ -9,9 +9,9 @@ stay as they are.
 Cost: one regular expression for a URL that is canonical already (most are), linear in its length otherwise.
 
 A `Url` is the same taken apart, as rules edit it: path components (a trailing slash is an empty last one), query pairs
-in order (a key without ``=`` has the value None), and ``;name=value`` parameters of path components, which are keys
-named ``;name`` so that a session id there can go without what follows it. ``str`` puts it together again: for every
-canonical URL ``str(parse(url)) == url``.
+in order (`query_pair` says what stands without ``=``: a name of the value None, or a value of the name `UNNAMED`), and
+``;name=value`` parameters of path components, which are keys named ``;name`` so that a session id there can go without
+what follows it. ``str`` puts it together again: for every canonical URL ``str(parse(url)) == url``.
 """
 
 from __future__ import annotations

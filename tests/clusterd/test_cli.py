@@ -84,7 +84,7 @@ class TestEveryCommand:
             (["similar", "http://h.example/never"], "the store has no page http://h.example/never"),
             (["cluster", "http://h.example/never"], "not fetched, or kept out by a rule (see clusterd rules why URL)"),
             (["find-lost", "http://h.example/never"], "no sweep of h.example has seen"),
-            (["find-lost", "http://h.example/a"], "has been seen in one sweep only"),
+            (["find-lost", "http://h.example/a"], "has been seen in one sweep only; bring in a later one"),
             (["changes", "--host", "none.example"], "no pages of the host none.example"),
             (["clusters", "--redis", "redis://127.0.0.1:1/0"], "127.0.0.1:1"),
         ):
@@ -92,6 +92,14 @@ class TestEveryCommand:
             assert (status, lines) == (1, []), line
             assert says in err
             assert err.count("\n") == 1
+
+    @pytest.mark.parametrize(("of", "status"), [(["http://h.example/a"], 1), (["--all", "--host", "h.example"], 0)])
+    def test_where_nothing_is_lost_it_says_how_to_ask_of_a_server_that_is_gone(
+        self, filled: Typed, of: list[str], status: int
+    ) -> None:
+        done, _, err = filled("find-lost", *of)
+        assert done == status
+        assert err.endswith("of other hosts: --to SWEEP\n")
 
     def test_debug_shows_where(self, typed: Typed) -> None:
         status, lines, err = typed("similar", "nothing.html", "--debug")

@@ -74,11 +74,13 @@ def find_lost(
         raise unknown[0]
     if shown:
         return 0
+    gone = "; where the server is gone, name a later sweep of other hosts: --to SWEEP"
+    if to_sweep or not (urls or host):
+        gone = ""
     if urls:
         which = "this page" if len(urls) == 1 else "these pages"
-        gone = "" if to_sweep else "; where the server is gone, name a later sweep of other hosts: --to SWEEP"
         raise NotFound(f"nothing is lost: the latest sweep that was asked for still has {which}{gone}")
-    invocation.hint(f"no page was lost; find-lost compares sweeps of a host ({SWEEPS})")
+    invocation.hint(f"no page was lost; find-lost compares sweeps of a host ({SWEEPS}){gone}")
     return 0
 
 

@@ -170,7 +170,8 @@ class Search:
             raise NotFound(f"no sweep of {self.host or 'any host'} has seen {url}; bring it in with clusterd ingest")
         if len(self.sweeps.sweeps) < 2:
             raise NotFound(
-                f"{self.host} has been seen in one sweep only; bring in a later one: clusterd ingest --sweep"
+                f"{self.host} has been seen in one sweep only; bring in a later one (clusterd ingest --sweep), or "
+                "where the server is gone name one of other hosts: --to SWEEP"
             )
         target = to_sweep or self.sweeps.sweeps[-1]
         if self.sweeps.was_fetched(url, target):

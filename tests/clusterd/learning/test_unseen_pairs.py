@@ -8,6 +8,8 @@ from tests.clusterd.learning.one_host import key, learned
 
 #: The Monday of this week, and this day: by weeks both show this week, by days each its own.
 MONDAY, TODAY = "2026-11-23", "2026-11-26"
+#: A day of the week after, which both show as it is.
+OTHER = "2026-12-02"
 
 
 def calendars(dated: str) -> Iterator[tuple[str, int]]:
@@ -37,20 +39,33 @@ def test_what_was_tried_of_both_is_dropped_for_both() -> None:
             assert key(rules, f"group/7?{date}&period={period}") == key(rules, f"group/7?period={period}")
 
 
-def test_where_each_view_has_a_date_of_its_own_one_of_them_is_kept() -> None:
-    """Both dates and both views were left out, each on account of the other."""
+def own_dates(others: bool) -> set[tuple[str, str]]:
+    """Return of which views which dates are dropped where each has one of its own, and others may be asked of both."""
     views = {"day": TODAY, "week": MONDAY}
-    rules = learned(
+    pages = [
         (f"group/{group}?{date}period={view}", 2 * group + number)
         for group in range(60)
         for number, view in enumerate(views)
         for date in ("", f"date={views[view]}&")
-    )
-    dropped = {
+    ]
+    if others:
+        pages += [(f"group/7?date={OTHER}&period={view}", 1000 + number) for number, view in enumerate(views)]
+    rules = learned(pages)
+    return {
         (view, date)
         for view in views
         for date in views.values()
         if key(rules, f"group/7?date={date}&period={view}") == key(rules, f"group/7?period={view}")
     }
+
+
+def test_where_each_view_has_a_date_of_its_own_one_of_them_is_kept() -> None:
+    """Both dates and both views were left out, each on account of the other."""
+    dropped = own_dates(others=True)
     assert len(dropped) == 1
-    assert dropped <= set(views.items())
+    assert dropped <= {("day", TODAY), ("week", MONDAY)}
+
+
+def test_where_no_page_mixes_values_all_that_were_tried_are_dropped() -> None:
+    """Parts of a site that each have a default of their own: of all but one of them nothing was skipped."""
+    assert own_dates(others=False) >= {("day", TODAY), ("week", MONDAY)}

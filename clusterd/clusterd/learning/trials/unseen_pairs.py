@@ -3,9 +3,10 @@
 A context lists the values of each key by itself. That ``period=week&date=23`` and ``period=week&date=26`` show this
 week, and ``period=day&date=26`` this day, says nothing about ``period=day&date=23``. Where two values would have met in
 so many agreeing pages that their never doing so is no luck, the one of fewer pages is left out; what had met nothing
-else goes with it.
+else goes with it. Only where values mix at all: where each part of a site has a default of its own
+(``news?sort=date``, ``shop?sort=price``), no page of it asks for that of another.
 
-Cost: a table of the values of two keys, from the agreeing pages.
+Cost: a table of the values of two keys, from all their pages.
 """
 
 from __future__ import annotations
@@ -34,17 +35,29 @@ def leave_out(
     met = np.zeros((len(ones), len(others)), np.int64)
     np.add.at(met, (at.ravel(), beside.ravel()), 1)
     met = met[:, others > 0]
-    kept, of_edited = _kept(met)
+    kept, of_edited = _kept(met, _mixing(one, edited, ones))
     absent = others[others == 0]
     _narrow(snapshot, trials, one, conditions, ones[kept], kept)
     _narrow(snapshot, trials, edited, conditions, np.concatenate([absent, others[others > 0][of_edited]]), of_edited)
 
 
-def _kept(met: Rows) -> tuple[Flags, Flags]:
+def _mixing(one: Attribute, edited: Attribute, ones: Rows) -> Flags:
+    """Return which values of a key come with values of the parameter in common, directly or over others."""
+    rows = np.isin(one.values, ones) & (edited.values > 0)
+    values, at = np.unique(edited.values[rows], return_inverse=True)
+    seen = np.zeros((len(ones), len(values)), np.bool_)
+    seen[np.searchsorted(ones, one.values[rows]), at.ravel()] = True
+    mixing, further = np.eye(len(ones), dtype=np.bool_), seen @ seen.T
+    while not np.array_equal(mixing, further):
+        mixing, further = further, further @ further
+    return mixing
+
+
+def _kept(met: Rows, mixing: Flags) -> tuple[Flags, Flags]:
     """Return which rows and columns of a table are kept for no pair to be left that should have met and did not."""
     rows, columns = np.ones(met.shape[0], np.bool_), np.ones(met.shape[1], np.bool_)
     expected = np.outer(met.sum(1), met.sum(0)) / max(1, met.sum())
-    expected[met > 0] = 0
+    expected[(met > 0) | ~(mixing @ (met > 0))] = 0
     while expected.max(initial=0) >= NO_LUCK:
         row, column = np.unravel_index(int(np.argmax(expected)), expected.shape)
         if met[row, columns].sum() < met[rows, column].sum():

@@ -8,6 +8,7 @@ releases the lock), and one that needs a parser too; any other page of 64 kB tak
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import mmh3
@@ -83,6 +84,15 @@ def sketch_plain(
 def content_identity(body: bytes) -> int:
     """Return the identity of a page's bytes."""
     return int(mmh3.hash64(body, signed=False)[0])
+
+
+def by_whole(sketch: Sketch, whole: bytes) -> Sketch:
+    """Return the sketch of a long page's beginning with the identity of the whole page, which rules go by.
+
+    What two long pages show at their beginnings says nothing of the rest.
+    """
+    identity = content_identity(whole)
+    return replace(sketch, content=identity, embedded=identity)
 
 
 def _sketch(

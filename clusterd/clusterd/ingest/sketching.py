@@ -20,7 +20,7 @@ from zlib import crc32
 from clusterd_crawler.clock import ms_of, now_ms
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import File, Redirect
-from clusterd_crawler.page import content_identity
+from clusterd_crawler.page import by_whole
 from clusterd_crawler.sketch import Profile, Sketch
 from clusterd_crawler.text import NotText, is_markup
 from clusterd_crawler.urls import canonical, is_text
@@ -139,15 +139,12 @@ class Sketching:
                 yield number, item, made
 
     def _of_beginning(self, page: RawPage, sketch: Sketch) -> Sketch:
-        """Return what is told of a page of which the beginning was sketched: what two show there says nothing of the
-        rest. Rules go by the whole then, as in a crawl; where nobody has that, the page speaks for none.
-        """
+        """Let rules go by the whole of a page, as in a crawl, and by none of which only the beginning is there."""
         whole = page.body or b""
         if page.text is not None and 4 * len(page.text) > self.max_page_bytes:
             whole = page.text.encode("utf-8", "surrogatepass")
         if len(whole) > self.max_page_bytes:
-            identity = content_identity(whole)
-            sketch = replace(sketch, content=identity, embedded=identity)
+            sketch = by_whole(sketch, whole)
         return replace(sketch, soft_error=True) if page.truncated else sketch
 
     def _told_of(self, item: Item, made: Made) -> Iterator[Sketch | File | Redirect]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
@@ -19,7 +19,7 @@ from scrapy.http import HtmlResponse, Response
 from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import ClusterdError, WrongInput
 from clusterd_crawler.message import Failure, File, Message, Redirect, SkipReport, encode
-from clusterd_crawler.page import content_identity, sketch_page
+from clusterd_crawler.page import by_whole, content_identity, sketch_page
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Entry
 from clusterd_crawler.purpose import ANYONE, Purpose
@@ -183,10 +183,8 @@ class Reporter:
             purpose=page.purpose,
             parse=parse,
         )
-        # What two long pages show at their beginnings says nothing of the rest.
         if len(whole) > len(body):
-            identity = content_identity(whole)
-            sketch = replace(sketch, content=identity, embedded=identity)
+            sketch = by_whole(sketch, whole)
         return sketch, Seen(sketch.names, sketch.showing(sketch.main.text), not sketch.soft_error)
 
     def report(self, message: SkipReport | Failure | Redirect) -> None:

@@ -22,13 +22,14 @@ from clusterd_crawler.errors import WrongInput
 from clusterd.ingest.contents import GZIP, PASSED_OVER, ZSTD, is_html, type_of, unpacked
 from clusterd.ingest.frames import MOST
 from clusterd.ingest.raw import Broken, RawPage
+from clusterd.ingest.wacz import NAMED as WARC_NAMED
 
 #: Names of files that are pages, whatever they hold.
 NAMED: Final = frozenset((".html", ".htm", ".xhtml"))
 #: Names of files that may be; a file of another name is looked into where it has no known media suffix.
 SUFFIXES: Final = NAMED | frozenset((".shtml", ".php", ".asp", ".aspx", ".jsp", ""))
 #: Endings of the names of files that hold pages and are brought in by themselves.
-ARCHIVES: Final = (".warc", ".warc.gz", ".warc.zst", ".arc.gz", ".wacz")
+ARCHIVES: Final = (*WARC_NAMED, ".arc.gz", ".wacz")
 #: What stays of a name in a URL.
 _SAFE: Final = "/~:@!$&()*+,;="
 

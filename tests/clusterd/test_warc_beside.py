@@ -115,18 +115,19 @@ def test_a_file_with_the_header_of_a_page_is_rejected_and_told(tmp_path: Path, l
 PAGES = 200
 
 
-@pytest.mark.parametrize("odd", ["file", "script", "redirect"])
-def test_what_is_no_page_for_some_is_no_copy_for_the_others(
-    tmp_path: Path,
-    redis_url: str,
-    prefix: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    odd: str,
-) -> None:
-    """``view`` mostly shows the page once more, and now and then something else; ``sid`` never matters."""
+@pytest.fixture
+def store(redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands use a store of this test's own."""
     monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
     monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("odd", ["file", "script", "redirect"])
+def test_what_is_no_page_for_some_is_no_copy_for_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], odd: str
+) -> None:
+    """``view`` mostly shows the page once more, and now and then something else; ``sid`` never matters."""
     others = set(random.Random(3).sample(range(PAGES), PAGES // 7))
     records = []
     for n in range(PAGES):
@@ -154,17 +155,11 @@ def refresh(url: str, to: str, delay: str = "0") -> bytes:
     return record(url, f"{head}<body><p>{prose('one moment')}</p></body></html>".encode(), "Content-Type: text/html")
 
 
+@pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("moved", [redirect, refresh])
 def test_rules_are_learned_from_the_redirects_of_an_archive(
-    tmp_path: Path,
-    redis_url: str,
-    prefix: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    moved: Callable[[str, str], bytes],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], moved: Callable[[str, str], bytes]
 ) -> None:
-    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
-    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
     topics = [f"{H}/topic/{n}" for n in range(PAGES)]
     archive = tmp_path / "a.warc"
     archive.write_bytes(b"".join(page(url, url) + moved(f"{url}?old=1", url) for url in topics))
@@ -176,18 +171,12 @@ def test_rules_are_learned_from_the_redirects_of_an_archive(
     assert "delete ?old" in rule["text"]
 
 
+@pytest.mark.usefixtures("store")
 @pytest.mark.parametrize("cut", ["by the archiver", "by us"])
 def test_pages_of_one_beginning_are_not_taken_for_one(
-    tmp_path: Path,
-    redis_url: str,
-    prefix: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    cut: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cut: str
 ) -> None:
     """``rev`` was set aside by rules, and what the pages show farther down was never fetched."""
-    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
-    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
     begins = {n: b"<html><body><p>" + prose(f"topic {n}").encode() for n in range(60)}
     urls = [(f"{H}/topic/{n}?rev={rev}", rev, begin) for n, begin in begins.items() for rev in (1, 2)]
     said = ("Content-Type: text/html",)
@@ -204,12 +193,9 @@ def test_pages_of_one_beginning_are_not_taken_for_one(
     assert capsys.readouterr().out == ""
 
 
-def test_pages_that_send_on_to_others_are_not_taken_for_one(
-    tmp_path: Path, redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.usefixtures("store")
+def test_pages_that_send_on_to_others_are_not_taken_for_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All of them show the same words, and each leads to a page of its own."""
-    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
-    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
     titles = [(n, f"{H}/title-{7919 * n % 1000}") for n in range(PAGES)]
     archive = tmp_path / "a.warc"
     archive.write_bytes(b"".join(page(url, url) + refresh(f"{H}/go?to={n}", url) for n, url in titles))
@@ -242,12 +228,11 @@ def test_a_refresh_is_told_where_it_leads_to_another_page_before_long(
     assert told == ([] if leads is None else [Redirect(f"{H}/a", AT + 1, leads)])
 
 
+@pytest.mark.usefixtures("store")
 def test_sweeps_that_are_named_as_crawls_are_not_compared_with_each_other(
-    tmp_path: Path, redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What a page showed in the first, its old revision shows in the second: never did both show the same."""
-    monkeypatch.setenv("CLUSTERD_REDIS", redis_url)
-    monkeypatch.setenv("CLUSTERD_REDIS_PREFIX", prefix)
     for crawl, query in (("2025", ""), ("2026", "&rev=1")):
         monkeypatch.setenv("CLUSTERD_CRAWL_ID", crawl)
         archive = tmp_path / f"{crawl}.warc"

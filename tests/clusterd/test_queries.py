@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-from xml.etree import ElementTree
-
 import pytest
-from clusterd.queries import plot, timeline
-from clusterd.queries.changes import QUANTILES, Changes, quantiles
+from clusterd.queries import timeline
+from clusterd.queries.changes import quantiles
 from clusterd.queries.nearest import Nearest, Page, page_name
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, sketch_text
-from matplotlib.image import imread
 
 from clusterd import queries
 from tests.clusterd.made_up_site import DAY, TEMPLATE, Site, edited, url, words
@@ -253,48 +248,6 @@ class TestChanges:
         first, second = queries.changes(site.index, TEXT)
         assert (first.from_sweep, first.to_sweep) == ("1970-01-02", "1970-01-03")
         assert (first.vanished, second.vanished, second.lifetime_quantiles["0.5"]) == (0, 1, 1.0)
-
-    @pytest.mark.parametrize(("name", "begins"), [("p.png", b"\x89PNG"), ("p.svg", b"<?xml")])
-    def test_the_plot_is_a_picture(self, site: Site, tmp_path: Path, name: str, begins: bytes) -> None:
-        for sweep in (1, 2, 3):
-            site.add(url("a"), words("a") + " news" * sweep * 15, str(sweep), sweep * DAY)
-        plot.plot(list(queries.changes(site.index, TEXT)), tmp_path / name)
-        assert (tmp_path / name).read_bytes().startswith(begins)
-
-    def test_where_no_page_was_revised_no_resemblance_is_drawn(self, tmp_path: Path) -> None:
-        revised = Changes(
-            "h", "1", "2", 1, 1, 0, 0, 0, 0, {"0.05": 0.1, "0.25": 0.2, "0.5": 0.3, "0.75": 1, "0.95": 1}, {}
-        )
-        heights = []
-        for period in (revised, replace(revised, revised=0, resemblance_quantiles={})):
-            plot.plot([period], tmp_path / "plot.png")
-            heights.append(int.from_bytes((tmp_path / "plot.png").read_bytes()[20:24]))  # of the picture's header
-        assert heights == [700, 420]
-
-    def test_one_revised_page_is_seen_in_the_plot(self, tmp_path: Path) -> None:
-        drawn = []
-        for resemblance in (0.4, 0.8):
-            period = Changes("h", "1", "2", 1, 1, 0, 0, 0, 0, dict.fromkeys(map(str, QUANTILES), resemblance), {})
-            plot.plot([period], tmp_path / "plot.png")
-            drawn.append(imread(tmp_path / "plot.png"))
-        assert (drawn[0] != drawn[1]).any(axis=-1).sum() > 100  # picture elements
-
-    def test_the_plot_of_many_hosts_is_no_wider_than_can_be_shown(self, tmp_path: Path) -> None:
-        """It grew with them: of 700 matplotlib 3.9 drew none, when all the work was done."""
-        periods = [Changes(f"h{n}.example", "1", "2", 1, 1, 0, 0, 0, 0, {}, {}) for n in range(300)]
-        plot.plot(periods, tmp_path / "plot.png")
-        assert int.from_bytes((tmp_path / "plot.png").read_bytes()[16:20]) == 30_000
-
-    def test_the_plot_shows_hosts_and_labels_for_what_they_are(self, tmp_path: Path) -> None:
-        """A host with dollars was taken for a formula, and there was no plot; of a control character no SVG."""
-        periods = [Changes(host, "\x01$\\frac$", "<b>&", 1, 0, 0, 0, 0, 0, {}, {}) for host in ("h", "a$_$b.com")]
-        plot.plot(periods, tmp_path / "plot.svg")
-        drawn = ElementTree.parse(tmp_path / "plot.svg")
-        assert drawn.getroot().tag.endswith("svg")
-
-    def test_the_plot_has_two_formats(self) -> None:
-        with pytest.raises(WrongInput, match=r"\.png or \.svg"):
-            plot.check(Path("changes.pdf"))
 
 
 class TestAlike:

@@ -1,7 +1,7 @@
-"""A generalized rule applied to a URL: r(u) as definition 2 has it, for the protocol's metrics and the worked examples.
+"""A generalized rule applied to a URL: r(u) as definition 2 has it, for trials (`columns`) and the worked examples.
 
-The crawl applies published rules with compiled code (`clusterd_crawler.rule_language.keys`); this is the plain form
-over slots, which that one is tested against. Cost: linear in the URL's tokens and the rule's keys.
+The crawl, and the protocol's metrics, apply published rules with compiled code (`clusterd_crawler.rule_language.keys`);
+this is the plain form over slots. Cost: linear in the URL's tokens and the rule's keys.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ a leaf cuts its tokens into anchors, delimiters and what each ``*`` matched. Can
 of one case or of digits; those that stand alike in nearly all tokens become anchors.
 
 Chosen where the paper is silent:
-  A1  "The" is one run, not T and he (the examples keep SiteID and Grudge whole); ``strict`` gives definition 3's
-      letter.
+  A1  "The" is one run, not T and he as definition 3 has it: the examples keep SiteID and Grudge whole.
   A2  candidates are clustered by both delimiters, type and *position*, counted from both ends of the stretch between
       two anchors: without position Austria and Vienna would share a cluster.
   A3  a cluster is selected when it covers `COVERAGE` of the node's tokens and has one value, or at most `FEW` values
@@ -43,7 +42,6 @@ MAX_RUNS, MAX_LENGTH, MAX_LEAVES = 48, 400, 64
 STAR = "*"
 
 _RUNS = re.compile(r"[A-Z]+(?![a-z\x80-\U0010ffff])|[A-Z]?[a-z\x80-\U0010ffff]+|[0-9]+")
-_STRICT_RUNS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
 
 
 class Run(NamedTuple):
@@ -59,9 +57,9 @@ class Run(NamedTuple):
         return self.text[0] in "0123456789"
 
 
-def candidate_anchors(token: str, *, strict: bool = False) -> list[Run]:
+def candidate_anchors(token: str) -> list[Run]:
     """FindCandidateAnchors for one token."""
-    found = list((_STRICT_RUNS if strict else _RUNS).finditer(token[:MAX_LENGTH]))[:MAX_RUNS]
+    found = list(_RUNS.finditer(token[:MAX_LENGTH]))[:MAX_RUNS]
     runs = []
     for n, match in enumerate(found):
         before = token[found[n - 1].end() : match.start()] if n else "^" + token[: match.start()]
@@ -144,13 +142,13 @@ class PatternTree:
             level = [child for node in level for child in node.children]
 
 
-def grow(tokens: Iterable[str], *, strict: bool = False, min_tokens: int = MIN_TOKENS) -> PatternTree:
+def grow(tokens: Iterable[str], *, min_tokens: int = MIN_TOKENS) -> PatternTree:
     """DeepTokenize (algorithm 1): grow the tree for one key's tokens."""
     unique = list(dict.fromkeys(tokens))
     sample = unique[:: max(1, len(unique) // SAMPLE)]
     root = PatternTree(Pattern((STAR,)), len(sample))
     if len(unique) >= min_tokens:
-        members = [_Member(candidate_anchors(token, strict=strict)) for token in sample]
+        members = [_Member(candidate_anchors(token)) for token in sample]
         _refine(root, [member for member in members if member.runs], depth=0)
     return root
 
@@ -298,13 +296,6 @@ class DeepTokenizer:
             for n, piece in enumerate(pieces):
                 deep[(*slot[:3], n + 1, len(pieces) - n)] = piece
         return deep
-
-    def pattern(self, slot: Slot, value: str) -> Pattern | None:
-        """Return the pattern that cuts a value of a key."""
-        for pattern in self._patterns.get(place_of(slot), ()):
-            if pattern.cut(value) is not None:
-                return pattern
-        return None
 
     def _cut(self, place: Slot, value: str) -> tuple[str, ...] | None:
         patterns = self._patterns.get(place)

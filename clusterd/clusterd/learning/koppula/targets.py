@@ -1,13 +1,12 @@
 """Which pairs of a cluster rules are made from: GenerateAllRules (Koppula et al. 2010, section 3.2.1, algorithm 4).
 
-Targets are the cluster's most normal URLs; sources a stratified sample of the rest. Cost: O(C log C) for a cluster of C
-URLs (lemma 2), and at most `SOURCES` times k pairs, whatever its size.
+The target is the cluster's most normal URL; sources are a stratified sample of the rest. Cost: O(C log C) for a cluster
+of C URLs (lemma 2), and at most `SOURCES` pairs, whatever its size.
 
 Chosen where the paper is silent: targets are ranked without a query first ("static type" is named first), then by
-fewer query keys, shorter, fewer components, more important, then as strings (A13); k = 1. Sources: all up to
-`SOURCES`, else stratified by importance where the crawl knows it (ten equal buckets, each by its share of the
-importance), by the pattern of the URL (names of query keys, number of components) otherwise, with one of each pattern
-first.
+fewer query keys, shorter, fewer components, then as strings (A13); k = 1. Sources: all up to `SOURCES`, else stratified
+by the pattern of the URL (names of query keys, number of components), with one of each pattern first. The paper's
+strata are URLs of equal importance, which nothing here knows.
 """
 
 from __future__ import annotations
@@ -19,45 +18,31 @@ from random import Random
 from clusterd.learning.koppula.pairwise import Change, PairwiseRule, pairwise_rule
 from clusterd.learning.koppula.tokenize import Slot, Tokens, UrlParts
 
-SOURCES, TARGETS, BUCKETS = 50, 1, 10
+SOURCES = 50
 #: A short or ambiguous reference is believed when this many clusters, with two values at least, allow it (A10b).
 CONFIRMATIONS, CONFIRMED_VALUES = 3, 2
 
-Importance = Mapping[UrlParts, float]
-
-
-def target_rank(parts: UrlParts, importance: Importance | None = None) -> tuple[bool, int, int, int, float, str]:
-    """Return the place of a URL among its cluster's targets; the smallest is the most normal."""
-    text = parts.text()
-    worth = -importance.get(parts, 0.0) if importance else 0.0
-    return bool(parts.query), len(parts.query), len(text), len(parts.path), worth, text
-
 
 def most_normal(cluster: Sequence[UrlParts]) -> int:
-    """Return the place of the URL that ranks first; only those with fewest query keys are written out to be ranked."""
+    """RankURLsForTargetSelection and getTargetURLs: the place of the URL that ranks first.
+
+    Only those with fewest query keys are written out to be ranked.
+    """
     fewest = min([len(parts.query) for parts in cluster])
     ranked = [n for n, parts in enumerate(cluster) if len(parts.query) == fewest]
-    return ranked[0] if len(ranked) == 1 else min(ranked, key=lambda n: target_rank(cluster[n]))
+    return ranked[0] if len(ranked) == 1 else min(ranked, key=lambda n: _rank(cluster[n]))
 
 
-def select_targets(
-    cluster: Iterable[UrlParts], k: int = TARGETS, importance: Importance | None = None
-) -> list[UrlParts]:
-    """RankURLsForTargetSelection and getTargetURLs: the top k."""
-    ranked = list(cluster)
-    if k == 1 and ranked and not importance:
-        return [ranked[most_normal(ranked)]]
-    return sorted(ranked, key=lambda parts: target_rank(parts, importance))[:k]
+def _rank(parts: UrlParts) -> tuple[int, int, str]:
+    """Return the place of a URL among those with as many query keys; the smallest is the most normal."""
+    text = parts.text()
+    return len(text), len(parts.path), text
 
 
-def select_sources(
-    urls: Sequence[UrlParts], random: Random, limit: int = SOURCES, importance: Importance | None = None
-) -> list[UrlParts]:
+def select_sources(urls: Sequence[UrlParts], random: Random, limit: int = SOURCES) -> list[UrlParts]:
     """getSourceURLs: a stratified sample of what is not a target."""
     if len(urls) <= limit:
         return list(urls)
-    if importance:
-        return _by_importance(urls, random, limit, importance)
     strata: dict[object, list[UrlParts]] = defaultdict(list)
     for parts in urls:
         strata[signature(parts)].append(parts)
@@ -73,37 +58,21 @@ def select_sources(
     return (chosen + random.sample(rest, min(len(rest), max(0, limit - len(chosen)))))[:limit]
 
 
-def _by_importance(urls: Sequence[UrlParts], random: Random, limit: int, worth: Importance) -> list[UrlParts]:
-    """Sample from equal-sized buckets of ranked URLs, each in proportion to its share of the importance."""
-    ranked = sorted(urls, key=lambda parts: -worth.get(parts, 0.0))
-    size = -(-len(ranked) // BUCKETS)
-    total = sum(worth.get(parts, 0.0) for parts in ranked) or 1.0
-    chosen: list[UrlParts] = []
-    for at in range(0, len(ranked), size):
-        bucket = ranked[at : at + size]
-        share = sum(worth.get(parts, 0.0) for parts in bucket) / total
-        chosen += random.sample(bucket, min(len(bucket), round(limit * share)))
-    return chosen[:limit]
-
-
 def signature(parts: UrlParts) -> tuple[int, tuple[str, ...]]:
     """Return the pattern of a URL for stratified sampling."""
     return len(parts.path), tuple(sorted(name for name, _ in parts.query))
 
 
 def generate_all_rules(
-    clusters: Iterable[Sequence[UrlParts]], tokens: Callable[[UrlParts], Tokens], random: Random, k: int = TARGETS
+    clusters: Iterable[Sequence[UrlParts]], tokens: Callable[[UrlParts], Tokens], random: Random
 ) -> list[PairwiseRule]:
     """GenerateAllRules: the pairwise rules of all clusters, ambiguous references settled across them."""
     rules: list[PairwiseRule] = []
     for number, cluster in enumerate(clusters):
-        targets = select_targets(cluster, k)
-        chosen = set(targets)
-        sources = select_sources([parts for parts in cluster if parts not in chosen], random)
-        goals = [tokens(target) for target in targets]
-        for parts in sources:
-            mine = tokens(parts)
-            rules += [pairwise_rule(mine, goal, number) for goal in goals]
+        target = cluster[most_normal(cluster)]
+        goal = tokens(target)
+        sources = select_sources([parts for parts in cluster if parts != target], random)
+        rules += [pairwise_rule(tokens(parts), goal, number) for parts in sources]
     return confirm_references(rules)
 
 

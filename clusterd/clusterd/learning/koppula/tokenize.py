@@ -132,13 +132,6 @@ def key_of(slot: Slot) -> Key:
     return Key(start=a, end=b, deep=i, deep_end=j)
 
 
-def slot_of(key: Key) -> Slot:
-    """Return the compact form of a key."""
-    if key.start or key.end:
-        return ("", key.start, key.end, key.deep, key.deep_end)
-    return ("?" + key.name, key.occurrence, 0, key.deep, key.deep_end)
-
-
 def slots_of(urls: Iterable[Tokens]) -> set[Slot]:
     """Return K, the set of all keys of some URLs."""
     return {slot for tokens in urls for slot in tokens}

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-import mmh3
-from clusterd_crawler.urls import host_of
+from clusterd_crawler.urls import hash_of, host_of
 
 from clusterd.learning.contract import Page, State
 from clusterd.learning.rulebook.redirecting import Redirecting
@@ -55,12 +54,12 @@ class Arrivals:
 
     def content_of(self, url: str) -> int | None:
         """Return what a URL showed when it was fetched last, None where it was not."""
-        known = self._last.get(_hash(url))
+        known = self._last.get(hash_of(url))
         return None if known is None else known.content
 
     def awaits(self, url: str, crawl: str) -> bool:
         """Whether a crawl's page of a URL has not come yet, and may: those of other hosts do not arrive."""
-        known = self._last.get(_hash(url))
+        known = self._last.get(hash_of(url))
         return (known is None or known.crawl != crawl) and (not self._host or host_of(url) == self._host)
 
     def fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
@@ -74,7 +73,7 @@ class Arrivals:
                     yield from self._redirecting.counting(shown)
 
     def _is_new(self, page: Page) -> bool:
-        known = self._last.get(url := _hash(page.url))
+        known = self._last.get(url := hash_of(page.url))
         if known is not None and known.at >= page.fetched_at:
             return False
         crawl = sys.intern(page.crawl) if page.is_witness else None
@@ -84,13 +83,13 @@ class Arrivals:
     def _followed(self, page: Page) -> list[Page]:
         """Return a redirect as what it leads to, with those that led to it; nothing where that is not known yet."""
         if self._host and host_of(page.target) != self._host:
-            return self._led_here(self._as_shown(page, "good", _hash(page.target), page.fetched_at))
-        target = self._last.get(_hash(page.target))
+            return self._led_here(self._as_shown(page, "good", hash_of(page.target), page.fetched_at))
+        target = self._last.get(hash_of(page.target))
         if target is not None and target.crawl == page.crawl:
             return self._led_here(self._as_shown(page, target.state, target.content, target.at))
         if self._waiting_count >= WAITING:
             self._waiting_count -= len(self._waiting.pop(next(iter(self._waiting))))
-        self._waiting.setdefault((page.crawl, _hash(page.target)), []).append(page)
+        self._waiting.setdefault((page.crawl, hash_of(page.target)), []).append(page)
         self._waiting_count += 1
         return []
 
@@ -98,7 +97,7 @@ class Arrivals:
         """Return a page behind the redirects that waited for it, and those that waited for these."""
         reached = [page]
         for arrived in reached if self._waiting and page.is_witness else ():
-            led = self._waiting.pop((arrived.crawl, _hash(arrived.url)), [])
+            led = self._waiting.pop((arrived.crawl, hash_of(arrived.url)), [])
             self._waiting_count -= len(led)
             reached += [self._as_shown(one, page.state, page.content, page.fetched_at) for one in led]
         return reached[::-1]
@@ -110,7 +109,3 @@ class Arrivals:
         """
         watches = at >= page.fetched_at or content == self.content_of(page.instead_of)
         return replace(page, content=content, state=state, explored=page.explored if watches else "")
-
-
-def _hash(url: str) -> int:
-    return int(mmh3.hash64(url, signed=False)[0])

@@ -14,23 +14,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-import mmh3
 from clusterd_crawler.rules import Identity
-from clusterd_crawler.urls import host_of, registrable
+from clusterd_crawler.urls import hash_of, host_of, registrable
 
-from clusterd.learning.contract import HostLearner, Page
-from clusterd.learning.mirrors import PAGES, SITES, site_of
+from clusterd.learning.contract import Page
+from clusterd.learning.mirrors import PAGES, SITES, MirrorLearner, site_of
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import Recall, Recalls
 
 #: Groups whose sites a worker remembers, so that the book is asked once a site.
 REMEMBERED: Final = 100_000
-
-
-def _learner(group: str, identity: Identity) -> HostLearner:
-    from clusterd.learning.mirrors import MirrorLearner
-
-    return MirrorLearner(group, identity=identity)
 
 
 class Groups:
@@ -39,7 +32,7 @@ class Groups:
     def __init__(self, book: RuleBook, identity: Identity, limit: int = PAGES) -> None:
         """Take the pages of a group that are read at most."""
         self._book, self._limit = book, limit
-        self.recalls = Recalls(partial(_learner, identity=identity), groups=True)
+        self.recalls = Recalls(partial(MirrorLearner, identity=identity), groups=True)
         self._noted: OrderedDict[str, set[str]] = OrderedDict()
 
     def note(self, pages: Iterable[Page]) -> None:
@@ -125,4 +118,4 @@ def sampled(pages: Iterable[Page], halved: int) -> list[Page]:
 
 def _hash(url: str) -> int:
     """Return the hash of a URL's path and query."""
-    return int(mmh3.hash64(url[len(site_of(url)) :], signed=False)[0])
+    return hash_of(url[len(site_of(url)) :])

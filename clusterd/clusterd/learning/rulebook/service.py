@@ -36,6 +36,7 @@ from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.contract import Outcome
 from clusterd.learning.contract import HostLearner, Page
+from clusterd.learning.learner import Learner
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence, HostRules, RuleBook
 from clusterd.learning.rulebook.entries import rules_to_bytes
@@ -60,12 +61,6 @@ LOOSE_BLOCKS: Final = 2_000
 ATTEMPTS: Final = 8
 
 
-def _learner(host: str, identity: Identity) -> HostLearner:
-    from clusterd.learning.learner import Learner
-
-    return Learner(host, identity=identity)
-
-
 class RuleService:
     """Learns the rules of every host from the evidence that the workers bring, and publishes them."""
 
@@ -85,7 +80,7 @@ class RuleService:
         #: Returns when what was published has arrived, raises `Unreachable` where it has not.
         self._flush = flush
         self._limit = evidence_limit
-        self._recalls = Recalls(make_learner or partial(_learner, identity=identity))
+        self._recalls = Recalls(make_learner or partial(Learner, identity=identity))
         self._groups = Groups(book, identity)
         self._leased: set[str] = set()
         #: When it was last seen to that the learners are not too many.

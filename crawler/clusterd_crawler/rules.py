@@ -24,6 +24,8 @@ Identity = Literal["identical", "words", "near"]
 LIVE: Final[frozenset[State]] = frozenset({"live", "pinned"})
 #: Values of a condition that `Rule.text` shows.
 SHOWN: Final = 4
+#: Position of a path's first component: scheme and host stand before it.
+FIRST_COMPONENT: Final = 3
 _POSITION: Final = re.compile(r"k\((-|\d{1,4})(?:\.(\d{1,4}))?,(-|\d{1,4})(?:\.(\d{1,4}))?\)")
 _QUERY: Final = re.compile(r"\?([^#]+)(?:#([1-9]\d{0,5})(?:\.(\d{1,4})(?:\.(\d{1,4}))?)?)?")
 
@@ -60,6 +62,16 @@ class Key:
         end = f"{self.end or '-'}" + (f".{self.deep_end}" if self.deep_end else "")
         return f"k({start},{end})"
 
+    @property
+    def index(self) -> int:
+        """The place of a path component that is counted from the start, among all of them from 0."""
+        return self.start - FIRST_COMPONENT
+
+    @property
+    def is_of_path(self) -> bool:
+        """Whether it is a component of the path."""
+        return self.start >= FIRST_COMPONENT or self.end > 0
+
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read a key as it is written.
@@ -73,6 +85,15 @@ class Key:
         if match := _QUERY.fullmatch(text):
             return cls(match[1], int(match[2] or 1), deep=int(match[3] or 0), deep_end=int(match[4] or 0))
         raise RuleError(f"{text!r} is not a key; keys are written k(3,-), k(-,1), k(3.1,1.3), ?sid or ?sid#2")
+
+
+def component(at: int, *, deep: int = 0) -> Key:
+    """Return the key of a path component, counted from 0, or of one of its deep tokens.
+
+    >>> str(component(0)), str(component(1, deep=2))
+    ('k(3,-)', 'k(4.2,-)')
+    """
+    return Key(start=FIRST_COMPONENT + at, deep=deep)
 
 
 #: The keys that are a URL's site.

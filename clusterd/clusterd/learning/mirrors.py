@@ -24,7 +24,7 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 from clusterd_crawler.errors import WrongInput
-from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Key, Rule, rule_id
+from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Rule, component, rule_id
 from clusterd_crawler.urls import Url, canonical, registrable
 
 from clusterd.learning.contract import Page
@@ -39,7 +39,7 @@ PAGES: Final = 200_000
 #: Fewest pages in common before two sites are compared.
 SHARED: Final = 5
 #: The place at which the site stands in the evidence, before all path components.
-SITE: Final = Key(start=3)
+SITE: Final = component(0)
 
 
 def site_of(url: str) -> str:

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from clusterd_crawler.names import anchor_hash
-from clusterd_crawler.rules import Condition, Identity, Key, Rule, rule_id
+from clusterd_crawler.rules import Condition, Identity, Key, Rule, component, rule_id
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.bearers import witnessed
 from clusterd_crawler.urls import Url, hash_of
@@ -45,8 +45,6 @@ RIGHT: Final = 15
 TRUE: Final = 0.98
 #: Paths on which names have to be right that are believed of paths with values never seen.
 PATHS: Final = 15
-#: Position of a path's first component in a key.
-FIRST_COMPONENT: Final = 3
 #: How often one content counts, of which several names were right: the posts of one topic.
 TIMES: Final = 2
 #: As many as the bound asks for: enough on a host that is not small, where a later page that differs is counted too.
@@ -147,8 +145,7 @@ def _common(before: Shared, path: Path) -> Shared:
 
 def _folders(shared: Shared) -> tuple[Condition, ...]:
     """Return the condition that each component but the last is what all paths have there."""
-    known = enumerate(shared[:-1], FIRST_COMPONENT)
-    return tuple(Condition(Key(start=start), "is", (part,)) for start, part in known if part is not None)
+    return tuple(Condition(component(at), "is", (part,)) for at, part in enumerate(shared[:-1]) if part is not None)
 
 
 class NamedPage(NamedTuple):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from clusterd_crawler.rules import Condition, Key
+from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Key
 from clusterd_crawler.urls import Url
 
 Check = Callable[[Url], bool]
@@ -85,7 +85,7 @@ def component_index(key: Key, url: Url) -> int:
     """Return the index in ``url.path`` of the component that a key means; -1 where there is none."""
     depth = len(url.path)
     if key.start:
-        index = key.start - 3
+        index = key.start - FIRST_COMPONENT
         if key.end and index != depth - key.end:
             return -1
     else:
@@ -159,7 +159,7 @@ def _has_query(name: str) -> Check:
 
 def _check_is(key: Key, value: str, read: Reader) -> Check:
     if key.start > 2 and not key.end:
-        index = key.start - 3
+        index = key.index
         return lambda url: len(url.path) > index and url.path[index] == value
     return lambda url: read(url) == value
 

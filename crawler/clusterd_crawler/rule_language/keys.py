@@ -23,7 +23,7 @@ from typing import Final
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
 from clusterd_crawler.rule_language.edits import Applied, Edited, compile_edit
-from clusterd_crawler.rules import HOST, LIVE, Key, Rule, RuleSet
+from clusterd_crawler.rules import FIRST_COMPONENT, HOST, LIVE, Key, Rule, RuleSet
 from clusterd_crawler.urls import UNNAMED, Url, canonical, host_of, parse, registrable
 
 #: Most passes over the rules before a URL counts as one on which they contradict each other.
@@ -143,7 +143,7 @@ class HostRules:
                 else:
                     self._names.setdefault(handle[1], []).append(rule)
         #: (index of a path component, its value → rules).
-        self._places = [(place - 3 if place > 0 else place, places[place]) for place in sorted(places)]
+        self._places = [(place - FIRST_COMPONENT if place > 0 else place, places[place]) for place in sorted(places)]
         #: Whether no rule can apply.
         self.empty = not compiled
         #: Is found in every URL that a rule may change: each needs one of these query keys. None where some need none.

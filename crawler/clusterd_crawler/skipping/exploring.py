@@ -174,7 +174,7 @@ def _takes_any_text(rule: Rule) -> bool:
     """
     few = {known.key for known in rule.context if known.test in {"is", "in", "within"} and len(known.values) < SEVERAL}
     if len(rule.transformation) == 2:
-        pair = all(edit.op == "delete" and (edit.key.start >= 3 or edit.key.end) for edit in rule.transformation)
+        pair = all(edit.op == "delete" and edit.key.is_of_path for edit in rule.transformation)
         return pair and not all(edit.key in few for edit in rule.transformation)
     if len(rule.transformation) != 1:
         return False

@@ -21,8 +21,6 @@ from clusterd_crawler.skipping.trial_budget import TrialBudget
 
 #: Skips for each trial.
 SKIPS: Final = 4
-#: Place of the first component of a path; before it stand scheme and host, of which a second one mostly is a mirror.
-FOLDER: Final = 3
 
 
 class Renaming(TrialBudget):
@@ -60,7 +58,7 @@ def _renames(rule: Rule) -> bool:
     """Whether a rule exchanges stated components of a path, or lets them go, on whatever pages."""
     stated = {known.key for known in rule.context if known.test == "is" and any(known.values)}
     changes = all(edit.op == "delete" or (edit.op == "set" and edit.value) for edit in rule.transformation)
-    places = all(edit.key in stated and (edit.key.start >= FOLDER or edit.key.end) for edit in rule.transformation)
+    places = all(edit.key in stated and edit.key.is_of_path for edit in rule.transformation)
     closed = any(known.key == Key() and known.test in {"is", "in"} for known in rule.context)
     return bool(rule.transformation) and changes and places and not (closed and not _takes_any_value(rule))
 

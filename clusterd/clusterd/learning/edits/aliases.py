@@ -21,10 +21,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import Components
-from clusterd.learning.edits.edit import PathEdit
+from clusterd.learning.edits.edit import PathEdit, shortened
 from clusterd.learning.edits.proposing import COMPARED
 from clusterd.learning.evidence.columns import Rows, Snapshot
 
@@ -52,7 +52,8 @@ class Alias(PathEdit):
 
 def without_part(start: int, text: str) -> Alias:
     """Return the edit by which a component goes, wherever it has this text."""
-    key, index = Key(start=start), start - 3
+    key = Key(start=start)
+    index = key.index
     return Alias(
         (Edit(key, "delete"),),
         lambda parts: parts[:index] + parts[index + 1 :] if len(parts) > index + 1 and parts[index] == text else None,
@@ -64,7 +65,7 @@ def without_part(start: int, text: str) -> Alias:
 
 def renamed(gone: str, kept: str) -> Alias:
     """Return the edit by which the first folder has another name, for all that is in it."""
-    key = Key(start=3)
+    key = component(0)
     return Alias(
         (Edit(key, "set", kept),),
         lambda parts: [kept, *parts[1:]] if parts[0] == gone else None,
@@ -121,21 +122,20 @@ def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix
 def _alias(gone: Prefix, kept: Prefix, *, deep: bool) -> Alias:
     """Return the replacement of a prefix: in folders below it (``deep``), or of files directly in it."""
     size = len(gone)
-    replaced = [
-        Edit(Key(start=3 + at), "set", new) for at, (old, new) in enumerate(zip(gone, kept, strict=False)) if old != new
-    ]
-    surplus = [Edit(Key(start=3 + at), "delete") for at in reversed(range(len(kept), size))]
-    prefix = [Condition(Key(start=3 + at), "is", (part,)) for at, part in enumerate(gone)]
+    replaced = [Edit(component(at), "set", part) for at, part in enumerate(kept) if gone[at] != part]
+    prefix = [Condition(component(at), "is", (part,)) for at, part in enumerate(gone)]
 
     def change(parts: list[str]) -> list[str] | None:
         if tuple(parts[:size]) != gone or (len(parts) < size + 2 if deep else len(parts) != size + 1):
             return None
         return [*kept, *parts[size:]]
 
-    place = Condition(Key(start=4 + size), "any") if deep else Condition(Key(), "depth", (str(size + 1),))
-    beyond = 3 + size if deep else 0
+    place = Condition(component(size + 1), "any") if deep else Condition(Key(), "depth", (str(size + 1),))
+    beyond = component(size).start if deep else 0
     shared, names = _names(gone, kept)
-    return Alias((*replaced, *surplus), change, (*prefix, place), beyond=beyond, place=shared, names=names)
+    return Alias(
+        (*replaced, *shortened(size, len(kept))), change, (*prefix, place), beyond=beyond, place=shared, names=names
+    )
 
 
 def _names(gone: Prefix, kept: Prefix) -> tuple[Prefix, frozenset[Prefix]]:

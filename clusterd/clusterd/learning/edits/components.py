@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
 
@@ -117,11 +117,11 @@ def _edit(goes: bool, depth: int, at: int, begins: str) -> PathEdit:
             return None
         return [*parts[:at], *([] if goes else ["*"]), *parts[at + 1 :]]
 
-    key = Key(start=3 + at)
+    key = component(at)
     edit = Edit(key, "delete") if goes else Edit(key, "set", "*")
     needs = [Condition(Key(), "depth", (str(depth),))]
     if begins:
         needs.append(Condition(key, "like", (f"{begins}*",)))
     # The first two components and the last are known by themselves; of a longer path one more is.
-    beyond = next((3 + place for place in range(KNOWN - 2, depth - 1) if place != at), 0)
+    beyond = next((component(place).start for place in range(KNOWN - 2, depth - 1) if place != at), 0)
     return AnyComponent((edit,), change, tuple(needs), beyond=beyond)

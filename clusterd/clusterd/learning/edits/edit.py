@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd_crawler.urls import hash_of
 
 from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
@@ -236,18 +236,13 @@ class Replace(Rewrite):
 class PathEdit:
     """Edit the path: ``change`` returns the components after the edit, or None where it does not apply."""
 
-    edit: tuple[Edit, ...]
+    transformation: tuple[Edit, ...]
     change: Callable[[list[str]], list[str] | None]
     #: Conditions without which the edit is not meant.
     needs: tuple[Condition, ...] = ()
     own: tuple[ColumnKey, ...] = ()
     #: Place from the start of a further component that the context is narrowed and closed by (0: none).
     beyond: int = 0
-
-    @property
-    def transformation(self) -> tuple[Edit, ...]:
-        """The edit of components."""
-        return self.edit
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows whose path changes."""
@@ -276,7 +271,7 @@ class PathEdit:
             return None if changed is None else paths.number("/".join(changed))
 
         # What says where it applies is known by what it says; of other edits nothing is remembered.
-        moves = snapshot.evidence.path_moves.moves((self.edit, self.needs)) if self.needs else Moves()
+        moves = snapshot.evidence.path_moves.moves((self.transformation, self.needs)) if self.needs else Moves()
         return moves.table(snapshot.paths_present(), paths.items, move)
 
 
@@ -321,6 +316,11 @@ class Both:
         """Make both edits of the given rows."""
         self.path.commit(snapshot, rows)
         self.query.commit(snapshot, rows)
+
+
+def shortened(before: int, after: int) -> tuple[Edit, ...]:
+    """Return the deletions that leave so many components of a path, the last first, so that places stay."""
+    return tuple(Edit(component(at), "delete") for at in reversed(range(after, before)))
 
 
 def reshaped(snapshot: Snapshot, hashes: Hashes) -> Flags:

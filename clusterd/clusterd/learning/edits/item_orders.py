@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clusterd_crawler.rule_language.edits import written
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
 from clusterd.learning.edits.proposing import ValuePair, by_paths, by_values
@@ -79,8 +79,8 @@ def is_list(edit: CandidateEdit, key: Key) -> bool:
     made = edit.transformation[0]
     if made.op != "items" or made.key.name or key.name:
         return made.op == "items" and made.key == key
-    at, depth = made.key.start - 3, int(edit.needs[0].values[0])
-    return key == Key() or at == (key.start - 3 if key.start else depth - key.end)
+    at, depth = made.key.index, int(edit.needs[0].values[0])
+    return key == Key() or at == (key.index if key.start else depth - key.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ItemsInPath(PathEdit):
 
 
 def _edit(depth: int, at: int, separator: str) -> ItemsInPath:
-    key = Key(start=3 + at)
+    key = component(at)
     edit = Edit(key, "items", separator)
 
     def change(parts: list[str]) -> list[str] | None:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from clusterd_crawler.rule_language.conditions import NUMBER as ANY_NUMBER
 from clusterd_crawler.rule_language.conditions import deep_spans, stars
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import AnyComponent
 from clusterd.learning.edits.proposing import by_paths
@@ -80,8 +80,8 @@ def _edit(field: Field) -> AnyField:
         start, end = found[number]
         return [*parts[:at], f"{parts[at][:start]}*{parts[at][end:]}", *parts[at + 1 :]]
 
-    token = Key(start=3 + at, deep=token_of(form, number))
-    needs = (Condition(Key(), "depth", (str(depth),)), Condition(Key(start=3 + at), "like", (form,)))
+    token = component(at, deep=token_of(form, number))
+    needs = (Condition(Key(), "depth", (str(depth),)), Condition(component(at), "like", (form,)))
     return AnyField((Edit(token, "set", "*"),), change, needs)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
 from clusterd.learning.edits.proposing import by_paths
@@ -78,7 +78,7 @@ def _edit(place: Place) -> PathPair:
             parts = [*parts[:at], *parts[at:][2:]]
         return (parts or [""]) if len(parts) < before else None
 
-    first, second = (Key(start=3 + at), Key(start=4 + at)) if at >= 0 else (Key(end=2), Key(end=1))
+    first, second = (component(at), component(at + 1)) if at >= 0 else (Key(end=2), Key(end=1))
     gone = (second, first) if at >= 0 else (second, second)  # what stood before it is the last now
     needs = (Condition(first, "is", (name,)), Condition(second, "any"))
     return PathPair(tuple(Edit(key, "delete") for key in gone), change, needs, beyond=second.start)

@@ -16,8 +16,9 @@ from typing import Final, Literal
 
 import numpy as np
 from clusterd_crawler.rule_language.edits import as_component
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
+from clusterd.learning.edits.edit import shortened
 from clusterd.learning.edits.proposing import by_plain_pages
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, path_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
@@ -58,13 +59,16 @@ class PathReference:
         before = self.path.split("/")
         edits = []
         for at, part in enumerate(self.parts):
-            key = Key(start=3 + at)
+            key = component(at)
             if not isinstance(part, str):
                 edits.append(Edit(key, self.conversion, source=Key(*part)))
             elif at >= len(before) or before[at] != part:
                 edits.append(Edit(key, "set", part))
-        surplus = [Edit(Key(start=3 + at), "delete") for at in reversed(range(len(self.parts), len(before)))]
-        return (*edits, *surplus, *(Edit(Key(*key), "delete") for key in sorted(self.shape)))
+        return (
+            *edits,
+            *shortened(len(before), len(self.parts)),
+            *(Edit(Key(*key), "delete") for key in sorted(self.shape)),
+        )
 
     @property
     def _sources(self) -> list[ColumnKey]:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from clusterd_crawler.rule_language.conditions import NUMBER as ANY_NUMBER
 from clusterd_crawler.rule_language.conditions import deep_tokens
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import AnyComponent
 from clusterd.learning.edits.deep import IDENTIFIER
@@ -52,7 +52,7 @@ class Place(NamedTuple):
     @property
     def key(self) -> Key:
         """The component."""
-        return Key(start=3 + self.at)
+        return component(self.at)
 
     @property
     def form(self) -> Condition:
@@ -172,6 +172,6 @@ def _edit(place: Place, prefix: Prefix, digits: int) -> PathTitle:
         return [*parts[:at], parts[at][slice(*spans[place.number - 1])], *parts[at + 1 :]] if spans else None
 
     needs = [Condition(Key(), "depth", (str(place.depth),)), form]
-    needs += [Condition(Key(start=3 + part), "is", (text,)) for part, text in enumerate(prefix)]
-    edit = Edit(place.key, "copy", source=Key(start=3 + at, deep=place.number))
+    needs += [Condition(component(part), "is", (text,)) for part, text in enumerate(prefix)]
+    edit = Edit(place.key, "copy", source=component(at, deep=place.number))
     return PathTitle((edit,), change, tuple(needs))

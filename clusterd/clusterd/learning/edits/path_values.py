@@ -18,8 +18,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rule_language.conditions import NUMBER as ANY_NUMBER
 from clusterd_crawler.rule_language.conditions import stars
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
+from clusterd.learning.edits.edit import shortened
 from clusterd.learning.edits.path_fields import NUMBER, token_of
 from clusterd.learning.edits.proposing import by_plain_pages
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, value_hash
@@ -50,26 +51,22 @@ class PathValue:
     def needs(self) -> tuple[Condition, ...]:
         """The components, and that there is no query."""
         said = [
-            Condition(Key(start=3 + at), "like" if at == self.at else "is", (part,))
-            for at, part in enumerate(self.parts)
+            Condition(component(at), "like" if at == self.at else "is", (part,)) for at, part in enumerate(self.parts)
         ]
         return (*said, Condition(Key(), "depth", (str(len(self.parts)),)), Condition(Key(), "only"))
 
     @property
     def transformation(self) -> tuple[Edit, ...]:
         """The parameters in their order, then the components that differ, and the deletion of those that are left."""
-        source = Key(start=3 + self.at, deep=token_of(self.parts[self.at], 0))
+        source = component(self.at, deep=token_of(self.parts[self.at], 0))
         texts = dict(self.fixed)
         query = [
             Edit(Key(*key), "copy", source=source) if key == self.target else Edit(Key(*key), "set", texts[key])
             for key in self.shape
         ]
         new = self.path.split("/")
-        path = [
-            Edit(Key(start=3 + at), "set", part) for at, part in enumerate(new) if self.parts[at : at + 1] != (part,)
-        ]
-        surplus = [Edit(Key(start=3 + at), "delete") for at in reversed(range(len(new), len(self.parts)))]
-        return (*query, *path, *surplus)
+        path = [Edit(component(at), "set", part) for at, part in enumerate(new) if self.parts[at : at + 1] != (part,)]
+        return (*query, *path, *shortened(len(self.parts), len(new)))
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows of the form, without a query and without a trace of one."""

@@ -130,19 +130,19 @@ def spaces_of_components(first: str, second: str) -> Iterator[tuple[str, str]]:
 
 def spaces_in_path(start: int, text: str, space: str) -> SpacesInPath:
     """Return the edit of a component that has such a space."""
-    edit = Edit(Key(start=start), "spaces", text)
-    index = start - 3
+    key = Key(start=start)
+    edit, index = Edit(key, "spaces", text), key.index
 
     def change(parts: list[str]) -> list[str] | None:
         if len(parts) <= index or space not in parts[index]:
             return None
         return [*parts[:index], written(edit, parts[index]), *parts[index + 1 :]]
 
-    return SpacesInPath((edit,), change, (Condition(Key(start=start), "like", (f"*{space}*",)),))
+    return SpacesInPath((edit,), change, (Condition(key, "like", (f"*{space}*",)),))
 
 
 def is_guess(edit: object) -> bool:
     """Whether an edit takes for one what no standard calls so: ``_`` and a space, two spaces in a path, two orders."""
     if isinstance(edit, Respell):
         return edit.edit.op == "items" or (edit.edit.op, edit.edit.value) == ("spaces", UNDERSCORE)
-    return isinstance(edit, PathEdit) and (isinstance(edit, SpacesInPath) or edit.edit[0].op == "items")
+    return isinstance(edit, PathEdit) and (isinstance(edit, SpacesInPath) or edit.transformation[0].op == "items")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from clusterd_crawler.rules import FIRST_COMPONENT
 
 Numbers = npt.NDArray[np.int64]
 
@@ -45,7 +46,7 @@ class Components:
     def _components(self, paths: Sequence[str]) -> list[str | None]:
         if not self._start:
             return [path.rpartition("/")[2] for path in paths]
-        at = self._start - 3
+        at = self._start - FIRST_COMPONENT
         return [parts[at] if len(parts) > at else None for path in paths for parts in [path.split("/", at + 1)]]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.rules import Condition, Edit, Key
+from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
 from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, distinct
@@ -154,7 +154,7 @@ def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: li
         return
     paths = [snapshot.evidence.paths.parts(path) for path in distinct(snapshot.path[members]).tolist()]
     depth = len(paths[0])
-    fixed = [one_of(Key(start=3 + at), {parts[at] for parts in paths}) for at in range(depth) if at not in free]
+    fixed = [one_of(component(at), {parts[at] for parts in paths}) for at in range(depth) if at not in free]
     conditions = [*fixed, Condition(Key(), "depth", (str(depth),)), *query]
     yield Proposal(_any_value(free, depth), snapshot.flags(members), conditions, outcome, reached)
 
@@ -174,5 +174,5 @@ def _any_value(free: list[int], depth: int) -> PathEdit:
             return None
         return ["*" if at in free else part for at, part in enumerate(parts)]
 
-    keys = [Key(end=1) if at == depth - 1 else Key(start=3 + at) for at in free]
+    keys = [Key(end=1) if at == depth - 1 else component(at) for at in free]
     return PathEdit(tuple(Edit(key, "set", "*") for key in keys), change)

@@ -219,7 +219,7 @@ def _dropped(edit: Edit) -> str:
 
 def _place(edit: Edit, context: Context, gone: int) -> int:
     if edit.key.start > 2:
-        return edit.key.start - 3
+        return edit.key.index
     if edit.key.end and context.depth:
         return context.depth - gone - edit.key.end
     raise Inexpressible(f"no processor counts path components from the end: {edit}")

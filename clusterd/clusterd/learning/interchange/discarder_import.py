@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from clusterd_crawler.errors import RuleError, WrongInput
-from clusterd_crawler.rules import SCHEME, Condition, Edit, Key, Rule, rule_id
+from clusterd_crawler.rules import SCHEME, Condition, Edit, Key, Rule, component, rule_id
 from clusterd_crawler.urls import canonical, host_of, registrable
 
 from clusterd.learning.interchange.discarder_export import CASE_NOTE
@@ -167,7 +167,7 @@ def _path(path: str) -> tuple[Condition, ...]:
         return _ending(parts)
     if any("*" in part for part in parts):
         raise Inexpressible("a * inside a path component can stand for several components")
-    fixed = [Condition(Key(start=number + 3), "is", (part,)) for number, part in enumerate(parts)]
+    fixed = [Condition(component(number), "is", (part,)) for number, part in enumerate(parts)]
     if exact:
         return (*fixed, Condition(Key(), "depth", (str(len(parts)),)))
     if not fixed:
@@ -184,8 +184,8 @@ def _around(parts: list[str], stars: list[int], exact: bool) -> tuple[Condition,
     in_a_row = len(stars) == stars[-1] - stars[0] + 1
     if not in_a_row or any("*" in part for part in (*head, *tail)) or not tail or (not exact and tail != [""]):
         raise Inexpressible("a * in the path that can stand for several components")
-    begins = tuple(Condition(Key(start=number + 3), "is", (part,)) for number, part in enumerate(head))
-    long = Condition(Key(start=len(parts) + 2), "any")
+    begins = tuple(Condition(component(number), "is", (part,)) for number, part in enumerate(head))
+    long = Condition(component(len(parts) - 1), "any")
     if not exact:
         return (*begins, long)
     return (*begins, long, *_ending(tail))
@@ -246,7 +246,7 @@ def _edits(
         return (), tuple(Edit(Key(name), "delete") for name in args)
     if any(place < 0 for place in args):
         raise Inexpressible("it counts components from the end, which does nothing")
-    ends = {c.key.start - 3 for c in context if c.test in {"is", "like"} and c.key.start > 2}
+    ends = {c.key.index for c in context if c.test in {"is", "like"} and c.key.start > 2}
     if not any(c.test == "depth" for c in context) and not ends & set(args):
         raise Inexpressible("it would be applied again to its own result")
-    return (), tuple(Edit(Key(start=place + 3), "delete") for place in sorted(set(args), reverse=True))
+    return (), tuple(Edit(component(place), "delete") for place in sorted(set(args), reverse=True))

@@ -82,9 +82,9 @@ def _whole(given: Sequence[Condition], on_path: Iterable[Condition]) -> list[str
 def _put_path(context: Context, condition: Condition) -> None:
     key = condition.key
     if condition.test == "depth" or (key.start and key.end):
-        _put_depth(context, int(condition.values[0]) if condition.test == "depth" else key.start - 3 + key.end)
+        _put_depth(context, int(condition.values[0]) if condition.test == "depth" else key.index + key.end)
     if condition.test != "depth":
-        _put_once(context.start, key.start - 3, condition) if key.start else _put_once(context.end, key.end, condition)
+        _put_once(context.start, key.index, condition) if key.start else _put_once(context.end, key.end, condition)
 
 
 def _put_depth(context: Context, depth: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
@@ -90,11 +90,14 @@ def differences(snapshot: Snapshot, clusters: Iterable[Rows]) -> Counter[Differe
     return found
 
 
-#: Path, and query pairs with the hash and the number of their value.
-Page = tuple[str, tuple[tuple[ColumnKey, tuple[int, int]], ...]]
+class ReadPage(NamedTuple):
+    """A page as it is compared: its path, and its query keys with the hash and the number of their value."""
+
+    path: str
+    query: tuple[tuple[ColumnKey, tuple[int, int]], ...]
 
 
-def _pages_of(snapshot: Snapshot, clusters: Iterable[Rows]) -> Iterator[list[Page]]:
+def _pages_of(snapshot: Snapshot, clusters: Iterable[Rows]) -> Iterator[list[ReadPage]]:
     """Yield the pages of each cluster that are compared, the plainest first; those of one key are one page."""
     waiting: list[list[int]] = []
     count = 0
@@ -111,15 +114,15 @@ def _pages_of(snapshot: Snapshot, clusters: Iterable[Rows]) -> Iterator[list[Pag
     yield from _read_pages(snapshot, waiting)
 
 
-def _read_pages(snapshot: Snapshot, clusters: list[list[int]]) -> Iterator[list[Page]]:
+def _read_pages(snapshot: Snapshot, clusters: list[list[int]]) -> Iterator[list[ReadPage]]:
     pages = _read(snapshot, np.array([row for rows in clusters for row in rows], np.int64))
     for rows in clusters:
         yield _plainest_first([pages[row] for row in rows])
 
 
-def _read(snapshot: Snapshot, rows: Rows) -> dict[int, Page]:
+def _read(snapshot: Snapshot, rows: Rows) -> dict[int, ReadPage]:
     """Read rows back as they are after the accepted edits, those of one shape at once."""
-    found: dict[int, Page] = {}
+    found: dict[int, ReadPage] = {}
     for group in by_number(snapshot.shape[rows], rows) if len(rows) else ():
         shape = snapshot.shape_of(group[0])
         paths = [snapshot.evidence.paths.items[number] for number in snapshot.path[group].tolist()]
@@ -129,49 +132,53 @@ def _read(snapshot: Snapshot, rows: Rows) -> dict[int, Page]:
             at = np.searchsorted(column.rows, group)
             values = zip(column.hashes[at].tolist(), column.values[at].tolist(), strict=True)
             cells.append([(key, value) for value in values])
-        pairs = zip(*cells, strict=True) if cells else [()] * len(group)
-        found.update(zip(group.tolist(), zip(paths, pairs, strict=True), strict=True))
+        queries = zip(*cells, strict=True) if cells else [()] * len(group)
+        found.update(zip(group.tolist(), map(ReadPage, paths, queries), strict=True))
     return found
 
 
-def _plainest_first(pages: list[Page]) -> list[Page]:
-    lengths = [(len(pairs), len(path), path) for path, pairs in pages]
+def _plainest_first(pages: list[ReadPage]) -> list[ReadPage]:
+    lengths = [(len(page.query), len(page.path), page.path) for page in pages]
     if len(set(lengths)) == len(pages):
         return [page for _, page in sorted(zip(lengths, pages, strict=True))]
     return sorted(pages, key=_plainness)
 
 
-def _plainness(page: Page) -> tuple[object, ...]:
-    return len(page[1]), len(page[0]), page[0], [(key, value[1]) for key, value in page[1]]
+def _plainness(page: ReadPage) -> tuple[object, ...]:
+    return len(page.query), len(page.path), page.path, [(key, number) for key, (_, number) in page.query]
 
 
-def _difference(plain: Page, page: Page) -> Iterator[Difference]:
-    if plain[0] == page[0]:
-        before, after = dict(plain[1]), dict(page[1])
-        differing = [key for key, (hashed, _) in plain[1] if key not in after or after[key][0] != hashed]
-        names = tuple(sorted([*differing, *(key for key in after if key not in before)]))
-        if any(not name for name, _ in names):
-            return  # ``x?`` and ``x``: no edit names a key without a name
-        if names and [key for key in before if key in after] != [key for key in after if key in before]:
-            yield "unordered", names
-        elif names:
-            yield "query", names
-            if 1 < len(names) <= TOGETHER and not before.keys() & set(names):
-                yield "fixed", ("", tuple((key, after[key][1]) for key in names))
-            if all(key in before and key in after and not key[0].startswith(";") for key in names):
-                yield "values", names
-                if len(names) == 1:
-                    yield "value", (names[0], *sorted((before[names[0]][1], after[names[0]][1])))
-        elif plain[1] != page[1]:
-            yield "order", ()
-    elif plain[1] == page[1]:
-        yield from _path_difference(plain[0].split("/"), page[0].split("/"))
-    elif not plain[1]:
-        folder, _, last = plain[0].rpartition("/")
-        if last and page[0] == (folder and folder + "/"):
-            yield "index and query", (last, *sorted(key for key, _ in page[1]))
-            if len(page[1]) <= TOGETHER:
-                yield "fixed", (last, tuple(sorted((key, value[1]) for key, value in page[1])))
+def _difference(plain: ReadPage, page: ReadPage) -> Iterator[Difference]:
+    if plain.path == page.path:
+        yield from _query_difference(plain, page)
+    elif plain.query == page.query:
+        yield from _path_difference(plain.path.split("/"), page.path.split("/"))
+    elif not plain.query:
+        folder, _, last = plain.path.rpartition("/")
+        if last and page.path == (folder and folder + "/"):
+            yield "index and query", (last, *sorted(key for key, _ in page.query))
+            if len(page.query) <= TOGETHER:
+                yield "fixed", (last, tuple(sorted((key, number) for key, (_, number) in page.query)))
+
+
+def _query_difference(plain: ReadPage, page: ReadPage) -> Iterator[Difference]:
+    before, after = dict(plain.query), dict(page.query)
+    differing = [key for key, (hashed, _) in plain.query if key not in after or after[key][0] != hashed]
+    names = tuple(sorted([*differing, *(key for key in after if key not in before)]))
+    if any(not name for name, _ in names):
+        return  # ``x?`` and ``x``: no edit names a key without a name
+    if names and [key for key in before if key in after] != [key for key in after if key in before]:
+        yield "unordered", names
+    elif names:
+        yield "query", names
+        if 1 < len(names) <= TOGETHER and not before.keys() & set(names):
+            yield "fixed", ("", tuple((key, after[key][1]) for key in names))
+        if all(key in before and key in after and not key[0].startswith(";") for key in names):
+            yield "values", names
+            if len(names) == 1:
+                yield "value", (names[0], *sorted((before[names[0]][1], after[names[0]][1])))
+    elif plain.query != page.query:
+        yield "order", ()
 
 
 def _path_difference(plain: list[str], page: list[str]) -> Iterator[Difference]:

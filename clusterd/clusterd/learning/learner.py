@@ -34,8 +34,7 @@ from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.edits.references import Reference
 from clusterd.learning.evidence.columns import Evidence, Flags, Novelty, Snapshot
 from clusterd.learning.evidence.settled import FOLLOWED, Accepted
-from clusterd.learning.families.exhausted import Family as Exhausted
-from clusterd.learning.families.exhausted import exhausted
+from clusterd.learning.families.exhausted import Exhausted, exhausted
 from clusterd.learning.families.one_page import families
 from clusterd.learning.families.paths import path_families
 from clusterd.learning.families.value_forms import by_form

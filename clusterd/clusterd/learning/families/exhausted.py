@@ -43,7 +43,7 @@ EACH: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class Exhausted:
     """Every URL of the context is as good as fetched."""
 
     crawl: str
@@ -167,4 +167,4 @@ def _proposal(
     agreed = int(good.sum())
     # In groups of one content: the pairs that the rule shows are pages that show the same.
     outcome = Outcome(kept, good, shown.astype(np.int64), shown, agreed, len(kept) - agreed, agreed)
-    return Proposal(Family(crawl), snapshot.flags(members), conditions, outcome, lower_bound(agreed, len(kept)))
+    return Proposal(Exhausted(crawl), snapshot.flags(members), conditions, outcome, lower_bound(agreed, len(kept)))

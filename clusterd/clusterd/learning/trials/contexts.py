@@ -149,13 +149,14 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
         narrowed = _narrowest(trials, narrowing, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
             return NOWHERE
-        allowed, condition = narrowed[0].stated(snapshot, narrowed[1])
+        attribute, values, beyond_luck = narrowed
+        allowed, condition = attribute.stated(snapshot, values)
         if condition is None:
             return NOWHERE
         conditions.append(condition)
-        if not narrowed[2]:
+        if not beyond_luck:
             bound = max(bound, NARROWED_BOUND)
-        trials.narrow(np.isin(narrowed[0].values, allowed))
+        trials.narrow(np.isin(attribute.values, allowed))
     if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
         return NOWHERE
     outcome = trials.outcome

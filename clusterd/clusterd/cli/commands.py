@@ -201,18 +201,23 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             traceback.print_exc()
-        if isinstance(error, UnicodeEncodeError) and error.object in arguments:
-            return _say(f"{error.object}: holds bytes that are no UTF-8, as no name in the store does", 2)
-        if isinstance(error, OSError) and error.errno in NO_ROOM:
-            place = error.filename or "the output, or files in TMPDIR"
-            return _say(f"{place}: {error.strerror}; make room there", 1)
-        if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
-            return _say(f"{error.strerror}; let TMPDIR name a folder that may be written to and has room", 1)
-        if isinstance(error, MemoryError) or getattr(error, "strerror", str(error)) in AT_LIMIT:
-            what = str(error) or "no memory is left"
-            return _say(f"{what}; allow more memory, processes or open files (ulimit -a, the container's limits)", 1)
-        return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
+        return _say_of_system(error, arguments)
     return result if isinstance(result, int) else 0
+
+
+def _say_of_system(error: Exception, arguments: list[str]) -> int:
+    """Say what the system does not let us do, or that the fault is ours."""
+    if isinstance(error, UnicodeEncodeError) and error.object in arguments:
+        return _say(f"{error.object}: holds bytes that are no UTF-8, as no name in the store does", 2)
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        place = error.filename or "the output, or files in TMPDIR"
+        return _say(f"{place}: {error.strerror}; make room there", 1)
+    if isinstance(error, FileNotFoundError) and NO_TEMPORARY in str(error):
+        return _say(f"{error.strerror}; let TMPDIR name a folder that may be written to and has room", 1)
+    if isinstance(error, MemoryError) or getattr(error, "strerror", str(error)) in AT_LIMIT:
+        what = str(error) or "no memory is left"
+        return _say(f"{what}; allow more memory, processes or open files (ulimit -a, the container's limits)", 1)
+    return _say(f"{type(error).__name__}: {error} (a fault of clusterd; --debug shows where)", 1)
 
 
 def _one_line(error: click.ClickException) -> str:

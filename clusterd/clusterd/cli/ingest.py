@@ -20,13 +20,12 @@ from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
 from clusterd.cli.printing import pages
 from clusterd.cli.progress import READING, Tell, size_of, watched
-from clusterd.cli.sketching import sketching
+from clusterd.cli.sketching import Rejections, sketching, tell_shortened, tell_unresolved
 
 if TYPE_CHECKING:
     from clusterd_consumer.insisting import Insist
 
     from clusterd.ingest.beside import Beside
-    from clusterd.ingest.raw import Broken
     from clusterd.ingest.reading import Item
     from clusterd.ingest.revisits import Revisits
     from clusterd.ingest.sketching import Sketching
@@ -38,8 +37,6 @@ CHUNK: Final = 10_000
 AHEAD: Final = 5 * CHUNK
 #: Seconds for which a store or a broker is waited for that stops answering in the middle of a run.
 PATIENCE: Final = 60.0
-#: Rejected records that are named one by one.
-NAMED: Final = 20
 
 
 @click.command("ingest")
@@ -148,40 +145,3 @@ def _items(paths: Sequence[str], base: str, revisits: Revisits, beside: Beside, 
         done += size_of(path)
         advance(0, done)
     yield from originals(revisits)
-
-
-def tell_shortened(invocation: Invocation, run: Sketching) -> None:
-    """Say how many pages were too long to be taken whole, here or by whoever archived them."""
-    if run.truncated:
-        why = "WARC-Truncated, segments, Content-Length"
-        invocation.hint(f"of {pages(run.truncated)} the file has only the beginning ({why})")
-    if run.shortened:
-        invocation.hint(
-            f"of {pages(run.shortened)} only the first {run.max_page_bytes} bytes were taken (CLUSTERD_MAX_PAGE_BYTES)"
-        )
-
-
-def tell_unresolved(invocation: Invocation, revisits: Revisits) -> None:
-    """Say how many revisit records refer to what is in none of the files."""
-    if revisits.unresolved:
-        invocation.hint(
-            f"of {pages(revisits.unresolved)} it is only said that they were as before (revisit records), and what was "
-            "before is in no file of this run: passed over"
-        )
-
-
-class Rejections:
-    """Names the first rejected records on standard error, and every one with which the rest of a file is lost."""
-
-    def __init__(self, invocation: Invocation, run: Sketching) -> None:
-        self._invocation = invocation
-        self._run = run
-        self._told_more = False
-
-    def __call__(self, broken: Broken) -> None:
-        """Name a record, or say once that there are more."""
-        if self._run.rejected <= NAMED or broken.ends:
-            self._invocation.hint(f"rejected: {broken.where}: {broken.reason}")
-        elif not self._told_more:
-            self._told_more = True
-            self._invocation.hint("rejected: more, counted only")

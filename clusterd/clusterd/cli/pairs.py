@@ -21,7 +21,7 @@ from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
 from clusterd.cli.progress import READING, Tell, begun, watched
 from clusterd.cli.share import Share
-from clusterd.cli.sketching import sketching
+from clusterd.cli.sketching import Rejections, sketching, tell_shortened, tell_unresolved
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Sketch, StreamSketch
@@ -123,7 +123,6 @@ class Rows:
     """The documents of a file and what they are called in an answer."""
 
     def __init__(self, invocation: Invocation, profile: str | None, jobs: int, tell: Tell) -> None:
-        from clusterd.cli.ingest import Rejections
         from clusterd.ingest.sketching import Sketching
 
         self._invocation = invocation
@@ -145,7 +144,6 @@ class Rows:
 
     def documents(self, file: str, called: str | None = None) -> Iterator[tuple[int, RawPage, Sketch]]:
         """Yield the number, the page and the sketch of each document of a file; `WrongInput` where it has none."""
-        from clusterd.cli.ingest import tell_shortened, tell_unresolved
         from clusterd.ingest.revisits import Revisits
 
         revisits = Revisits([file])

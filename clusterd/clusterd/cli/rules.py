@@ -52,7 +52,7 @@ def rules() -> None:
 @click.pass_obj
 def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
     """List the rules in force, host by host, in the order in which they are applied."""
-    with caught_up(invocation) as (_, book):
+    with opened(invocation) as (_, book):
         found = map(listed, book.entries(spelled(host, book), every=every))
         empty = none_of(host) if host else "no rules yet; they are learned from the pages that clusterd has seen"
         invocation.show(found, (*COLUMNS, "replaced_by") if every else COLUMNS, empty=empty)
@@ -63,7 +63,7 @@ def list_rules(invocation: Invocation, host: str | None, every: bool) -> None:
 @click.pass_obj
 def show_rule(invocation: Invocation, rule: str) -> None:
     """Show a rule with the pairs of pages that it rests on, and how it came to its state."""
-    with caught_up(invocation) as (_, book):
+    with opened(invocation) as (_, book):
         entry = book.entry(rule)
         shown = {**rule_record(entry.rule), **entry_record(entry), "skips": book.book.skip_counts().get(rule, 0)}
         invocation.emit(shown, None if invocation.json else entry_text(entry, shown["skips"]))
@@ -74,7 +74,7 @@ def show_rule(invocation: Invocation, rule: str) -> None:
 @click.pass_obj
 def why(invocation: Invocation, url: str) -> None:
     """Say what the rules make of a URL, and whether a crawl that had fetched all known pages would skip it."""
-    with caught_up(invocation) as (services, book):
+    with opened(invocation) as (services, book):
         invocation.emit(explained(services, book, url))
 
 
@@ -119,7 +119,7 @@ def export_rules(
     """
     from clusterd.learning.interchange.files import write_rules
 
-    with caught_up(invocation) as (_, book):
+    with opened(invocation) as (_, book):
         given = list(book.rules(spelled(host, book)))
     if host and not given:  # a backup of before stays
         raise NotFound(none_of(host))
@@ -228,7 +228,7 @@ def spelled(host: str | None, book: RuleService) -> str:
 
 
 @contextmanager
-def caught_up(invocation: Invocation) -> Iterator[tuple[Services, RuleService]]:
+def opened(invocation: Invocation) -> Iterator[tuple[Services, RuleService]]:
     """Open the rules, with the pages that wait worked off where no daemon does it."""
     with invocation.services() as services:
         invocation.work_off(services)
@@ -240,7 +240,7 @@ def changing(invocation: Invocation) -> Iterator[RuleService]:
     """Open the rules for a change; when it is over the crawlers have been told."""
     from clusterd.services import ANNOUNCE_TIMEOUT
 
-    with caught_up(invocation) as (services, book):
+    with opened(invocation) as (services, book):
         yield book
         services.publisher.flush(ANNOUNCE_TIMEOUT)
 

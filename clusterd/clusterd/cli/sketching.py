@@ -1,12 +1,23 @@
-"""The options of every command that makes sketches of documents in files."""
+"""What commands share that sketch documents in files: their options, and what they say of what was not taken."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from clusterd.cli.invocation import Invocation
+from clusterd.cli.printing import pages
+
+if TYPE_CHECKING:
+    from clusterd.ingest.raw import Broken
+    from clusterd.ingest.revisits import Revisits
+    from clusterd.ingest.sketching import Sketching
+
+#: Rejected records that are named one by one.
+NAMED: Final = 20
 
 
 def cores() -> int:
@@ -31,3 +42,40 @@ JOBS: Final = click.option(
 def sketching(command: Command) -> Command:
     """Give a command the options ``--profile`` and ``--jobs``."""
     return PROFILE(JOBS(command))
+
+
+def tell_shortened(invocation: Invocation, run: Sketching) -> None:
+    """Say how many pages were too long to be taken whole, here or by whoever archived them."""
+    if run.truncated:
+        why = "WARC-Truncated, segments, Content-Length"
+        invocation.hint(f"of {pages(run.truncated)} the file has only the beginning ({why})")
+    if run.shortened:
+        invocation.hint(
+            f"of {pages(run.shortened)} only the first {run.max_page_bytes} bytes were taken (CLUSTERD_MAX_PAGE_BYTES)"
+        )
+
+
+def tell_unresolved(invocation: Invocation, revisits: Revisits) -> None:
+    """Say how many revisit records refer to what is in none of the files."""
+    if revisits.unresolved:
+        invocation.hint(
+            f"of {pages(revisits.unresolved)} it is only said that they were as before (revisit records), and what was "
+            "before is in no file of this run: passed over"
+        )
+
+
+class Rejections:
+    """Names the first rejected records on standard error, and every one with which the rest of a file is lost."""
+
+    def __init__(self, invocation: Invocation, run: Sketching) -> None:
+        self._invocation = invocation
+        self._run = run
+        self._told_more = False
+
+    def __call__(self, broken: Broken) -> None:
+        """Name a record, or say once that there are more."""
+        if self._run.rejected <= NAMED or broken.ends:
+            self._invocation.hint(f"rejected: {broken.where}: {broken.reason}")
+        elif not self._told_more:
+            self._told_more = True
+            self._invocation.hint("rejected: more, counted only")

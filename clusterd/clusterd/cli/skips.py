@@ -9,7 +9,7 @@ from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import WrongInput
 
 from clusterd.cli.invocation import Invocation
-from clusterd.cli.rules import caught_up, changing
+from clusterd.cli.rules import changing, opened
 
 if TYPE_CHECKING:
     from clusterd_crawler.message import SkipReport
@@ -22,7 +22,7 @@ COLUMNS: Final = ("at", "url", "rule", "known_url")
 @click.pass_obj
 def skips(invocation: Invocation, rule: str) -> None:
     """List the requests that were skipped, oldest first; of very many the latest 100,000."""
-    with caught_up(invocation) as (_, book):
+    with opened(invocation) as (_, book):
         counts = book.book.skip_counts()
         if rule and rule not in counts:
             book.entry(rule)

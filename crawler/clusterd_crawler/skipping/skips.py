@@ -115,8 +115,7 @@ class KnownPages:
             self._stand_for(held, page, held.redirects.led_to(page.url))
 
     def _held(self, domain: str) -> HostPages:
-        held = self._hosts.get(domain)
-        if held is None:
+        if (held := self._hosts.get(domain)) is None:
             held = self._hosts[domain] = HostPages(names=NameTable(self._sets.names(domain)))
         return held
 
@@ -143,11 +142,7 @@ class KnownPages:
         for table in (held.read_before, held.tried):
             if len(table) > self._limit:
                 table.clear()
-        if self._sets.any_asks and page.content != UNKNOWN:
-            key, applied = self._all_keys.key_of_canonical(page.url)
-            # Which page of a family answers is not known: what one of them shows says nothing of the others.
-            if not key.startswith(FAMILY) and self._sets.allow(applied, page.content):
-                held.shown[hash(key)] = page
+        self._note_shown(held, page.url, page)
         if held.names is not None:
             held.names.note(page.url, page.names)
 
@@ -235,10 +230,15 @@ class KnownPages:
         for url in led_to:
             key, applied = self._keys.key_of_canonical(url)
             held.stand(hash(key), url, replace(page, applied=applied))
-            if self._sets.any_asks and page.content != UNKNOWN:
-                key, applied = self._all_keys.key_of_canonical(url)
-                if not key.startswith(FAMILY) and self._sets.allow(applied, page.content):
-                    held.shown[hash(key)] = page
+            self._note_shown(held, url, page)
+
+    def _note_shown(self, held: HostPages, url: str, page: KnownPage) -> None:
+        """Note a page under the key of a URL by the rules that ask for what is shown there."""
+        if self._sets.any_asks and page.content != UNKNOWN:
+            key, applied = self._all_keys.key_of_canonical(url)
+            # Which page of a family answers is not known: what one of them shows says nothing of the others.
+            if not key.startswith(FAMILY) and self._sets.allow(applied, page.content):
+                held.shown[hash(key)] = page
 
     def led(self, url: str) -> None:
         """Note a known page that linked to something new."""

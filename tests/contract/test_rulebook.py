@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 import redis
 from clusterd.learning.contract import Page
+from clusterd.learning.rulebook import redis as redis_book
 from clusterd.learning.rulebook.contract import Entry, HostRules, RuleBook, Turn
 from clusterd.learning.rulebook.redis import RedisRuleBook
 from clusterd_consumer.redis_connection import connect
@@ -235,6 +236,16 @@ def test_an_id_that_is_dropped_is_not_found(book: RuleBook) -> None:
     book.save(state(2, rule("r2")), book.load(HOST))
     assert book.host_of("r1") is None
     assert book.host_of("r2") == HOST
+
+
+def test_the_entries_of_many_hosts_come_host_by_host(book: RuleBook) -> None:
+    hosts = [f"h{number}.example" for number in range(2 * redis_book.HOSTS + 1)]
+    known = {host: [f"{host}-{n}" for n in range(2)] for host in [*hosts[:3], *hosts[-3:]]}
+    for host, ids in known.items():
+        assert book.save(state(1, *(rule(one, host) for one in ids), host=host), HostRules.empty(host))
+    assert [entry.rule.id for entry in book.entries(hosts)] == [one for ids in known.values() for one in ids]
+    assert list(book.entries(hosts[:1])) == list(book.load(hosts[0]).entries.values())
+    assert list(book.entries([])) == []
 
 
 def test_nothing_is_known_of_an_unknown_host(book: RuleBook) -> None:

@@ -143,6 +143,10 @@ class RuleBook(Protocol):
         """Return what the book holds of a host's rules (`HostRules.empty` where nothing)."""
         ...
 
+    def entries(self, hosts: Sequence[str]) -> Iterator[Entry]:
+        """Yield every entry of these hosts, host by host, many hosts in a round trip."""
+        ...
+
     def version(self, host: str) -> int:
         """Return the version of a host's rules, 0 where there are none."""
         ...

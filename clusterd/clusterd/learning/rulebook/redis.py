@@ -33,7 +33,7 @@ from clusterd_crawler.message import SkipReport, decode, encode
 from clusterd_crawler.rules import RuleSet
 
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Evidence, HostRules
+from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Entry, Evidence, HostRules
 from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
 
@@ -44,6 +44,8 @@ log = logging.getLogger(__name__)
 EVIDENCE_SECONDS: Final = 90 * 86_400
 #: Entries of the skip log fetched at a time, and skips applied in one call.
 PAGE: Final = 1_000
+#: Hosts whose entries are fetched at a time: an entry holds up to some kB of evidence, a host 500 retired ones.
+HOSTS: Final = 100
 #: Bytes of a skip's identity in the set of those seen.
 IDENTITY_BYTES: Final = 12
 
@@ -145,18 +147,30 @@ class RedisRuleBook:
             return HostRules.empty(host)
         return HostRules(rules_from_bytes(rules), entries_from_bytes(entries), int(revision or 0))
 
+    def entries(self, hosts: Sequence[str]) -> Iterator[Entry]:
+        """Yield every entry of these hosts, host by host."""
+        for start in range(0, len(hosts), HOSTS):
+            for packed in self._of_books(hosts[start : start + HOSTS], "entries"):
+                if packed is not None:
+                    yield from entries_from_bytes(packed).values()
+
     @translated()
     def version(self, host: str) -> int:
         """Return the version of a host's rules."""
         return int(self._client.hget(self._key(host, "book"), "version") or 0)
 
-    @translated()
     def versions(self, hosts: Sequence[str]) -> list[int]:
         """Return the version of each host's rules."""
+        return [int(version or 0) for version in self._of_books(hosts, "version")]
+
+    @translated()
+    def _of_books(self, hosts: Sequence[str], field: str) -> list[bytes | None]:
+        """Return a field of each host's book, in one round trip."""
         pipe = self._client.pipeline(transaction=False)
         for host in hosts:
-            pipe.hget(self._key(host, "book"), "version")
-        return [int(version or 0) for version in pipe.execute()]
+            pipe.hget(self._key(host, "book"), field)
+        found: list[bytes | None] = pipe.execute()
+        return found
 
     @translated()
     def save(self, state: HostRules, before: HostRules) -> bool:

@@ -179,8 +179,8 @@ class RuleService:
 
     def entries(self, host: str = "", *, every: bool = False) -> Iterator[Entry]:
         """Yield the rules in force (with ``every`` the retired ones too), of a host or of all, with their history."""
-        of_hosts = map(self.book.load, [host] if host else self.book.hosts())
-        return (entry for of in of_hosts for entry in of.entries.values() if every or entry.rule.state in LIVE)
+        found = self.book.entries([host] if host else self.book.hosts())
+        return (entry for entry in found if every or entry.rule.state in LIVE)
 
     def rules(self, host: str = "", *, every: bool = False) -> Iterator[Rule]:
         """Yield the rules of `entries`."""

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from clusterd_consumer.insisting import Insist, once
-from clusterd_consumer.redis_connection import Client, connect, refuse_eviction, translated
+from clusterd_consumer.redis_connection import Client, connect, greet, refuse_eviction
 from clusterd_consumer.transport.contract import Position, Transport
 from clusterd_crawler import topics
 from clusterd_crawler.message import Message, encode
@@ -69,10 +69,9 @@ class Services:
     @cached_property
     def redis(self) -> Client:
         """Return a client of the store."""
+        greet(self.redis_url)
         client = connect(self.redis_url)
         self._stack.callback(client.close)
-        with translated(shown(self.redis_url)):
-            client.ping()
         return client
 
     def refuse_eviction(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any, Final
 
 import redis
@@ -45,14 +45,28 @@ def connect(url: str) -> Client:
         return client
 
 
+def greet(url: str) -> None:
+    """Return when what stands at an address answers; `Unreachable` says why it does not.
+
+    Within seconds, as whoever asks is there to know: an answer to work may take `ANSWER_TIMEOUT`.
+    """
+    with translated(shown(url), url):
+        client: Any = opened(url, socket_connect_timeout=CONNECT_TIMEOUT, socket_timeout=CONNECT_TIMEOUT)
+        with closing(client):
+            client.ping()
+
+
 @contextmanager
-def translated(what: str = "Redis") -> Iterator[None]:
-    """Raise `Unreachable` for a Redis that cannot serve; what it says of a wrong request stays as it is."""
+def translated(what: str = "Redis", url: str = "") -> Iterator[None]:
+    """Raise `Unreachable` for a Redis that cannot serve; what it says of a wrong request stays as it is.
+
+    Where ``url`` is given, the line also says if one end alone speaks TLS.
+    """
     try:
         yield
     except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
         if unable(error):
-            raise unreachable(error, what) from error
+            raise unreachable(error, what, url) from error
         if "DB index" in str(error):
             raise SettingError(f"redis names a database that the server has not: {error}") from error
         raise

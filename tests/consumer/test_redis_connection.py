@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
 from clusterd.clusters.redis.index import RedisIndex
-from clusterd_consumer.redis_connection import connect, translated
+from clusterd_consumer.redis_connection import CONNECT_TIMEOUT, connect, greet, translated
 from clusterd_crawler import topics
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.publish.publisher import Publisher
@@ -66,6 +67,22 @@ def test_a_server_that_another_authority_vouches_for_is_refused(secured: str, tm
     other = f"{address}?ssl_ca_certs={Authority(tmp_path, 'others').ca}"
     with pytest.raises(Unreachable, match=r"not accepted: .* \(ssl_ca_certs=FILE"), translated(shown(other)):
         connect(other).ping()
+
+
+def test_a_server_by_tls_that_is_given_without_says_so_at_once(secured: str) -> None:
+    plain = secured.partition("?")[0].replace("rediss", "redis")
+    scheme = secured.partition(":")[0].replace("+", r"\+")
+    for contact in (greet, lambda url: RedisLog(url, "log").send([(b"key", b"value")])):
+        with pytest.raises(Unreachable, match=rf"localhost:\d+ speaks TLS at that port: it takes {scheme}://"):
+            contact(plain)
+
+
+def test_a_server_without_tls_that_is_given_by_tls_says_so_within_seconds(redis_url: str) -> None:
+    """It waits for the end of what it takes for a command: the client's limit for the answer to work is 30 s."""
+    asked = time.monotonic()
+    with pytest.raises(Unreachable, match=r"speaks no TLS at that port: it takes redis://"):
+        greet(redis_url.replace("redis://", "rediss://"))
+    assert time.monotonic() - asked < 3 * CONNECT_TIMEOUT
 
 
 def test_a_crawl_goes_on_when_a_file_of_tls_is_there_again(

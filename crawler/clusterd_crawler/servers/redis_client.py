@@ -114,7 +114,7 @@ def translated(url: str) -> Iterator[None]:
     except errors as error:
         from clusterd_crawler.servers.redis_errors import unreachable  # needs the client
 
-        raise unreachable(error, f"Redis at {shown(url)}") from None
+        raise unreachable(error, f"Redis at {shown(url)}", url) from None
 
 
 @lru_cache(maxsize=1)

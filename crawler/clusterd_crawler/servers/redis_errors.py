@@ -9,6 +9,7 @@ import redis
 
 from clusterd_crawler.errors import Forbidden, Unreachable
 from clusterd_crawler.servers.certificates import not_accepted
+from clusterd_crawler.servers.redis_greeting import one_sided
 
 #: What Redis answers to a user who may not do what we ask; from within a script without an error code (Redis 7.0; later
 #: ones and Valkey). A matter of the server's users, not of the page that met it.
@@ -25,13 +26,13 @@ _IN_PIPELINE: Final = re.compile(r"^Command # \d+ .* of pipeline caused error: "
 _SENTINEL: Final = re.compile(r"<redis\..*?\bhost=([^,]*),port=(\d+).*?>(?= - )", re.DOTALL)
 
 
-def unreachable(error: Exception, what: str = "Redis") -> Unreachable:
-    """Return what is raised where ``what`` does not serve us."""
-    return (Forbidden if _is_forbidden(error) else Unreachable)(why_not(error, what))
+def unreachable(error: Exception, what: str = "Redis", url: str = "") -> Unreachable:
+    """Return what is raised where ``what`` does not serve us; its ``url``, where given, is looked at for TLS."""
+    return (Forbidden if _is_forbidden(error) else Unreachable)(why_not(error, what, url))
 
 
-def why_not(error: Exception, what: str) -> str:
-    """Return a line that says why ``what`` does not serve us."""
+def why_not(error: Exception, what: str, url: str = "") -> str:
+    """Return a line that says why ``what`` does not serve us; its ``url``, where given, is looked at for TLS."""
     if isinstance(error, redis.AuthenticationError):
         return f"{what} refuses us: {reason(error)}; it takes redis://USER:PASSWORD@HOST:PORT/DB"
     if _NO_CLUSTER in str(error):
@@ -46,6 +47,8 @@ def why_not(error: Exception, what: str) -> str:
         return f"{what} is full: raise its maxmemory, or let CLUSTERD_RETENTION make room ({said})"
     if _is_moved(error):
         return f"{what} does not answer: {said} (a node of a Redis Cluster? it takes redis+cluster://HOST:PORT)"
+    if url and _may_be_one_sided(error, url) and (end := one_sided(url)):
+        return f"{what} {end}"
     return f"{what} does not answer: {said}"
 
 
@@ -65,6 +68,12 @@ def _of_another_kind(said: str) -> str:
         f"answers as a sentinel does, or a Redis before 7.0 ({said.partition(',')[0]}); "
         "sentinels are given as redis+sentinel://HOST:PORT/SERVICE"
     )
+
+
+def _may_be_one_sided(error: Exception, url: str) -> bool:
+    """Whether it may be that one end alone speaks TLS: without it we are cut off, by TLS we may also wait in vain."""
+    waits = (redis.TimeoutError,) if url.startswith("rediss") else ()
+    return isinstance(error, (redis.ConnectionError, redis.exceptions.RedisClusterException, *waits))
 
 
 def _is_moved(error: Exception) -> bool:

@@ -39,8 +39,9 @@ from clusterd_consumer.transport.contract import Position, Record, Transport
 
 log = logging.getLogger(__name__)
 
-#: Seconds for what was published in a step to arrive.
-FLUSH_TIMEOUT: Final = 30.0
+#: Seconds for what was published in a step to arrive, before a log that takes nothing counts as away: it is waited for
+#: again, and the daemon is told to wait.
+FLUSH_TIMEOUT: Final = 10.0
 
 Result = TypeVar("Result")
 Outcome_co = TypeVar("Outcome_co", covariant=True)

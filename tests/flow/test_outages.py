@@ -26,6 +26,9 @@ from tests.flow.daemons import daemons, made_up_crawl, until, wait_until_done
 from tests.services.kafka_broker import KafkaBroker
 from tests.services.redis_server import free_port, redis_server
 
+#: Seconds in which a daemon says that its broker takes nothing: it waits for 10, and asks why for 5; then it beats.
+FROZEN_SEEN = 25.0
+
 
 def test_an_embedded_store_that_crashes_is_back_before_anybody_asks(tmp_path: Path) -> None:
     crawl = made_up_crawl(400, seed=30)
@@ -91,7 +94,7 @@ def test_a_broker_that_starts_late_and_dies_in_between_is_waited_for(
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see own_broker
-def test_a_daemon_whose_broker_is_frozen_ends_within_seconds_and_loses_nothing(
+def test_a_daemon_whose_broker_is_frozen_says_so_ends_within_seconds_and_loses_nothing(
     own_broker: KafkaBroker, redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     crawl = made_up_crawl(600, seed=33)
@@ -103,6 +106,7 @@ def test_a_daemon_whose_broker_is_frozen_ends_within_seconds_and_loses_nothing(
         publish_sketches(services, crawl)
         until(lambda: services.index.counts()["documents"] > 30, say=group.said)
         own_broker.signal(signal.SIGSTOP)
+        until(lambda: [one["state"] for one in health.daemons(services.redis, prefix)] == ["waiting"], FROZEN_SEEN)
         asked = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0

@@ -20,6 +20,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from email.utils import parsedate_to_datetime
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -327,7 +328,12 @@ def _passes(error: Exception) -> bool:
 def _asked_for(error: Exception) -> float:
     """Return the seconds for which an address asks not to be asked again (RFC 9110, 10.2.3), 0 where it gives none."""
     said = str(error.headers.get("Retry-After", "")) if isinstance(error, HTTPError) else ""
-    return float(said) if said.isascii() and said.isdecimal() else 0.0
+    if said.isascii() and said.isdecimal():
+        return float(said)
+    try:
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    except (ValueError, OverflowError):  # neither seconds nor a date that there is
+        return 0.0
 
 
 def _target_of(address: str) -> tuple[str, dict[str, str]]:

@@ -9,6 +9,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -290,12 +291,16 @@ def test_an_address_that_is_away_for_a_moment_gets_what_came_meanwhile(
     assert (received, webhook.lost) == ([b"1", b"2"], 0)
 
 
-def test_an_address_that_asks_for_patience_is_left_alone_so_long() -> None:
+@pytest.mark.parametrize("by_date", [False, True])
+def test_an_address_that_asks_for_patience_is_left_alone_so_long(by_date: bool) -> None:
     asked: list[float] = []
 
     def ask_for_patience(*_: object) -> Answer:
         asked.append(time.monotonic())
-        return 429 if len(asked) == 1 else 204, {"Retry-After": "1"}
+        # A date has whole seconds, the fraction of which is gone: of two one at least is left.
+        return 429 if len(asked) == 1 else 204, {
+            "Retry-After": formatdate(time.time() + 2, usegmt=True) if by_date else "1"
+        }
 
     with address(ask_for_patience) as where:
         webhook = Webhook(f"http://{where}/")

@@ -144,7 +144,8 @@ def _insist_on_store(work: Callable[[], object], report: Report, asked: StopFlag
 
     def trouble(what: str) -> None:
         report.state = "waiting" if what else "starting"
-        report.last_error = what or report.last_error
+        if what:
+            report.fail(what)
         report.step()
 
     try:

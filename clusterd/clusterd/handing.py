@@ -130,7 +130,7 @@ class Handing:
             if isinstance(error, Unreachable) or unable(error):
                 raise
             log.exception("%s failed; the stream goes on", getattr(work, "__qualname__", work))
-            self._report.last_error = f"{type(error).__name__}: {error}"
+            self._report.fail(f"{type(error).__name__}: {error}")
 
 
 def verdict(crawl: str, outcome: Outcome) -> Verdict:

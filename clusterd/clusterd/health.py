@@ -3,7 +3,7 @@
 Keys: ``<prefix>daemons``, a set of the ids of all daemons that did not say good-bye; ``<prefix>daemon:<id>``, the
 daemon's last report as JSON, which lives for `ALIVE_FOR` seconds. A report's fields: ``id, host, pid, state (starting,
 running, waiting, stalled, stopping), since, at, stepped, messages, dead_letters, missed, lag, settling, last_error,
-upkeep_seconds``.
+last_error_at, upkeep_seconds``.
 
 They are written by functions that a full Redis lets run: a daemon that waits for room is alive, and says so.
 """
@@ -71,6 +71,8 @@ class Report:
     lag: int = 0
     settling: int = 0
     last_error: str = ""
+    #: When that was; 0 where nothing has failed.
+    last_error_at: int = 0
     #: How often the worker found that the store may have come back from the past: for the upkeep alone.
     set_backs: int = 0
     #: When upkeep began the round that it has in hand (of the monotonic clock); 0 between two.
@@ -81,6 +83,10 @@ class Report:
     def step(self) -> None:
         """Note that the worker goes on."""
         self.stepped, self.stepped_at = now_ms(), time.monotonic()
+
+    def fail(self, what: str) -> None:
+        """Note what went wrong, and that it did just now: what is long over tells from what goes on."""
+        self.last_error, self.last_error_at = what, now_ms()
 
     def told(self) -> State:
         """Return the state as it is told: that a thread stands still, it cannot say itself."""

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
+from clusterd_crawler.clock import iso
 from clusterd_crawler.errors import ClusterdError
 from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -117,7 +118,12 @@ def _with_probes(metrics: WSGIApplication, report: Report) -> WSGIApplication:
         state = report.told()
         status = "200 OK" if state in well else "503 Service Unavailable"
         start(status, [("Content-Type", "application/json")])
-        upkeep = round(report.upkeep_seconds(), 3)
-        return [json.dumps({"state": state, "last_error": report.last_error, "upkeep_seconds": upkeep}).encode()]
+        said = {
+            "state": state,
+            "last_error": report.last_error,
+            "last_error_at": iso(report.last_error_at) if report.last_error_at else "",
+            "upkeep_seconds": round(report.upkeep_seconds(), 3),
+        }
+        return [json.dumps(said).encode()]
 
     return answer

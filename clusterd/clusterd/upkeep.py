@@ -99,7 +99,7 @@ class Upkeep:
         """Say what failed: of an outage the worker speaks too, but not of a right that only upkeep lacks."""
         away = isinstance(error, Unreachable) or unable(error)
         failure = str(error) if away else f"{type(error).__name__}: {error}"
-        self._report.last_error = failure
+        self._report.fail(failure)
         now = time.monotonic()
         if failure == self._failure and now < self._silent_until:
             return

@@ -37,7 +37,8 @@ def make_worker(
 
     def trouble(what: str) -> None:
         report.state = "waiting" if what else "running"
-        report.last_error = what or report.last_error
+        if what:
+            report.fail(what)
         report.step()  # it does not stand still
 
     def set_back() -> None:

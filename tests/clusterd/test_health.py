@@ -25,7 +25,7 @@ from clusterd.services import Services, open_services, publish_sketches
 from clusterd.tallies import Waits
 from clusterd.upkeep import Upkeep
 from clusterd_consumer.redis_scripts import Calls
-from clusterd_crawler.clock import now_ms
+from clusterd_crawler.clock import iso, now_ms
 
 from clusterd import health
 from tests.flow.daemons import Daemons, made_up_crawl, until, wait_until_done
@@ -74,6 +74,7 @@ def test_check_tells_the_health_and_ends_with_it(group: Daemons) -> None:
     assert after.returncode == 0, after.stderr
     report = json.loads(after.stdout)
     assert report["state"] in {"starting", "running"}
+    assert (report["last_error"], report["last_error_at"]) == ("", "")
     assert datetime.fromisoformat(report["since"]) <= datetime.fromisoformat(report["at"]) <= datetime.now(UTC)
 
 
@@ -172,7 +173,8 @@ def test_an_answer_before_its_page_was_fetched_by_another_clock_takes_no_time() 
     [("running", 0, 200, 200), ("waiting", 0, 200, 503), ("running", STALLED_AFTER + 5, 503, 503)],
 )
 def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: float, live: int, ready: int) -> None:
-    report = health.Report(state=state, stepped_at=time.monotonic() - silent, last_error="Kafka is away")
+    report = health.Report(state=state, stepped_at=time.monotonic() - silent)
+    report.fail("Kafka is away")
     port = free_port()
     serve_metrics("127.0.0.1", port, report)
 
@@ -183,7 +185,10 @@ def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: floa
         except urllib.error.HTTPError as refused:
             return refused.code, json.load(refused)
 
-    said = {"state": "stalled" if silent else state, "last_error": "Kafka is away", "upkeep_seconds": 0.0}
+    assert 0 <= now_ms() - report.last_error_at < 60_000
+    at = iso(report.last_error_at)
+    said = {"state": "stalled" if silent else state, "last_error": "Kafka is away", "last_error_at": at}
+    said |= {"upkeep_seconds": 0.0}
     assert asked("/live") == (live, said)
     assert asked("/ready") == (ready, said)
 

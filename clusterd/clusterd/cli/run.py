@@ -16,8 +16,9 @@ from clusterd_crawler.settings import Settings
 from clusterd.cli.invocation import Invocation
 from clusterd.config import LOG_LEVELS, Config
 
-#: Of a daemon's report what is a time: since when it runs, of when the report is, and when it last finished a step.
-TIMES: Final = ("since", "at", "stepped")
+#: Of a daemon's report what is a time: since when it runs, of when the report is, when it last finished a step, when
+#: something last went wrong.
+TIMES: Final = ("since", "at", "stepped", "last_error_at")
 
 
 def _settings_table() -> str:
@@ -72,7 +73,7 @@ def _check(invocation: Invocation, config: Config, anywhere: bool) -> int:
             reports = daemons(services.redis, config.redis_prefix)
     here = [report for report in reports if anywhere or report["host"] == socket.gethostname()]
     for report in here:
-        invocation.emit({**report, **{name: iso(report[name]) for name in TIMES if report.get(name)}})
+        invocation.emit({**report, **{name: iso(report[name]) if report.get(name) else "" for name in TIMES}})
     trouble = _trouble([report for report in here if report["state"] != "stopping"])
     if not here:
         elsewhere = f"; {len(reports)} on other machines (--anywhere)" if reports else ""

@@ -121,6 +121,24 @@ class TestSweeps:
         assert status == 1
         assert "still has this page" in err
 
+    def test_find_lost_says_what_it_cannot_know(
+        self, typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """That a page of a sweep had moved in the next is gone with the version that a later one superseded."""
+        first = [page("old", words(1), fetched_at="2020-01-01T00:00:00Z")]
+        second = [page("new", words(1), fetched_at="2020-02-01T00:00:00Z")]
+        third = [page("new", words(1) + " news")]
+        monkeypatch.setenv("CLUSTERD_RETENTION", "30")
+        for sweep, rows in {"1": first, "2": second}.items():
+            typed("ingest", str(write(tmp_path / f"{sweep}.jsonl", *rows)), "--sweep", sweep)
+        of_the_first = "find-lost", "--all", "--from", "1", "--to", "2"
+        _, (lost,), err = typed(*of_the_first)
+        assert (lost["match"], "forgotten" in err) == ("http://h.example/new", False)
+        typed("ingest", str(write(tmp_path / "3.jsonl", *third)), "--sweep", "3")
+        assert "were forgotten (retention)" in typed(*of_the_first)[2]
+        _, (lost,), err = typed("find-lost", "--all")
+        assert (lost["match"], lost["to"], "forgotten" in err) == ("http://h.example/new", "3", False)
+
     def test_changes(self, dated: Typed, tmp_path: Path) -> None:
         _, (period,), _ = dated("changes", "--plot", "changes.svg")
         assert FIELDS["changes"] <= period.keys()

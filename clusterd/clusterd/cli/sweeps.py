@@ -51,6 +51,7 @@ def find_lost(
     """
     from clusterd import queries
     from clusterd.queries.stand_ins import Skipped
+    from clusterd.queries.timeline import day
 
     if bool(urls) == everything:
         raise WrongInput("find-lost: give the URLs of lost pages, or --all")
@@ -69,6 +70,12 @@ def find_lost(
             except NotFound as error:
                 unknown.append(error)  # raised below, when a table of the others has been drawn
 
+        # The last sweep, and the last that has a page, are of current versions, which are never forgotten.
+        if (from_sweep or to_sweep) and (forgotten := services.index.forgotten()):
+            invocation.hint(
+                f"versions of before {day(forgotten)} were forgotten (retention): of sweeps of then only the pages are "
+                "known that have no later version"
+            )
         shown = invocation.show(invocation.counted(answers(), "lost pages"), LOST_COLUMNS, empty="")
     if unknown:
         raise unknown[0]

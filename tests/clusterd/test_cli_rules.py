@@ -23,7 +23,7 @@ from clusterd_crawler.message import SkipReport
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.rule_language.json_form import rule_set_from_json
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
-from clusterd_crawler.skipping.known_pages import ALIKE
+from clusterd_crawler.skipping.standing import ALIKE
 
 from tests.services.redis_server import free_port
 

@@ -140,6 +140,7 @@ def test_a_page_that_led_somewhere_is_forgotten_with_the_page(rule: Rule) -> Non
     for number in range(100):
         fetch(known, number, leads_on=True)
         (held,) = known._hosts.values()
+        assert held.leading is not None
         assert len(held.leading.led) <= 4
 
 
@@ -152,6 +153,7 @@ def test_keys_that_lead_somewhere_are_bounded(monkeypatch: pytest.MonkeyPatch) -
         known.fetched(page, number, content=WALL)
         known.fetched(f"{page}/next", number, content=100 + number, via=page)
         (held,) = known._hosts.values()
+        assert held.leading is not None
         assert len(held.leading._counts) <= 3
 
 

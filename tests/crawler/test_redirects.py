@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from clusterd_crawler.message import Redirect
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
-from clusterd_crawler.skipping import known_pages
-from clusterd_crawler.skipping.known_pages import ALIKE
+from clusterd_crawler.skipping import standing
 from clusterd_crawler.skipping.redirects import HOPS, Redirects
 from clusterd_crawler.skipping.skips import LED_AT_ONCE, KnownPages
+from clusterd_crawler.skipping.standing import ALIKE
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
@@ -222,13 +222,13 @@ def test_a_page_to_which_all_leads_costs_no_more_the_more_leads_there(monkeypatc
     """A log-in page that a spider which asks not to filter fetches after each redirect: else n² in all."""
     pages = known(leads=3 * LED_AT_ONCE)
     computed: list[str] = []
-    key_of = pages._keys.key_of_canonical
+    key_of = pages._sets.key
 
     def counted(url: str) -> tuple[str, tuple[str, ...]]:
         computed.append(url)
         return key_of(url)
 
-    monkeypatch.setattr(pages._keys, "key_of_canonical", counted)
+    monkeypatch.setattr(pages._sets, "key", counted)
     pages.fetched(f"{H}/login", 5, content=7)
     assert LED_AT_ONCE <= len(computed) <= LED_AT_ONCE + 2
     computed.clear()
@@ -268,12 +268,13 @@ def test_redirects_are_followed_to_their_end_and_back(noted: list[tuple[int, int
 
 
 def test_a_url_that_leads_elsewhere_each_time_leaves_nothing_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_pages, "LED_LIMIT", 20)
+    monkeypatch.setattr(standing, "LED_LIMIT", 20)
     known = KnownPages(explore=0, limit=10)
     known.load(RuleSet(HOST, 1, (one_page(FAMILY),)))
     for number in range(100):
         known.redirected(f"{H}/edit/random", f"{H}/page/{number}")
         known.fetched(f"{H}/page/{number}", number, content=number + 1)
     (held,) = known._hosts.values()
-    assert len(held.redirects._from) == 1
-    assert len(held.led) <= 20
+    assert held.standing is not None
+    assert len(held.standing.redirects._from) == 1
+    assert len(held.standing.led) <= 20

@@ -255,7 +255,7 @@ def test_before_there_are_rules_no_more_contents_are_remembered_than_pages_may_b
     decisions = Decisions(KnownPages(explore=0), 10)
     for number in range(1000):
         decisions.fetched(f"http://h{number % 100}.com/{number}", number, content=number + 1)
-    assert sum(map(len, decisions._contents.values())) <= 10
+    assert len(decisions._contents) <= 10
 
 
 def test_of_what_is_forgotten_nothing_stays_in_memory() -> None:
@@ -276,7 +276,7 @@ def test_no_more_paths_are_known_to_be_tried_than_pages() -> None:
     for number in range(200):
         known.fetched(f"http://h.com/{('en', 'fr')[number % 2]}/{number // 2}", number, content=number // 2 + 1)
     (held,) = known._hosts.values()
-    assert 0 < len(held.tried) <= 11
+    assert 0 < len(held.tried or ()) <= 11
 
 
 @pytest.mark.parametrize("retired", [False, True])
@@ -290,8 +290,7 @@ def test_of_what_pages_showed_and_were_called_nothing_stays_in_memory(retired: b
     if retired:
         known.load(rule_set(version=2))
     (held,) = known._hosts.values()
-    assert held.names is not None
-    assert (len(held.shown), len(held.names)) == ((0, 0) if retired else (10, 10))
+    assert (len(held.shown or ()), len(held.names or ())) == ((0, 0) if retired else (10, 10))
 
 
 ANCHOR = name_rule("anchor", Condition(Key(name="p"), "any"), carrier=(Condition(Key(name="t"), "any"),))

@@ -184,6 +184,10 @@ def _needed(rules: Iterable[CompiledRule]) -> re.Pattern[str] | None:
     return re.compile(rf"[?&;](?:{'|'.join(map(re.escape, sorted(names)))})(?:[=&;]|\Z)")
 
 
+#: Of hosts of which no rule speaks.
+NO_RULES: Final = HostRules(())
+
+
 def _may_hold(rule: Rule, authority: str) -> bool:
     """Whether a rule that spans hosts asks for this one: a domain may have many mirrors, and each rule is of one."""
     hosts = [condition.values for condition in rule.context if condition.key == HOST and condition.test == "is"]
@@ -224,6 +228,8 @@ class Keys:
         """Return the compiled rules for a host: its own, and those that span its registrable domain."""
         found = self._compiled.get(authority)
         if found is None:
+            if authority not in self._sets and registrable(authority) not in self._spanning:
+                return NO_RULES  # not kept for each host: a broad crawl meets very many that have none
             if len(self._compiled) >= COMPILED:
                 self._compiled.clear()
                 self._compiled_of.clear()

@@ -1,75 +1,49 @@
-"""The pages that a crawl knows, by domain: what was fetched, and where its keys and names lead."""
+"""The pages that a crawl knows of a domain: what was fetched, and where its keys and names lead.
+
+A broad crawl meets very many domains, each with a page or two. So what few of them need is made where it is needed.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from clusterd_crawler.purpose import ANYONE, Purpose
-from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.bearers import NameTable
+from clusterd_crawler.skipping.known_page import KnownPage, Plain, names_of
 from clusterd_crawler.skipping.leading import Leading
-from clusterd_crawler.skipping.redirects import Redirects
+from clusterd_crawler.skipping.standing import Standing
 
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
-#: URLs of a key that were redirected to one content before it is taken for the key's, with fewer than one for as many
-#: that were redirected to others; and as many as the root of all URLs that were redirected to that content. A site that
-#: sends who asks too often to some page for a while says nothing of what its URLs show: then many keys lead there, each
-#: with a few URLs, where few keys with many do to a log-in page.
-ALIKE: Final = 10
-#: Most contents to which it is known which URLs of a domain led: a URL that is asked for again and again may lead to
-#: another each time. Of more all are noted anew, which costs fetches and loses nothing.
-LED_LIMIT: Final = 200_000
 #: Pages that are gone through before other threads get their turn (about 10 µs each).
 AT_ONCE: Final = 50
-#: A page's identity that is not known: it takes no part in telling whether the pages of a key agree.
-UNKNOWN: Final = 0
-
-
-@dataclass(slots=True)
-class KnownPage:
-    """A fetched page that may justify a skip."""
-
-    url: str
-    at: int
-    content: int = UNKNOWN
-    names: tuple[Name, ...] = ()
-    #: Another crawl fetched it; this one has not.
-    earlier: bool = False
-    #: Ids of the rules applied to its URL, in order.
-    applied: tuple[str, ...] = ()
-    purpose: Purpose = ANYONE
 
 
 @dataclass(slots=True)
 class HostPages:
-    """What is known of a host: its good pages, and where their keys and names lead."""
+    """What is known of a domain: its good pages, and where their keys and names lead."""
 
-    pages: dict[str, KnownPage] = field(default_factory=dict)
-    #: Hash of a key → the page fetched last under it.
-    keys: dict[int, KnownPage] = field(default_factory=dict)
-    #: Hash of a key's hash, a reader and a session → a page that was fetched for them, before others of the key were.
-    read_before: dict[int, KnownPage] = field(default_factory=dict)
-    #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
-    torn: set[int] = field(default_factory=set)
-    #: Hash of a key under all rules, those included that ask what the known page shows → such a page.
-    shown: dict[int, KnownPage] = field(default_factory=dict)
     names: NameTable | None = None
+    #: URL → page.
+    pages: dict[str, Plain] = field(default_factory=dict)
+    #: Hash of a key → the page fetched last under it.
+    keys: dict[int, Plain] = field(default_factory=dict)
+    #: What its pages showed. (A dictionary of numbers is nothing to the garbage collector; a set is.)
+    contents: dict[int, None] = field(default_factory=dict)
+    leading: Leading | None = None
+    standing: Standing | None = None
+    #: Hash of a key's hash, a reader and a session → a page that was fetched for them, before others of the key were.
+    read_before: dict[int, Plain] | None = None
+    #: Hash of a key under all rules, those included that ask what the known page shows → such a page.
+    shown: dict[int, Plain] | None = None
+    #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
+    torn: set[int] | None = None
     #: Hashes of rules and paths of keys under which pages of several paths were fetched by them that show the same.
-    tried: set[int] = field(default_factory=set)
-    contents: set[int] = field(default_factory=set)
-    leading: Leading = field(default_factory=Leading)
-    redirects: Redirects = field(default_factory=Redirects)
-    #: Hash of a key → the page to which a URL of it was redirected last.
-    standing: dict[int, KnownPage] = field(default_factory=dict)
-    #: Hash of a key → its URLs that were redirected; with that of what is shown → those to that; and of all keys.
-    led_from: dict[int, set[str]] = field(default_factory=dict)
-    led_here: dict[int, set[str]] = field(default_factory=dict)
-    led: dict[int | str, set[str]] = field(default_factory=dict)
+    tried: set[int] | None = None
 
     def in_turns(self) -> Iterator[KnownPage]:
         """Yield all pages, and let other threads have the interpreter in between.
@@ -79,67 +53,119 @@ class HostPages:
         for number, page in enumerate(self.pages.values()):
             if number % AT_ONCE == 0:
                 time.sleep(0)
-            yield page
+            yield KnownPage(*page)
 
-    def note(self, key: int, page: KnownPage) -> None:
-        """Note a page under its key; what was fetched before for another purpose is known still."""
+    def page(self, url: str) -> KnownPage | None:
+        """Return the known page of a URL."""
+        page = self.pages.get(url)
+        return None if page is None else KnownPage(*page)
+
+    def note(self, key: int, page: KnownPage) -> Plain:
+        """Note a page under its key, and return what is kept of it; what others fetched before is known still."""
         before = self.keys.get(key)
-        if before is not None and before.purpose[:2] != page.purpose[:2]:
-            self.read_before[hash((key, *before.purpose[:2]))] = before
-        self.keys[key] = page
-
-    def stand(self, key: int, url: str, page: KnownPage) -> None:
-        """Note a URL of a key, made by ``page.applied``, that was redirected to a page."""
-        if len(self.led) >= LED_LIMIT:
-            self._forget_led()
-        shown = _shown(page)
-        self.led.setdefault(shown, set()).add(url)
-        if page.applied:
-            self.led_from.setdefault(key, set()).add(url)
-            self.led_here.setdefault(hash((key, shown)), set()).add(url)
-            self.standing[key] = page
+        if before is not None:
+            purpose = KnownPage(*before).purpose
+            if purpose[:2] != page.served[:2]:
+                if self.read_before is None:
+                    self.read_before = {}
+                self.read_before[hash((key, *purpose[:2]))] = before
+        kept = self.keys[key] = self.pages[page.url] = page.plain()
+        return kept
 
     def known(self, key: int) -> KnownPage | None:
         """Return the page fetched last under a key, or the one that stands for what was redirected to it."""
         fetched = self.keys.get(key)
-        page = self.standing.get(key) if fetched is None and self.standing else None
-        if page is None or page.url not in self.pages:  # it may have failed since
-            return fetched
-        alike = len(self.led_here.get(hash((key, _shown(page))), ()))
-        others = len(self.led_from[key]) - alike
-        many = alike >= ALIKE and alike * alike >= len(self.led[_shown(page)])
-        return page if many and others * ALIKE < alike else None
+        if fetched is not None:
+            return KnownPage(*fetched)
+        return None if self.standing is None else self.standing.page(key, self.pages)
 
     def find(self, key: int, purpose: Purpose) -> KnownPage | None:
         """Return the page of a key that has served a purpose."""
         known = self.known(key)
-        if known is None or known.purpose.serves(purpose):
+        if known is None or known.serves(purpose):
             return known
+        read_before = self.read_before or {}
         for reader in (purpose.reader, ANYONE.reader):
-            known = self.read_before.get(hash((key, reader, purpose.session)))
-            if known is not None and known.purpose.serves(purpose) and known.url in self.pages:
+            before = read_before.get(hash((key, reader, purpose.session)))
+            if before is not None and (known := KnownPage(*before)).serves(purpose) and known.url in self.pages:
                 return known
         return None
 
-    def forget_keys(self) -> None:
-        """Forget what the rules have made of the pages."""
-        for made in (self.keys, self.read_before, self.torn, self.tried, self.shown, self.leading):
-            made.clear()
-        self._forget_led()
+    def show(self, key: int, kept: Plain) -> None:
+        """Note a page under its key under all rules."""
+        if self.shown is None:
+            self.shown = {}
+        self.shown[key] = kept
 
-    def _forget_led(self) -> None:
-        for led in (self.standing, self.led_from, self.led_here, self.led):
-            led.clear()
+    def showing(self, key: int) -> KnownPage | None:
+        """Return the page of a key under all rules, unless it was fetched again and shows something else."""
+        known = None if self.shown is None else self.shown.get(key)
+        page = None if known is None else KnownPage(*known)
+        return page if page is not None and self.pages.get(page.url) is known else None
+
+    def led_to(self, url: str) -> Iterator[str]:
+        """Yield the URLs that were redirected to one."""
+        return iter(()) if self.standing is None else self.standing.redirects.led_to(url)
+
+    def is_redirected(self, url: str) -> bool:
+        """Whether a URL was redirected."""
+        return self.standing is not None and url in self.standing.redirects
+
+    def bears(self, key: str, rules: Iterable[str]) -> bool:
+        """Whether skips may rest on a key that these rules made, for all that its pages lead to."""
+        return self.leading is None or self.leading.bears(key, rules)
+
+    def is_tried(self, trial: int) -> bool:
+        """Whether pages of several paths show the same under a rule and a path of a key (its hash)."""
+        return self.tried is not None and trial in self.tried
 
     def tear(self, key: int) -> None:
         """Note a key whose pages differ."""
+        if self.torn is None:
+            self.torn = set()
         if len(self.torn) < TORN_LIMIT:
             self.torn.add(key)
 
     def is_torn(self, key: int) -> bool:
         """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
-        return key in self.torn or len(self.torn) >= TORN_LIMIT
+        return self.torn is not None and (key in self.torn or len(self.torn) >= TORN_LIMIT)
+
+    def agree(self, tried: Iterable[int]) -> None:
+        """Note paths of keys under which pages of several paths show the same."""
+        if self.tried is None:
+            self.tried = set()
+        self.tried.update(tried)
+
+    def bound(self, limit: int) -> None:
+        """Forget marks of which there are more than pages may be known."""
+        if self.read_before is not None and len(self.read_before) > limit:
+            self.read_before = None
+        if self.tried is not None and len(self.tried) > limit:
+            self.tried = None
+
+    def forget_keys(self) -> None:
+        """Forget what the rules have made of the pages."""
+        self.keys.clear()
+        self.read_before = self.shown = self.torn = self.tried = None
+        if self.leading is not None:
+            self.leading.clear()
+        if self.standing is not None:
+            self.standing.forget_keys()
+
+    def forget(self, page: KnownPage, key: int, shown: int) -> None:
+        """Forget a page, under its key and its key under all rules."""
+        kept = self.pages.pop(page.url)
+        _drop(self.keys, key, kept)
+        _drop(self.read_before, hash((key, *page.served[:2])), kept)
+        _drop(self.shown, shown, kept)
+        if self.names is not None:
+            self.names.forget(page.url, names_of(page.names))
+        self.contents.pop(page.content, None)
+        if self.leading is not None:
+            self.leading.led.pop(page.url, None)
 
 
-def _shown(page: KnownPage) -> int | str:
-    return page.url if page.content == UNKNOWN else page.content
+def _drop(kept: dict[int, Plain] | None, key: int, page: Plain) -> None:
+    """Take a page out of what is kept, where no other stands there by now."""
+    if kept and kept.get(key) is page:
+        del kept[key]

@@ -31,25 +31,26 @@ KEYS: Final = 500_000
 class Leading:
     """The pages of one domain."""
 
-    def __init__(self) -> None:
-        #: URLs of the known pages that led to what was new.
-        self.led: set[str] = set()
+    def __init__(self, begun: set[str]) -> None:
+        """``begun`` is given the ids of the rules of which a key begins to lead on."""
+        #: URLs of the known pages that led to what was new. (What is empty of most domains are dictionaries: a set
+        #: takes three times as much then.)
+        self.led: dict[str, None] = {}
         #: Key of a family → its latest members, each with whether it led on.
         self._members: dict[str, OrderedDict[str, bool]] = {}
         #: Key → how many of its pages led on, and how many came since the first of these did.
-        self._counts: dict[str, list[int]] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
         #: Keys on which no skip rests.
-        self._keys: set[str] = set()
+        self._keys: dict[str, None] = {}
         #: Rule → how many of the further pages of its keys led on, of keys of which one did before, and how many came.
-        self._further: dict[str, list[int]] = {}
+        self._further: dict[str, tuple[int, int]] = {}
         #: Rules on which no skip rests.
-        self._rules: set[str] = set()
-        #: Ids of the rules that made these keys of URLs, since the last `begun`.
-        self._begun: set[str] = set()
+        self._rules: dict[str, None] = {}
+        self._begun = begun
 
     def bears(self, key: str, rules: Iterable[str]) -> bool:
         """Whether skips may rest on a key that these rules made."""
-        return key not in self._keys and (not self._rules or self._rules.isdisjoint(rules))
+        return key not in self._keys and (not self._rules or self._rules.keys().isdisjoint(rules))
 
     def clear(self) -> None:
         """Forget all keys: rules have changed."""
@@ -77,44 +78,37 @@ class Leading:
         """Note that a known page led to something new."""
         if url in self.led:
             return
-        self.led.add(url)
+        self.led[url] = None
         if not key.startswith(FAMILY):
             self._count(key, rules, True, key not in self._counts)
         elif url in (members := self._members.get(key, OrderedDict())):
             members[url] = True
             self._look(key, rules, sum(members.values()) >= LED_LATEST)
 
-    def begun(self) -> set[str]:
-        """Return the ids of the rules of which a key has begun to lead on since the last call."""
-        begun, self._begun = self._begun, set()
-        return begun
-
     def _count(self, key: str, rules: Sequence[str], led: bool, came: int) -> None:
         if len(self._counts) >= KEYS:
             self._counts.clear()
-        counts = self._counts.setdefault(key, [0, 0])
-        if led and counts[0]:
+        before, others = self._counts.get(key, (0, 0))
+        if led and before:
             self._count_further(rules, 1, 0)
-        counts[0] += led
-        counts[1] += came
+        self._counts[key] = counts = before + led, others + came
         self._look(key, rules, _lead(*counts))
 
     def _count_further(self, rules: Sequence[str], led: int, came: int) -> None:
         for rule in rules:
-            counts = self._further.setdefault(rule, [0, 0])
-            counts[0] += led
-            counts[1] += came
+            before, others = self._further.get(rule, (0, 0))
+            self._further[rule] = counts = before + led, others + came
             if not _lead(*counts):
-                self._rules.discard(rule)
+                self._rules.pop(rule, None)
             elif rule not in self._rules:
-                self._rules.add(rule)
+                self._rules[rule] = None
                 self._begun.add(rule)
 
     def _look(self, key: str, rules: Sequence[str], leads: bool) -> None:
         if not leads:
-            self._keys.discard(key)
+            self._keys.pop(key, None)
         elif key not in self._keys:
-            self._keys.add(key)
+            self._keys[key] = None
             self._begun.update(rules)
 
 

@@ -1,10 +1,12 @@
-"""The rule sets that a crawl uses, host by host, and what is asked of a rule by its id alone."""
+"""The rule sets that a crawl uses, host by host: the keys that they make of URLs, and what is asked of a rule's id."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from clusterd_crawler.rule_language.keys import Keys
 from clusterd_crawler.rules import LIVE, Rule, RuleSet
+from clusterd_crawler.skipping.answering import Answering
 from clusterd_crawler.urls import host_of, registrable
 
 
@@ -13,6 +15,9 @@ class RuleSets:
 
     def __init__(self, crawl: str | None = None) -> None:
         self._crawl = crawl
+        self._keys = Keys()
+        self._all_keys = Keys(conditional=True)
+        self._answering = Answering()
         #: Domain → host → its rule set: a domain is looked up often, and there may be very many.
         self._sets: dict[str, dict[str, RuleSet]] = {}
         #: Host → its URLs that are fetched whatever the rules say; hosts that have none are not in it.
@@ -45,7 +50,22 @@ class RuleSets:
         self._loose.difference_update(rule.id for rule in gone)
         self._loose.update(rule.id for rule in used.rules if rule.identity != "identical")
         self._spanning[used.host] = frozenset(rule.id for rule in used.rules if rule.spans)
+        self._keys.load(used)
+        self._all_keys.load(used)
+        self._answering.load(gone, used.rules)
         return gone, used
+
+    def key(self, url: str) -> tuple[str, tuple[str, ...]]:
+        """Return the key of a URL (canonical), and the ids of the rules that made it, in order."""
+        return self._keys.key_of_canonical(url)
+
+    def key_under_all(self, url: str) -> tuple[str, tuple[str, ...]]:
+        """Return the same under all rules, those included that ask what the known page shows."""
+        return self._all_keys.key_of_canonical(url)
+
+    def deciding(self, url: str, known: str, applied: Sequence[str]) -> str:
+        """Return the rule that answers for a skip: one that spans hosts, which only the pages of both can watch."""
+        return self._spanning_of(url, applied) or self._answering.choose(url, known, applied)
 
     def names(self, domain: str) -> list[Rule]:
         """Return the rules of a domain that believe what pages call themselves."""
@@ -56,8 +76,7 @@ class RuleSets:
         """Whether a URL of a host is fetched whatever the rules say."""
         return url in self._unskip.get(host, ())
 
-    def spanning(self, url: str, applied: Iterable[str]) -> str | None:
-        """Return the first of the rules applied to a URL that spans hosts."""
+    def _spanning_of(self, url: str, applied: Iterable[str]) -> str | None:
         spanning = self._spanning.get(registrable(host_of(url)), frozenset())
         return next((rule for rule in applied if rule in spanning), None)
 

@@ -7,22 +7,20 @@ the stated time), and was a good page. What a skip rests on is always named.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final, Self, cast
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.purpose import ANYONE, Purpose
-from clusterd_crawler.rule_language.keys import FAMILY, Keys
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
-from clusterd_crawler.skipping.answering import Answering
-from clusterd_crawler.skipping.bearers import NameTable
 from clusterd_crawler.skipping.endings import may_show_file
 from clusterd_crawler.skipping.exploring import Exploring
-from clusterd_crawler.skipping.known_pages import UNKNOWN, HostPages, KnownPage
+from clusterd_crawler.skipping.known_page import UNKNOWN, KnownPage, names_of, plain_names, plain_purpose
+from clusterd_crawler.skipping.known_pages import HostPages
+from clusterd_crawler.skipping.noting import Noting
 from clusterd_crawler.skipping.renaming import path_of
 from clusterd_crawler.skipping.rule_sets import RuleSets
 from clusterd_crawler.skipping.skip import WITHIN, Skip
@@ -50,38 +48,38 @@ class KnownPages:
         limit: int = 2_000_000,
         guard: Guard = "report",
         crawl: str | None = None,
+        seed: str = "",
     ) -> None:
         """Take the share of would-be skips that is fetched, and how old a known page may be (seconds; None: any).
 
-        ``crawl``: rules that speak of another one are not used (None: all are).
+        ``crawl``: rules that speak of another one are not used (None: all are). ``seed``: what says which would-be
+        skips are fetched.
         """
         self._sets = RuleSets(crawl)
-        self._keys = Keys()
-        self._all_keys = Keys(conditional=True)
-        #: Ids of rules of which some key led on to something new.
-        self._reopened: set[str] = set()
-        self._hosts: dict[str, HostPages] = {}
-        self._exploring = Exploring(explore)
-        self._answering = Answering()
-        #: What is applied to many pages, once.
-        self._applied: dict[tuple[str, ...], tuple[str, ...]] = {}
+        #: Decisions by rule: how often it would have skipped, and how often that was explored.
+        self.skipped: Counter[str] = Counter()
+        self.explored: Counter[str] = Counter()
+        self._exploring = Exploring(explore, seed)
+        self._noting = Noting(self._sets, self._exploring, self.explored, limit)
+        self._hosts = self._noting.hosts
         self._within = None if within is None else within * 1000
         self._limit = limit
         self._remembered: OrderedDict[str, str] = OrderedDict()
         #: Families that bring nothing new: reported, slowed or cut by setting.
         self.traps = TrapGuard(guard)
-        #: Decisions by rule: how often it would have skipped, and how often that was explored.
-        self.skipped: Counter[str] = Counter()
-        self.explored: Counter[str] = Counter()
 
     @classmethod
     def from_settings(cls, settings: Settings, crawl: str | None = None) -> Self:
         """Make the decider that the settings ask for, for this crawl."""
         guard = cast(Guard, settings.trap_guard)
-        within = settings.counts_for()
-        made = cls(explore=settings.explore, within=within, limit=settings.known_limit, guard=guard, crawl=crawl)
-        made._exploring = Exploring(settings.explore, crawl or "")
-        return made
+        return cls(
+            explore=settings.explore,
+            within=settings.counts_for(),
+            limit=settings.known_limit,
+            guard=guard,
+            crawl=crawl,
+            seed=crawl or "",
+        )
 
     def __len__(self) -> int:
         return len(self._remembered)
@@ -96,68 +94,8 @@ class KnownPages:
         if loaded is None:
             return
         gone, used = loaded
-        self._keys.load(used)
-        self._all_keys.load(used)
-        self._exploring.load(gone, used.rules, lambda url: self._keys.key_of_canonical(url)[1])
-        self._answering.load(gone, used.rules)
-        domain = registrable(used.host)
-        held = self._hosts.get(domain)
-        if held is not None:
-            self._fill(domain, held)
-
-    def _fill(self, domain: str, held: HostPages) -> None:
-        """Compute the keys of all known pages of a domain anew."""
-        held.forget_keys()
-        held.names = NameTable(self._sets.names(domain))
-        self._applied.clear()
-        for page in held.in_turns():
-            self._note_keys(held, page)
-            self._stand_for(held, page, held.redirects.led_to(page.url))
-
-    def _held(self, domain: str) -> HostPages:
-        if (held := self._hosts.get(domain)) is None:
-            held = self._hosts[domain] = HostPages(names=NameTable(self._sets.names(domain)))
-        return held
-
-    def _note_keys(self, held: HostPages, page: KnownPage, new: bool = False, again: bool = False) -> None:
-        """Note a page under its keys; ``new``: it may speak against a rule in a way that is not known yet.
-
-        ``again``: it was known before.
-        """
-        key, applied = self._keys.key_of_canonical(page.url)
-        page.applied = self._applied.setdefault(applied, applied)
-        hashed = hash(key)
-        before = None if key.startswith(FAMILY) else held.known(hashed)
-        if before is not None and self._differ(before, page):
-            if new and before.url != page.url and not held.is_torn(hashed):
-                self._differed(page, before)
-            held.tear(hashed)
-        elif before is not None and before.url != page.url:
-            self._exploring.agreed({*before.applied, *applied}, page.url)
-            if path_of(before.url) != path_of(page.url):
-                held.tried.update(hash((rule, path_of(key))) for rule in (*before.applied, *applied))
-        held.note(hashed, page)
-        if not again:  # told of by the daemon, or fetched by another crawler too, it counts as one page
-            held.leading.fetched(page.url, key, applied, further=before is not None)
-        for table in (held.read_before, held.tried):
-            if len(table) > self._limit:
-                table.clear()
-        self._note_shown(held, page.url, page)
-        if held.names is not None:
-            held.names.note(page.url, page.names)
-
-    def _differed(self, page: KnownPage, before: KnownPage) -> None:
-        """Count a trial that differed of the rule that answers for the key of two pages."""
-        if applied := (*page.applied, *before.applied):
-            rule = self._deciding(page.url, before.url, applied)
-            if self._exploring.differed(rule, page.url, self.explored[rule]):
-                self._reopened.add(rule)
-
-    def _differ(self, before: KnownPage, page: KnownPage) -> bool:
-        """Whether two pages of a key speak against it: they show other texts, and its rules go by the text."""
-        if UNKNOWN in {before.content, page.content} or before.content == page.content:
-            return False
-        return self._sets.go_by_text((*before.applied, *page.applied))
+        self._exploring.load(gone, used.rules, lambda url: self._sets.key(url)[1])
+        self._noting.load(registrable(used.host))
 
     def fetched(
         self,
@@ -184,13 +122,13 @@ class KnownPages:
         self._exploring.came(url)
         domain = registrable(host_of(url))
         held = self._hosts.get(domain)
-        before = None if held is None else held.pages.get(url)
+        before = None if held is None else held.page(url)
         if before is not None and before.at > at:
             return
         if not good:
-            self._forget(held, url)
+            self._forget(domain, url)
             return
-        held = self._held(domain)
+        held = self._noting.of(domain)
         if content != UNKNOWN and not earlier:  # In each crawl every content is new once.
             new = content not in held.contents
             # A URL that shows again what it showed, to another crawler or in another session, is no step into a trap.
@@ -198,17 +136,17 @@ class KnownPages:
                 self.traps.fetched(url, content, new)
             if new and via:
                 self.led(via)
-            held.contents.add(content)
-        page = held.pages[url] = KnownPage(url, at, content, tuple(names), earlier, purpose=purpose)
+            held.contents[content] = None
+        page = KnownPage(url, at, content, plain_names(names), earlier, served=plain_purpose(purpose))
         if before is not None and before.names != page.names and held.names is not None:
-            held.names.forget(url, before.names)
-        self._note_keys(held, page, new=not earlier, again=before is not None)
-        self._stand_for(held, page, islice(held.redirects.led_to(url), LED_AT_ONCE))
+            held.names.forget(url, names_of(before.names))
+        page = self._noting.note(held, page, new=not earlier, again=before is not None)
+        self._noting.stand_for(held, page, islice(held.led_to(url), LED_AT_ONCE))
         self._remembered[url] = domain
         self._remembered.move_to_end(url)
         if len(self._remembered) > self._limit:
             oldest, home = next(iter(self._remembered.items()))
-            self._forget(self._hosts.get(home), oldest)
+            self._forget(home, oldest)
 
     def redirected(self, url: str, target: str) -> None:
         """Note that a URL was redirected to another, before that is fetched or after."""
@@ -220,25 +158,10 @@ class KnownPages:
         domain = registrable(host_of(url))
         if registrable(host_of(target)) != domain:
             return
-        held = self._held(domain)
-        held.redirects.note(url, target)
-        if (page := held.pages.get(held.redirects.target(url))) is not None:
-            self._stand_for(held, page, [url, *islice(held.redirects.led_to(url), LED_AT_ONCE)])
-
-    def _stand_for(self, held: HostPages, page: KnownPage, led_to: Iterable[str]) -> None:
-        """Let a page stand for the keys of what led to it, and where a rule asks for what it shows."""
-        for url in led_to:
-            key, applied = self._keys.key_of_canonical(url)
-            held.stand(hash(key), url, replace(page, applied=applied))
-            self._note_shown(held, url, page)
-
-    def _note_shown(self, held: HostPages, url: str, page: KnownPage) -> None:
-        """Note a page under the key of a URL by the rules that ask for what is shown there."""
-        if self._sets.any_asks and page.content != UNKNOWN:
-            key, applied = self._all_keys.key_of_canonical(url)
-            # Which page of a family answers is not known: what one of them shows says nothing of the others.
-            if not key.startswith(FAMILY) and self._sets.allow(applied, page.content):
-                held.shown[hash(key)] = page
+        held = self._noting.of(domain)
+        page = held.page(self._noting.redirected(held, url, target))
+        if page is not None:
+            self._noting.stand_for(held, page, [url, *islice(held.led_to(url), LED_AT_ONCE)])
 
     def led(self, url: str) -> None:
         """Note a known page that linked to something new."""
@@ -247,40 +170,25 @@ class KnownPages:
         except WrongInput:
             return
         held = self._hosts.get(registrable(host_of(url)))
-        page = None if held is None else held.pages.get(url)
-        if held is not None and page is not None:
-            held.leading.led_on(page.url, *self._keys.key_of_canonical(url))
-            self._reopened |= held.leading.begun()
+        if held is not None and url in held.pages:
+            self._noting.led(held, url)
 
     def reopened(self) -> set[str]:
         """Return the ids of rules, and traps, of which fewer skips are right than was thought, since the last call."""
-        reopened, self._reopened = self._reopened, set()
-        return reopened | self.traps.over()
+        reopened = self._noting.reopened | self.traps.over()
+        self._noting.reopened.clear()
+        return reopened
 
-    def _forget(self, held: HostPages | None, url: str) -> None:
+    def _forget(self, domain: str, url: str) -> None:
         self._remembered.pop(url, None)
-        page = None if held is None else held.pages.pop(url, None)
-        if held is None or page is None:
-            return
-        hashed = hash(self._keys.key_of_canonical(url)[0])
-        if held.keys.get(hashed) is page:
-            del held.keys[hashed]
-        before = hash((hashed, *page.purpose[:2])) if held.read_before else None
-        if before is not None and held.read_before.get(before) is page:
-            del held.read_before[before]
-        shown = hash(self._all_keys.key_of_canonical(url)[0]) if held.shown else None
-        if shown is not None and held.shown.get(shown) is page:
-            del held.shown[shown]
-        if held.names is not None:
-            held.names.forget(url, page.names)
-        held.contents.discard(page.content)
-        held.leading.led.discard(url)
-        if not held.pages:
-            self._hosts.pop(registrable(host_of(url)), None)
+        self._noting.forget(domain, url)
 
     def key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the URL's key and the ids of the rules that were applied, in order."""
-        return self._keys.key(url)
+        try:
+            return self._sets.key(canonical(url))
+        except WrongInput:
+            return url, ()
 
     def resting_key(self, url: str) -> tuple[str, tuple[str, ...]]:
         """Return the same; no key for a URL that is unskipped, nor one whose pages differ or lead to what is new."""
@@ -291,9 +199,9 @@ class KnownPages:
         host = host_of(url)
         if self._sets.is_unskipped(url, host):
             return "", ()
-        key, applied = self._keys.key_of_canonical(url)
+        key, applied = self._sets.key(url)
         held = self._hosts.get(registrable(host))
-        if held is not None and (not held.leading.bears(key, applied) or held.is_torn(hash(key))):
+        if held is not None and (not held.bears(key, applied) or held.is_torn(hash(key))):
             return "", ()
         return key, applied
 
@@ -308,9 +216,9 @@ class KnownPages:
             return None
         host = host_of(url)
         held = self._hosts.get(registrable(host))
-        if self._sets.is_unskipped(url, host) or (held is not None and url in held.redirects):
+        if self._sets.is_unskipped(url, host) or (held is not None and held.is_redirected(url)):
             return None
-        itself = None if held is None else held.pages.get(url)
+        itself = None if held is None else held.page(url)
         if itself is not None and not itself.earlier:
             return None
         found = None if held is None else self._find(held, url, at, purpose)
@@ -322,7 +230,7 @@ class KnownPages:
         rule, key, known = found
         if again:
             return Skip(url, rule, key, known.url)
-        tried = held is not None and hash((rule, path_of(key))) in held.tried
+        tried = held is not None and held.is_tried(hash((rule, path_of(key))))
         return self._counted(url, rule, key, known.url, tried)
 
     def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
@@ -357,7 +265,7 @@ class KnownPages:
         return Skip(url, trap.id, trap.family, trap.example)
 
     def _by_key(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
-        key, applied = self._keys.key_of_canonical(url)
+        key, applied = self._sets.key(url)
         hashed = hash(key)
         known = held.find(hashed, purpose)
         if known is None or held.is_torn(hashed) or not self._recent(known, at):
@@ -365,24 +273,18 @@ class KnownPages:
         # A linked URL that is its own key may be known by a page whose key it is: that page's rules decided.
         if known.url != key:
             applied = (*applied, *known.applied)
-        if not applied or not held.leading.bears(key, applied):
+        if not applied or not held.bears(key, applied):
             return None
-        return self._deciding(url, known.url, applied), key, known
-
-    def _deciding(self, url: str, known: str, applied: Sequence[str]) -> str:
-        """Return the rule that answers for a skip: one that spans hosts, which only the pages of both can watch."""
-        return self._sets.spanning(url, applied) or self._answering.choose(url, known, applied)
+        return self._sets.deciding(url, known.url, applied), key, known
 
     def _by_shown(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
         if not held.shown:
             return None
-        key, applied = self._all_keys.key_of_canonical(url)
-        known = held.shown.get(hash(key))
+        key, applied = self._sets.key_under_all(url)
+        known = held.showing(hash(key))
         if known is None or not self._serves(known, purpose, at) or not self._sets.allow(applied, known.content):
             return None
-        if held.pages.get(known.url) is not known:  # fetched again, it shows something else
-            return None
-        asking = self._sets.asking((*applied, *self._all_keys.key_of_canonical(known.url)[1]))
+        asking = self._sets.asking((*applied, *self._sets.key_under_all(known.url)[1]))
         return None if asking is None else (asking, key, known)
 
     def _by_name(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
@@ -390,11 +292,11 @@ class KnownPages:
         if found is None:
             return None
         rule, named = found
-        known = held.pages.get(named)
+        known = held.page(named)
         return (rule, f"{rule}:{url}", known) if known is not None and self._serves(known, purpose, at) else None
 
     def _serves(self, known: KnownPage, purpose: Purpose, at: int) -> bool:
-        return known.purpose.serves(purpose) and self._recent(known, at)
+        return known.serves(purpose) and self._recent(known, at)
 
     def _recent(self, known: KnownPage, at: int) -> bool:
         return self._within is None or at - known.at <= self._within

@@ -20,10 +20,11 @@ from __future__ import annotations
 import re
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import mmh3
 
+from clusterd_crawler.skipping.known_page import Plain
 from clusterd_crawler.urls import Url, parse
 
 #: Fetched pages in a row without new content that make a family a trap, and how often they show each content.
@@ -69,21 +70,20 @@ class Trap:
         return f"trap-{mmh3.hash(self.grown_on or self.family, _SEED, signed=False):08x}"
 
 
-@dataclass(slots=True)
-class _Family:
+class _Family(NamedTuple):
+    """Kept as a plain tuple (`known_page` says why)."""
+
     #: Pages in a row that brought nothing new, and a bit for each mark of what they showed.
     run: int = 0
     shown: int = 0
     example: str = ""
     is_trap: bool = False
 
-    def brought(self, content: int, new: bool) -> None:
-        """Note what a page showed."""
+    def brought(self, url: str, content: int, new: bool) -> _Family:
+        """Return the family after a page."""
         if new:
-            self.run, self.shown, self.is_trap = 0, 0, False
-            return
-        self.run += 1
-        self.shown |= 1 << content % MARKS
+            return _Family(example=url)
+        return _Family(self.run + 1, self.shown | 1 << content % MARKS, url, self.is_trap)
 
     def comes_again(self) -> bool:
         """Whether the row is long enough, and shows few contents for its length."""
@@ -95,7 +95,7 @@ class TrapGuard:
 
     def __init__(self, mode: Guard = "report") -> None:
         self.mode = mode
-        self._families: OrderedDict[str, _Family] = OrderedDict()
+        self._families: OrderedDict[str, Plain] = OrderedDict()
         #: Hosts of which it was noticed that they grow paths, each with such a page.
         self._growing: OrderedDict[str, str] = OrderedDict()
         self._noticed: list[Trap] = []
@@ -108,21 +108,22 @@ class TrapGuard:
             return
         taken = parse(url)
         name = family_of(taken)
-        family = self._families.get(name)
-        if family is None:
-            family = self._families[name] = _Family()
-            if len(self._families) > FAMILIES:
-                self._families.popitem(last=False)
-        self._families.move_to_end(name)
+        family = self._family(name)
         if new and family.is_trap and self.mode in {"sample", "cut"}:
             self._over.add(Trap(name, "").id)
-        family.brought(content, new)
-        family.example = url
+        family = family.brought(url, content, new)
         if (reason := _growing(taken)) is not None:
             self._note_growing(Trap(name, reason, url, taken.authority))
         elif not family.is_trap and family.comes_again():
-            family.is_trap = True
+            family = family._replace(is_trap=True)
             self._notice(_without_news(name, family))
+        self._families[name] = family[:]
+        self._families.move_to_end(name)
+        if len(self._families) > FAMILIES:
+            self._families.popitem(last=False)
+
+    def _family(self, name: str) -> _Family:
+        return _Family(*self._families.get(name, ()))
 
     def _note_growing(self, trap: Trap) -> None:
         if trap.grown_on not in self._growing:
@@ -149,8 +150,8 @@ class TrapGuard:
         """Return the trap that a URL (canonical) leads into, or None."""
         taken = parse(url)
         name = family_of(taken)
-        family = self._families.get(name)
-        if family is not None and family.is_trap:
+        family = self._family(name)
+        if family.is_trap:
             return _without_news(name, family)
         reason = _growing(taken)
         host = taken.authority

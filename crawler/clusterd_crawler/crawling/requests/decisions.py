@@ -21,6 +21,7 @@ from clusterd_crawler.fetches import Fetch
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
+from clusterd_crawler.skipping.known_page import Plain, names_of, plain_names, plain_purpose
 from clusterd_crawler.skipping.skip import Skip
 from clusterd_crawler.skipping.skips import KnownPages
 from clusterd_crawler.skipping.traps import Trap
@@ -33,16 +34,18 @@ FAILED: Final = 100_000
 
 
 class _Noted(NamedTuple):
-    """A page as it was fetched, to be told to the decider."""
+    """A page as it was fetched, to be told to the decider; kept as a plain tuple until then (`known_page` says why)."""
 
     url: str
     at: int
-    names: tuple[Name, ...] = ()
+    #: See `plain_names`.
+    names: Plain = ()
     good: bool = True
     content: int = 0
     #: Whether the guard against traps has been told of it.
     watched: bool = False
-    purpose: Purpose = ANYONE
+    #: See `plain_purpose`.
+    served: Plain = tuple(ANYONE)
     #: The page that linked to it.
     via: str = ""
     #: It was no page, but was redirected to this one.
@@ -56,7 +59,7 @@ class Decisions:
         """Decide by ``known``; remember at most ``limit`` pages that it has not been told of."""
         self._known = known
         self._lock = threading.Lock()
-        self._noted: deque[_Noted] = deque(maxlen=limit)
+        self._noted: deque[Plain] = deque(maxlen=limit)
         self._failed: OrderedDict[str, int] = OrderedDict()
         self._has_rules = False
         #: Pages on which skips might rest and of which others told that they failed; how many were heard of.
@@ -64,9 +67,9 @@ class Decisions:
         mode = known.traps.mode
         self._decides = mode in {"sample", "cut"}
         self._watches = mode != "off"
-        #: Domain → contents of its pages, as long as nothing is decided; at most ``limit`` of all domains.
-        self._contents: dict[str, set[int]] = {}
-        self._contents_left = self._limit = limit
+        #: Hashes of domains and contents of their pages, as long as nothing is decided; at most ``limit``.
+        self._contents: set[int] = set()
+        self._limit = limit
 
     @property
     def decides(self) -> bool:
@@ -128,28 +131,28 @@ class Decisions:
             with suppress(WrongInput):
                 url = canonical(url)
             self._note_failure(url, at)
-        names = tuple(names)
+        kept, served = plain_names(names), plain_purpose(purpose)
         if (self._decides or self._watches) and self._lock.acquire(blocking=False):
             try:
                 watched = not self._decides
                 if watched and good and content:
                     self._watch(url, content)
-                self._noted.append(_Noted(url, at, names, good, content, watched, purpose, via))
+                self._noted.append(_Noted(url, at, kept, good, content, watched, served, via)[:])
                 if self._decides:
                     self._note()
             finally:
                 self._lock.release()
         else:
-            self._noted.append(_Noted(url, at, names, good, content, purpose=purpose, via=via))
+            self._noted.append(_Noted(url, at, kept, good, content, served=served, via=via)[:])
 
     def redirected(self, url: str, at: int, target: str) -> None:
         """Note a URL that was redirected to another."""
-        self._noted.append(_Noted(url, at, target=target))
+        self._noted.append(_Noted(url, at, target=target)[:])
 
     def led(self, url: str) -> None:
         """Note a page that linked to a file; "" where none says that it did."""
         if url:
-            self._noted.append(_Noted("", 0, via=url))
+            self._noted.append(_Noted("", 0, via=url)[:])
 
     def reopened(self) -> frozenset[str]:
         """Return the rules, and traps, of which fewer skips are right than was thought, for where pages lead."""
@@ -167,16 +170,12 @@ class Decisions:
             url = canonical(url)
         except WrongInput:
             return
-        contents = self._contents.setdefault(registrable(host_of(url)), set())
-        new = content not in contents
+        shown = hash((registrable(host_of(url)), content))
+        new = shown not in self._contents
         self._known.traps.fetched(url, content, new)
-        if not new:
-            return
-        contents.add(content)
-        self._contents_left -= 1
-        if not self._contents_left:  # begun anew: a trap is noticed later by as many pages as it takes
+        if new and len(self._contents) >= self._limit:  # begun anew: a trap is noticed later by as many pages
             self._contents.clear()
-            self._contents_left = self._limit
+        self._contents.add(shown)
 
     def _note_failure(self, url: str, at: int) -> None:
         self._failed[url] = max(at, self._failed.pop(url, at))
@@ -226,7 +225,7 @@ class Decisions:
 
     def _note(self) -> None:
         while self._noted:
-            page = self._noted.popleft()
+            page = _Noted(*self._noted.popleft())
             if not page.url:
                 self._known.led(page.via)
                 continue
@@ -236,10 +235,10 @@ class Decisions:
             self._known.fetched(
                 page.url,
                 page.at,
-                page.names,
+                names_of(page.names),
                 page.good,
                 page.content,
                 watched=page.watched,
-                purpose=page.purpose,
+                purpose=Purpose(*page.served),
                 via=page.via,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -54,6 +55,31 @@ def test_a_prompt_daemon_is_waited_for_and_answers() -> None:
         return await answer
 
     assert asyncio.run(scene()) == VERDICT
+
+
+def test_a_version_that_is_asked_about_twice_is_waited_for_once() -> None:
+    async def scene() -> Verdict | None:
+        verdicts = Verdicts(timeout=5.0)
+        verdicts.prompt = True
+        verdicts.ask(PAGE)
+        answer = verdicts.wait(PAGE)
+        verdicts.ask(PAGE)
+        assert verdicts.wait(PAGE) is None
+        verdicts.arrived(VERDICT)
+        assert answer is not None
+        return await answer
+
+    assert asyncio.run(scene()) == VERDICT
+
+
+def test_the_garbage_collector_looks_at_no_page_that_is_outstanding() -> None:
+    verdicts = Verdicts(timeout=5.0)
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(1000):
+        verdicts.ask((f"http://a.test/{number}", number))
+    gc.collect()
+    assert len(gc.get_objects()) < before + 100
 
 
 def test_that_no_daemon_has_answered_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

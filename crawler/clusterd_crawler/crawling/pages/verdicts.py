@@ -16,7 +16,6 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from scrapy.utils.asyncio import call_later
@@ -30,8 +29,7 @@ logger = logging.getLogger(__name__)
 
 #: Vain waits in a row after which nobody waits until a verdict arrives in time again.
 MISSES: Final = 3
-#: Pages whose verdict is remembered as outstanding, as all of an outage are (300 bytes each); of more the oldest are
-#: forgotten.
+#: Pages whose verdict is remembered as outstanding, as all of an outage are; of more the oldest are forgotten.
 OUTSTANDING: Final = 100_000
 #: Seconds between two looks whether all pages are answered.
 LOOK_SECONDS: Final = 0.05
@@ -50,23 +48,18 @@ def is_near(verdict: Verdict) -> bool:
     return verdict.cluster is not None and verdict.policy in NEAR_POLICIES
 
 
-@dataclass(slots=True)
-class Asked:
-    """A page whose verdict is outstanding."""
-
-    since: float
-    waiter: Promise | None = None
-
-
 class Verdicts:
     """The pages of a crawl that were asked about. For the loop's thread; ``promise`` makes what is awaited in it."""
 
     def __init__(self, timeout: float, promise: Callable[[], Promise] = Deferred) -> None:
         self._timeout = timeout
         self._promise = promise
-        self._asked: OrderedDict[Page, Asked] = OrderedDict()
-        #: Pages that wait, each with the time until which it does; answered ones stay until then.
-        self._waiting: deque[tuple[float, Asked]] = deque()
+        #: Pages whose verdict is outstanding, each with the time since which it is: numbers, of which the garbage
+        #: collector has nothing to look at.
+        self._asked: OrderedDict[Page, float] = OrderedDict()
+        #: Those of them that wait; and the time until which each does, where answered ones stay until then.
+        self._waiters: dict[Page, Promise] = {}
+        self._waiting: deque[tuple[float, Page]] = deque()
         self._timer: Any = None
         self._misses = 0
         #: How many pages were asked about since the last answer to any, and when the first of them was.
@@ -79,7 +72,7 @@ class Verdicts:
     def ask(self, page: Page) -> None:
         """Note that a verdict was asked for, before the page is published."""
         now = time.monotonic()
-        self._asked[page] = Asked(now)
+        self._asked[page] = now
         if len(self._asked) > OUTSTANDING:
             self._asked.popitem(last=False)
         self._unanswered += 1
@@ -92,9 +85,7 @@ class Verdicts:
         """Note that no verdict will come, as of what cannot be sketched; who waits for it goes on."""
         asked = self._asked.pop(page, None)
         self._unanswered -= asked is not None and self._unanswered > 0
-        if asked is not None and asked.waiter is not None:
-            waiter, asked.waiter = asked.waiter, None
-            keep(waiter, None)
+        self._end_wait(page, None)
 
     async def answered(self, seconds: float) -> None:
         """Wait until no page is outstanding, at most so many seconds: at the end, where all messages were sent."""
@@ -122,31 +113,35 @@ class Verdicts:
 
     def wait(self, page: Page) -> Awaitable[Verdict | None] | None:
         """Return what brings the page's verdict, or None when it does not come in time; None where nobody waits now."""
-        asked = self._asked.get(page)
-        if asked is None or not self.prompt or not self._timeout:
+        if page not in self._asked or page in self._waiters or not self.prompt or not self._timeout:
             return None
-        asked.waiter = self._promise()
-        self._waiting.append((time.monotonic() + self._timeout, asked))
+        waiter = self._waiters[page] = self._promise()
+        self._waiting.append((time.monotonic() + self._timeout, page))
         if self._timer is None:
             self._timer = call_later(self._timeout, self._end_waits)
-        return awaited(asked.waiter)
+        return awaited(waiter)
 
     def _end_waits(self) -> None:
         """End the waits whose time is over, and set the timer for the next."""
         self._timer = None
         now = time.monotonic()
-        while self._waiting and (self._waiting[0][1].waiter is None or self._waiting[0][0] <= now):
+        while self._waiting and (self._waiting[0][1] not in self._waiters or self._waiting[0][0] <= now):
             self._missed(self._waiting.popleft()[1])
         if self._waiting:
             self._timer = call_later(self._waiting[0][0] - now, self._end_waits)
 
-    def _missed(self, asked: Asked) -> None:
-        waiter, asked.waiter = asked.waiter, None
-        if waiter is not None:
+    def _missed(self, page: Page) -> None:
+        if self._end_wait(page, None):
             self._misses += 1
             if self._misses >= MISSES:
                 self.prompt = False
-            keep(waiter, None)
+
+    def _end_wait(self, page: Page, verdict: Verdict | None) -> bool:
+        """Let whoever waits for a page's verdict have it, or go on without; say whether anybody did."""
+        waiter = self._waiters.pop(page, None)
+        if waiter is not None:
+            keep(waiter, verdict)
+        return waiter is not None
 
     def arrived(self, verdict: Verdict) -> bool:
         """Take a verdict from the daemon; False where none is outstanding on its page.
@@ -154,13 +149,12 @@ class Verdicts:
         Such a verdict is a repeated one, or on a page of another crawler of the crawl.
         """
         self._hear()
-        asked = self._asked.pop((verdict.url, verdict.fetched_at), None)
-        if asked is None:
+        page = verdict.url, verdict.fetched_at
+        since = self._asked.pop(page, None)
+        if since is None:
             return False
-        if time.monotonic() - asked.since <= self._timeout:
+        if time.monotonic() - since <= self._timeout:
             self._misses = 0
             self.prompt = True
-        waiter, asked.waiter = asked.waiter, None
-        if waiter is not None:
-            keep(waiter, verdict)
+        self._end_wait(page, verdict)
         return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clusterd_crawler.crawling.requests.purposes import ALONE
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.skipping.bearers import parse_names
@@ -158,6 +160,27 @@ def test_what_a_browser_does_on_a_page_makes_the_form_of_it() -> None:
     done.result = b"a picture"
     assert of([done]) == before != of([PageMethod("screenshot", path="b.png")])
     assert of([]) == of(None)
+
+
+class Session:
+    """What a spider may make anew for each request."""
+
+
+def test_that_each_request_carries_an_object_of_its_own_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    made, _ = purposes(Reading)
+    shared = Session()
+
+    def readers(**meta: Callable[[], Any]) -> int:
+        pages = [Request(f"http://{HOST}/", meta={key: make() for key, make in meta.items()}) for _ in range(2 * ALONE)]
+        return len({made.of(page).reader for page in pages})
+
+    assert readers(session=lambda: shared, number=lambda: 7) == 1
+    assert readers(session=lambda: shared, _session=Session) == 1
+    assert not caplog.messages
+    assert readers(session=Session) == 2 * ALONE
+    assert readers(session=Session) == 2 * ALONE
+    (line,) = caplog.messages
+    assert "meta['session'] (Session)" in line
 
 
 def test_rules_of_a_spider_that_do_the_same_are_one_reader() -> None:

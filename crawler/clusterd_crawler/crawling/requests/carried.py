@@ -14,7 +14,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
-from itertools import count
 from types import CellType, CodeType
 from typing import Any, Final
 from uuid import uuid4
@@ -35,7 +34,8 @@ class Carried:
 
     def __init__(self) -> None:
         self._process = uuid4().hex
-        self._numbers = count()
+        #: How many values were found so far that are themselves alone.
+        self.alone = 0
         #: Address → who lies there now, and its number.
         self._known: dict[int, tuple[weakref.ref[Any], int]] = {}
 
@@ -97,7 +97,8 @@ class Carried:
         if known is not None and known[0]() is value:
             number = known[1]
         else:
-            number = next(self._numbers)
+            number = self.alone
+            self.alone += 1
             self._remember(value, number)
         return f"<{self._process} {number}>"
 

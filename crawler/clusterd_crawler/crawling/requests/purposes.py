@@ -15,6 +15,7 @@ nobody expects a skip, and with the exception all that the callback had gathered
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
@@ -32,6 +33,8 @@ from scrapy.spiders import CrawlSpider
 from clusterd_crawler.crawling.requests.carried import Carried
 from clusterd_crawler.crawling.requests.kinds import is_page
 from clusterd_crawler.purpose import Purpose
+
+logger = logging.getLogger(__name__)
 
 #: Headers by which a server may choose what it shows under a URL.
 HEADERS: Final = frozenset({b"Accept", b"Accept-Language", b"Authorization", b"X-Requested-With"})
@@ -65,6 +68,8 @@ MARK: Final = "clusterd_awaited"
 AWAITED: Final = 2**64 - 1
 #: Depths beyond are not told apart.
 DEEPEST: Final = 2**32 - 1
+#: Objects of requests' own, in their meta, after which that is said: none of the pages keeps another out.
+ALONE: Final = 100
 #: Readers and sessions whose numbers are remembered.
 NUMBERS: Final = 4096
 
@@ -86,6 +91,8 @@ class Purposes:
         self._ends = settings.getint("DEPTH_LIMIT") > 0
         self._noted: WeakKeyDictionary[Request, Purpose] = WeakKeyDictionary()
         self._awaited: WeakSet[Request] = WeakSet()
+        #: How many objects of requests' own were found in their meta.
+        self._alone = 0
         if engine is not None:
             self._listen(engine)
 
@@ -125,10 +132,24 @@ class Purposes:
     def _reader(self, request: Request) -> int:
         if self.is_awaited(request):
             return AWAITED
-        text = self._carried.text
-        said = sorted(f"{key} {text(value)}" for key, value in request.meta.items() if self._is_said(key, value))
-        given = text(request.cb_kwargs) if request.cb_kwargs else ""
+        said = sorted(self._said(key, value) for key, value in request.meta.items() if self._is_said(key, value))
+        given = self._carried.text(request.cb_kwargs) if request.cb_kwargs else ""
         return _number((self._callback(request), given, *said))
+
+    def _said(self, key: Any, value: Any) -> str:
+        """Return what something in a request's meta says; of objects that no other request has, tell once."""
+        before = self._carried.alone
+        said = f"{key} {self._carried.text(value)}"
+        if self._carried.alone > before:
+            self._alone += 1
+            if self._alone == ALONE:
+                logger.warning(
+                    "Requests carry an object of their own each in meta[%r] (%s): as the callback may need it, none of"
+                    ' these pages keeps another out. A key that begins with "_" is not looked at, but for items',
+                    key,
+                    type(value).__qualname__,
+                )
+        return said
 
     def _is_said(self, key: Any, value: Any) -> bool:
         """Whether something in a request's meta is for the callback."""

@@ -26,7 +26,7 @@ def fill(kept: Kept, spider: Spider, count: int) -> None:
     for number in range(count):
         old = kept.add(kept_out(spider, number, rule=f"r{number % 3}"))
         if old:
-            kept.spill(old)
+            kept.hold(kept.spill(old))
 
 
 def read_back(kept: Kept, *rules: str) -> list[KeptOut]:
@@ -52,7 +52,7 @@ def test_all_are_found_again_wherever_they_lie(tmp_path: Path) -> None:
 
 def test_beyond_the_disk_they_are_forgotten_and_counted(tmp_path: Path) -> None:
     spider = Spider()
-    kept = Kept(spider, tmp_path, disk_bytes=2000, memory=10)
+    kept = Kept(spider, tmp_path, disk_bytes=2000, memory=10, unwritten=10)
     fill(kept, spider, 100)
     assert kept.forgotten > 0
     assert len(kept) + kept.forgotten == 100
@@ -86,12 +86,16 @@ def test_what_is_read_back_and_kept_out_again_is_never_in_memory_as_a_whole_and_
     kept.close()
 
 
-def test_a_request_that_cannot_be_written_is_forgotten(tmp_path: Path) -> None:
+def test_what_cannot_be_written_stays_in_memory_up_to_a_limit(tmp_path: Path) -> None:
     spider = Spider()
-    kept = Kept(spider, tmp_path, disk_bytes=10**6, memory=1)
-    odd = KeptOut("r1", scrapy.Request("http://a.test/", callback=lambda response: None), filtered=False)
-    kept.spill([odd])
-    assert kept.forgotten == 1
+    kept = Kept(spider, tmp_path, disk_bytes=10**6, memory=2, unwritten=3)
+    odd = [scrapy.Request(f"http://a.test/{number}", callback=lambda response: None) for number in range(7)]
+    for number, request in enumerate(odd):
+        kept.hold(kept.spill(kept.add(KeptOut(f"r{number % 2}", request, filtered=False))))
+    assert (len(kept), kept.forgotten, kept.rules()) == (5, 2, {"r0", "r1"})
+    assert [entry.request for entry in kept.everything()] == odd[2:]
+    assert [entry.request for entry in kept.take({"r0"})] == odd[2::2]
+    assert [entry.request for entry in kept.take({"r1"})] == odd[3::2]
     kept.close()
 
 
@@ -126,7 +130,7 @@ def test_what_a_killed_crawl_leaves_is_deleted_by_the_next_and_nothing_of_one_th
     assert [len(read_back(kept, *rules)) + len(kept.take(rules)) for kept in both] == [20, 20]
     for kept in both:
         kept.close()
-        kept.spill([kept_out(spider, 1)])  # by a thread that was late
+        late = [kept_out(spider, 1)]
+        assert kept.spill(late) == late  # by a thread that was late
         kept.close()
-        assert kept.forgotten == 1
     assert list(tmp_path.iterdir()) == []

@@ -152,7 +152,7 @@ class RuleChanges:
         """Have requests written to the disk; those whose rule was withdrawn meanwhile are decided anew."""
         self._moving += 1
         try:
-            await run_in_thread(self._kept.spill, old)
+            self._kept.hold(await run_in_thread(self._kept.spill, old))
         finally:
             self._moving -= 1
         gone = frozenset(self._gone & {kept.rule for kept in old})
@@ -211,7 +211,7 @@ class RuleChanges:
     async def keep(self, kept: KeptOut) -> None:
         """Keep a request out."""
         if old := self._kept.add(kept):
-            await run_in_thread(self._kept.spill, old)
+            self._kept.hold(await run_in_thread(self._kept.spill, old))
 
     async def decide_anew(self, kept_out: Sequence[KeptOut]) -> None:
         """Decide about requests that were kept out: where rules say the same they still are, else they are fetched."""

@@ -1,10 +1,11 @@
 """Requests that a rule kept out, to be queued again when the rule is withdrawn. Bounded memory, then disk.
 
 The latest `MEMORY` requests stay as they are; older ones are written to one file a rule, each as a pickled
-``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. A request whose
-callback is no method of the spider cannot be written and is forgotten, and counted (``clusterd/forgotten``). The files
-go with the crawl; where it may be resumed, `paused` keeps what was in them. They lie in a folder that the crawl holds
-locked: one that a killed crawl has left is deleted by the next crawl that makes its own.
+``Request.to_dict`` behind its length (what Scrapy's own disk queues do), up to a limit of bytes. What cannot be
+written stays in memory, such as a request whose callback is no method of the spider; beyond `UNWRITTEN` the oldest of
+these are forgotten, and counted (``clusterd/forgotten``). The files go with the crawl; where it may be resumed,
+`paused` keeps what was in them. They lie in a folder that the crawl holds locked: one that a killed crawl has left is
+deleted by the next crawl that makes its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import struct
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,8 +34,10 @@ logger = logging.getLogger(__name__)
 
 #: What the folders begin with.
 PREFIX: Final = "kept-"
-#: Requests in memory (about 1 kB each).
-MEMORY: Final = 20_000
+#: Requests in memory: about 1 kB each, in 8 objects (the garbage collector takes 4 ms for so many, 36 for 20,000).
+MEMORY: Final = 5_000
+#: Requests in memory that cannot be written.
+UNWRITTEN: Final = 15_000
 #: Requests that are read back together (about 1.5 kB each): a rule may have kept a million out.
 PORTION: Final = 500
 _LENGTH: Final = struct.Struct("<IB")
@@ -50,9 +53,11 @@ class KeptOut:
 
 
 class Kept:
-    """`add` and `take` are for the loop's thread; `spill` and `read` touch the disk and are not."""
+    """`add`, `hold` and `take` are for the loop's thread; `spill` and `read` touch the disk and are not."""
 
-    def __init__(self, spider: Spider, folder: Path, disk_bytes: int, memory: int = MEMORY) -> None:
+    def __init__(
+        self, spider: Spider, folder: Path, disk_bytes: int, memory: int = MEMORY, unwritten: int = UNWRITTEN
+    ) -> None:
         self._spider = spider
         self._folder = folder
         self._own: Path | None = None
@@ -61,18 +66,20 @@ class Kept:
         self._disk_bytes = disk_bytes
         self._memory = memory
         self._held: deque[KeptOut] = deque()
+        self._unwritten: deque[KeptOut] = deque()
+        self._most_unwritten = unwritten
         self._spilled: dict[str, int] = {}
         #: Held while a file is written or read.
         self._disk = threading.Lock()
-        #: Requests that could not be held and written, or not be read back.
+        #: Requests that could not be held or written, or not be read back.
         self.forgotten = 0
 
     def __len__(self) -> int:
-        return len(self._held) + sum(self._spilled.values())
+        return len(self._held) + len(self._unwritten) + sum(self._spilled.values())
 
     def rules(self) -> set[str]:
         """Return the rules that keep something out."""
-        return {kept.rule for kept in self._held} | self._spilled.keys()
+        return {kept.rule for kept in (*self._held, *self._unwritten)} | self._spilled.keys()
 
     def add(self, kept: KeptOut) -> list[KeptOut]:
         """Hold a request; return the older half, to be given to `spill`, where there are too many."""
@@ -83,17 +90,26 @@ class Kept:
 
     def take(self, rules: Collection[str]) -> list[KeptOut]:
         """Return what these rules kept out and hold it no longer."""
-        taken = [kept for kept in self._held if kept.rule in rules]
+        taken = [kept for kept in (*self._unwritten, *self._held) if kept.rule in rules]
         if taken:
             self._held = deque(kept for kept in self._held if kept.rule not in rules)
+            self._unwritten = deque(kept for kept in self._unwritten if kept.rule not in rules)
         return taken
 
     def has_spilled(self, rules: Collection[str]) -> bool:
         """Whether `read` would find something."""
         return any(rule in self._spilled for rule in rules)
 
-    def spill(self, old: list[KeptOut]) -> None:
-        """Write requests to the disk."""
+    def hold(self, unwritten: Iterable[KeptOut]) -> None:
+        """Hold requests that `spill` could not write."""
+        self._unwritten += unwritten
+        while len(self._unwritten) > self._most_unwritten:
+            self._unwritten.popleft()
+            self.forgotten += 1
+
+    def spill(self, old: list[KeptOut]) -> list[KeptOut]:
+        """Write requests to the disk; return those that cannot be written, to be given to `hold`."""
+        unwritten = []
         with self._disk:
             for kept in old:
                 packed = pack(kept, self._spider)
@@ -102,10 +118,11 @@ class Kept:
                         raise OSError("it cannot be written, or the limit is reached")
                     _append(self._path(kept.rule), packed)
                 except OSError:
-                    self.forgotten += 1
+                    unwritten.append(kept)
                     continue
                 self._disk_bytes -= len(packed)
                 self._spilled[kept.rule] = self._spilled.get(kept.rule, 0) + 1
+        return unwritten
 
     def read(self, rules: Collection[str]) -> Iterator[list[KeptOut]]:
         """Return what these rules kept out and `spill` wrote; each portion of it is read when it is asked for.
@@ -134,12 +151,12 @@ class Kept:
 
     def everything(self) -> Iterator[KeptOut]:
         """Yield all that is kept, wherever it lies. At the end of the crawl."""
-        yield from list(self._held)
+        yield from (*self._unwritten, *self._held)
         for rule, count in self._spilled.items():
             yield from self._written(rule, count, self._path(rule))
 
     def close(self) -> None:
-        """Delete the files. What is spilled after that is forgotten. May be repeated."""
+        """Delete the files. Nothing is written after that. May be repeated."""
         if self._own is not None and self._lock >= 0:
             shutil.rmtree(self._own, ignore_errors=True)
             os.close(self._lock)

@@ -15,11 +15,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from clusterd_crawler.errors import RuleError
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.urls import canonical_hosts, is_text, registrable
+
+#: Keys that are remembered: most rules are of few.
+KEYS: Final = 4096
 
 T = TypeVar("T")
 
@@ -210,9 +214,15 @@ def _edit(value: Any, where: str) -> Edit:
 
 def _key(value: Any, where: str) -> Key:
     try:
-        return Key.parse(_string(value, where))
+        return _parsed(_string(value, where))
     except RuleError as error:
         raise RuleError(f"{where}: {error}") from None
+
+
+@lru_cache(KEYS)
+def _parsed(text: str) -> Key:
+    """Return a key, one for all rules that mean it."""
+    return Key.parse(text)
 
 
 def _evidence(value: Any, where: str) -> tuple[str, str, bool]:

@@ -16,14 +16,16 @@ A family's key is ``family:ID@HOST``, which is no URL of a page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rule_language.conditions import Check, compile_condition, deep_tokens
-from clusterd_crawler.rule_language.edits import Applied, Edited, compile_edit
-from clusterd_crawler.rules import FIRST_COMPONENT, HOST, LIVE, Key, Rule, RuleSet
+from clusterd_crawler.rule_language.edits import Applied, Edited, EditFunction, compile_edit
+from clusterd_crawler.rules import FIRST_COMPONENT, HOST, LIVE, Condition, Key, Rule, RuleSet
 from clusterd_crawler.urls import UNNAMED, Url, canonical, host_of, parse, registrable
 
 #: Most passes over the rules before a URL counts as one on which they contradict each other.
@@ -36,6 +38,8 @@ NAMES: Final = 40
 LONGEST: Final = 8192
 #: Most query pairs of a URL that rules are applied to.
 PAIRS: Final = 256
+#: Conditions whose functions are remembered.
+CHECKS: Final = 4096
 #: Most hosts whose rules are compiled at a time.
 COMPILED: Final = 65_536
 
@@ -51,21 +55,18 @@ _ORDER: Final = attrgetter("order")
 
 
 class CompiledRule:
-    """A rule as functions, with the handles that it can be filed under."""
+    """A rule as functions."""
 
-    __slots__ = ("any_of", "checks", "edits", "handles", "id", "order", "plain")
+    __slots__ = ("checks", "edits", "id", "order", "plain")
 
     def __init__(self, rule: Rule, order: int) -> None:
         self.id = rule.id
         self.order = order
-        self.checks: list[Check] = [compile_condition(condition) for condition in rule.context]
+        self.checks: tuple[Check, ...] = tuple(map(_check, rule.context))
         tokens = {c.key: deep_tokens(c) for c in rule.context if c.test in {"like", "numbered"}}
-        self.edits: list[Callable[[Url], Applied]] = [compile_edit(edit, rule, tokens) for edit in rule.transformation]
+        self.edits: tuple[EditFunction, ...] = tuple(compile_edit(edit, rule, tokens) for edit in rule.transformation)
         #: It only takes query pairs away: what is left of a canonical URL without escapes is canonical.
         self.plain = all(edit.op == "delete" and _in_query(edit.key) for edit in rule.transformation)
-        self.handles = list(_handles(rule))
-        #: Where no single handle is needed: handles of which the rule needs one or another.
-        self.any_of = list(_any_of(rule))
 
     def apply(self, url: Url) -> Applied:
         """Edit the URL in place where the context holds; say whether anything changed, or name the family."""
@@ -79,6 +80,20 @@ class CompiledRule:
                 return done
             changed = done or changed
         return changed
+
+
+class Filed(NamedTuple):
+    """What a rule can be filed under."""
+
+    handles: list[Handle]
+    #: Where no single handle is needed: handles of which the rule needs one or another.
+    any_of: list[Handle]
+
+
+@lru_cache(CHECKS)
+def _check(condition: Condition) -> Check:
+    """Return the function that tells whether a condition holds: rules of a host, and of others, ask for the same."""
+    return compile_condition(condition)
 
 
 def _in_query(key: Key) -> bool:
@@ -122,18 +137,19 @@ class HostRules:
     """The compiled rules of one host."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        compiled = [CompiledRule(rule, order) for order, rule in enumerate(rules) if rule.kind == "url"]
-        sizes: dict[Handle, int] = {}
-        for rule in compiled:
-            for handle in rule.handles:
-                sizes[handle] = sizes.get(handle, 0) + 1
+        compiled = [
+            (CompiledRule(rule, order), Filed(list(_handles(rule)), list(_any_of(rule))))
+            for order, rule in enumerate(rules)
+            if rule.kind == "url"
+        ]
+        sizes = Counter(handle for _, filed in compiled for handle in filed.handles)
         self._rest: list[CompiledRule] = []
         self._names: dict[str, list[CompiledRule]] = {}
         self._pairs: dict[str, dict[str, list[CompiledRule]]] = {}
         places: dict[int, dict[str, list[CompiledRule]]] = {}
-        for rule in compiled:
-            rarest = min(rule.handles, key=lambda handle: (sizes[handle], str(handle)), default=REST)
-            for handle in [rarest] if rarest != REST else rule.any_of or [REST]:
+        for rule, filed in compiled:
+            rarest = min(filed.handles, key=lambda handle: (sizes[handle], str(handle)), default=REST)
+            for handle in [rarest] if rarest != REST else filed.any_of or [REST]:
                 if handle == REST:
                     self._rest.append(rule)
                 elif isinstance(handle[0], int):
@@ -147,7 +163,7 @@ class HostRules:
         #: Whether no rule can apply.
         self.empty = not compiled
         #: Is found in every URL that a rule may change: each needs one of these query keys. None where some need none.
-        self.needed = _needed(compiled)
+        self.needed = _needed([filed for _, filed in compiled])
 
     def candidates(self, url: Url) -> list[CompiledRule]:
         """Return the rules that could apply, in order, or none where they are more than `CANDIDATES`."""
@@ -171,7 +187,7 @@ class HostRules:
         return sorted(set(found), key=_ORDER)
 
 
-def _needed(rules: Iterable[CompiledRule]) -> re.Pattern[str] | None:
+def _needed(rules: Iterable[Filed]) -> re.Pattern[str] | None:
     """Return `HostRules.needed`."""
     names: set[str] = set()
     for rule in rules:

@@ -8,7 +8,6 @@ something to decide by, links are not looked at before they are sent. The middle
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,22 +36,19 @@ from clusterd_crawler.crawling.pages.responses import is_good, is_part
 from clusterd_crawler.crawling.pages.rewritten import Rewritten
 from clusterd_crawler.crawling.pages.unread import Unread
 from clusterd_crawler.crawling.pages.verdicts import Verdicts
-from clusterd_crawler.crawling.remembered import Remembered
+from clusterd_crawler.crawling.requests.admission import Admission
 from clusterd_crawler.crawling.requests.decisions import Decisions
-from clusterd_crawler.crawling.requests.explored import Explored
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
-from clusterd_crawler.crawling.requests.kinds import is_page, may_be_skipped, referrer
+from clusterd_crawler.crawling.requests.kinds import is_page, referrer
 from clusterd_crawler.crawling.requests.paused import Paused
 from clusterd_crawler.crawling.requests.purposes import Purposes
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from clusterd_crawler.crawling.requests.under_way import UnderWay
 from clusterd_crawler.crawling.rule_changes import RuleChanges
-from clusterd_crawler.crawling.skipped import SkippedDuplicate, end_unscheduled
 from clusterd_crawler.errors import ClusterdError
 from clusterd_crawler.message import SkipReport, may_speak_of
 from clusterd_crawler.publish.publisher import Publisher
 from clusterd_crawler.publish.spool import Spool
-from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings, daemons_own
 from clusterd_crawler.skipping.skip import Skip
@@ -99,20 +95,21 @@ class Crawl:
         self._verdicts = Verdicts(settings.verdict_timeout, promise=self._loop.promise)
         self._places = DownloadPlaces(crawler)
         self._near_duplicates = NearDuplicates(crawler.stats, self._verdicts, self._places, self._announce)
-        self._changes = RuleChanges(
-            self._loop, self._decisions, self._kept, self._fetch_again, self._announce, self._decide_again
-        )
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
         self.unread = Unread(self._know, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
-        self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, self._explores)
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS"), self._places.holds)
-        self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
+        self._admission = admission = Admission(
+            crawler, self._decisions, self._purposes, self._rewriting, self._under_way, self._note_skip
+        )
+        self._explored = admission.explored
+        self._changes = RuleChanges(
+            self._loop, self._decisions, self._kept, admission.fetch_again, self._announce, admission.decide_again
+        )
+        self._rewritten = Rewritten(self._rewriting, self._decisions, self._purposes, self._changes, admission.explores)
         self._meeting: Meeting | None = None
         self._paused = Paused(self._spider, crawler.settings.get("JOBDIR"))
-        self._skipped: Remembered[str] = Remembered()  # URLs, so that each counts once
-        self._explored = Explored()
         self.redirected = Redirected(crawler, self._decisions, self._reporter, self._explored)
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
@@ -190,34 +187,11 @@ class Crawl:
 
     def consider(self, request: Request, filtered: bool) -> None:
         """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
-        if not self._settings.skip or not self._may_be_skipped(request):
+        if not self._settings.skip or not self._admission.may_be_skipped(request):
             return
         assert self._meeting is not None
         self._meeting.meet(request)
-        if self._rewriting is None and not self._decisions.decides:
-            return
-        url = request.url.partition("#")[0]
-        if self._rewriting is not None and not filtered:
-            self._rewriting.linked(url)
-        if url in self._explored:
-            self._explored.go_on()
-            return
-        skip = self._decide(url, self._purposes.noted(request), again=url in self._skipped)
-        if skip is None or self._explores(url, skip):
-            return
-        skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
-        if url not in self._skipped:
-            self._note_skip(url, skip, KeptOut(skip.rule, request, filtered))
-            if not filtered:
-                end_unscheduled(self._crawler, request, skipped)
-        raise skipped
-
-    def _may_be_skipped(self, request: Request) -> bool:
-        return may_be_skipped(request) and not self._purposes.is_awaited(request)
-
-    def _decide(self, url: str, purpose: Purpose, again: bool) -> Skip | None:
-        rule = self._rewriting.has_come(url, purpose) if self._rewriting is not None else None
-        return self._decisions.decide(url, now_ms(), purpose, again) if rule is None else Skip(url, rule, url, url)
+        self._admission.consider(request, filtered)
 
     def admit(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Skip a request that is about to be sent, or have it wait for another of its key that is on its way."""
@@ -225,38 +199,7 @@ class Crawl:
             return None
         self._purposes.note(request)
         self.consider(request, filtered=True)
-        key, rules = self._decisions.key(request.url)
-        if not key:
-            return None
-        if self._under_way.begin(key, request):
-            return self._sent(request, key, rules)
-        if not self._may_be_skipped(request) or request.url in self._explored:
-            return None
-        return self._after_another(request, key, rules)
-
-    async def _sent(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
-        """Return the request that is to be sent instead, None where this one is."""
-        if self._rewriting is None or not rules or not self._may_be_skipped(request) or request.url in self._explored:
-            return None
-        instead = self._rewriting.rewritten(request, key)
-        if instead is not None:
-            self._under_way.end(request)
-            self._stats.inc_value("clusterd/rewritten")
-            logger.debug("Rewritten by rule %s: %s to %s", rules[-1], request.url, key)
-        return instead
-
-    async def _after_another(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
-        """Wait for a page of the same key; then decide anew, as often as another was faster."""
-        self._stats.inc_value("clusterd/awaited")
-        patience = float(request.meta.get("download_timeout") or self._patience)
-        until = time.monotonic() + patience
-        while await self._under_way.ended(key, until - time.monotonic()):
-            self.consider(request, filtered=True)
-            if request.url in self._explored:
-                break
-            if self._under_way.begin(key, request):
-                return await self._sent(request, key, rules)
-        return None
+        return self._admission.begin(request)
 
     def left_downloader(self, request: Request) -> None:
         """Note that a request has left the downloader, whatever comes of it."""
@@ -271,14 +214,8 @@ class Crawl:
         else:
             self._under_way.end(request)
 
-    def _explores(self, url: str, skip: Skip) -> bool:
-        if skip.explore and self._explored.note(url, skip):
-            self._stats.inc_value("clusterd/explored")
-        return skip.explore
-
     def _note_skip(self, url: str, skip: Skip, kept: KeptOut) -> None:
         """Leave the traces of a skip: stats, log, report to the daemon, signal, and the request itself."""
-        self._skipped.remember(url, skip.rule)
         self._stats.inc_value("clusterd/skipped")
         self._stats.inc_value(f"clusterd/skipped/{skip.rule}")
         logger.debug("Skipped %s: same content as %s by rule %s", url, skip.known_url, skip.rule)
@@ -289,22 +226,6 @@ class Crawl:
         self._announce(
             signals.request_skipped, request=kept.request, rule=skip.rule, key=skip.key, known_url=skip.known_url
         )
-
-    def _decide_again(self, request: Request) -> Skip | None:
-        skip = self._decisions.decide(request.url, now_ms(), self._purposes.noted(request))
-        if skip is not None:
-            self._explores(request.url, skip)
-        return skip
-
-    def _fetch_again(self, kept: KeptOut) -> None:
-        """Queue a request that a rule had kept out."""
-        engine = self._crawler.engine
-        if engine is None or engine.spider is None:
-            return
-        self._skipped.pop(kept.request.url.partition("#")[0], None)
-        self._stats.inc_value("clusterd/requeued")
-        # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
-        engine.crawl(kept.request.replace(dont_filter=True) if kept.filtered else kept.request.copy())
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()

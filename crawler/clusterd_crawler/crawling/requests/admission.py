@@ -1,0 +1,144 @@
+"""Which requests are sent: not those that rules skip, and not yet those whose key is that of a page on its way.
+
+One decision a request, from memory, when it is scheduled or about to be sent, and again when it has waited.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+
+from clusterd_crawler.clock import now_ms
+from clusterd_crawler.crawling.remembered import Remembered
+from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.explored import Explored
+from clusterd_crawler.crawling.requests.kept import KeptOut
+from clusterd_crawler.crawling.requests.kinds import may_be_skipped
+from clusterd_crawler.crawling.requests.purposes import Purposes
+from clusterd_crawler.crawling.requests.rewriting import Rewriting
+from clusterd_crawler.crawling.requests.under_way import UnderWay
+from clusterd_crawler.crawling.skipped import SkippedDuplicate, end_unscheduled
+from clusterd_crawler.purpose import Purpose
+from clusterd_crawler.skipping.skip import Skip
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class Admission:
+    """For the loop's thread."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        decisions: Decisions,
+        purposes: Purposes,
+        rewriting: Rewriting | None,
+        under_way: UnderWay,
+        note_skip: Callable[[str, Skip, KeptOut], None],
+    ) -> None:
+        """``note_skip`` is called with the URL of each request that is skipped, once."""
+        assert crawler.stats is not None
+        self._crawler = crawler
+        self._stats = crawler.stats
+        self._decisions = decisions
+        self._purposes = purposes
+        self._rewriting = rewriting
+        self._under_way = under_way
+        self._note_skip = note_skip
+        self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
+        self._skipped: Remembered[str] = Remembered()  # URLs, so that each counts once
+        self.explored = Explored()
+
+    def consider(self, request: Request, filtered: bool) -> None:
+        """Raise `SkippedDuplicate` where the content is known; ``filtered``: the duplicate filter has let it pass."""
+        if self._rewriting is None and not self._decisions.decides:
+            return
+        url = request.url.partition("#")[0]
+        if self._rewriting is not None and not filtered:
+            self._rewriting.linked(url)
+        if url in self.explored:
+            self.explored.go_on()
+            return
+        skip = self._decide(url, self._purposes.noted(request), again=url in self._skipped)
+        if skip is None or self.explores(url, skip):
+            return
+        skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
+        if url not in self._skipped:
+            self._skipped.remember(url, skip.rule)
+            self._note_skip(url, skip, KeptOut(skip.rule, request, filtered))
+            if not filtered:
+                end_unscheduled(self._crawler, request, skipped)
+        raise skipped
+
+    def may_be_skipped(self, request: Request) -> bool:
+        """Whether a request is one that rules may keep out."""
+        return may_be_skipped(request) and not self._purposes.is_awaited(request)
+
+    def _decide(self, url: str, purpose: Purpose, again: bool) -> Skip | None:
+        rule = self._rewriting.has_come(url, purpose) if self._rewriting is not None else None
+        return self._decisions.decide(url, now_ms(), purpose, again) if rule is None else Skip(url, rule, url, url)
+
+    def begin(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
+        """Have a request that is not skipped sent, or wait for another of its key that is on its way."""
+        key, rules = self._decisions.key(request.url)
+        if not key:
+            return None
+        if self._under_way.begin(key, request):
+            return self._sent(request, key, rules)
+        if not self.may_be_skipped(request) or request.url in self.explored:
+            return None
+        return self._after_another(request, key, rules)
+
+    async def _sent(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
+        """Return the request that is to be sent instead, None where this one is."""
+        if self._rewriting is None or not rules or not self.may_be_skipped(request) or request.url in self.explored:
+            return None
+        instead = self._rewriting.rewritten(request, key)
+        if instead is not None:
+            self._under_way.end(request)
+            self._stats.inc_value("clusterd/rewritten")
+            logger.debug("Rewritten by rule %s: %s to %s", rules[-1], request.url, key)
+        return instead
+
+    async def _after_another(self, request: Request, key: str, rules: tuple[str, ...]) -> Request | None:
+        """Wait for a page of the same key; then decide anew, as often as another was faster."""
+        self._stats.inc_value("clusterd/awaited")
+        patience = float(request.meta.get("download_timeout") or self._patience)
+        until = time.monotonic() + patience
+        while await self._under_way.ended(key, until - time.monotonic()):
+            self.consider(request, filtered=True)
+            if request.url in self.explored:
+                break
+            if self._under_way.begin(key, request):
+                return await self._sent(request, key, rules)
+        return None
+
+    def explores(self, url: str, skip: Skip) -> bool:
+        """Whether a URL is fetched all the same, to try a rule; note that it is."""
+        if skip.explore and self.explored.note(url, skip):
+            self._stats.inc_value("clusterd/explored")
+        return skip.explore
+
+    def decide_again(self, request: Request) -> Skip | None:
+        """Return the skip of a request that was kept out, where there is one still."""
+        skip = self._decisions.decide(request.url, now_ms(), self._purposes.noted(request))
+        if skip is not None:
+            self.explores(request.url, skip)
+        return skip
+
+    def fetch_again(self, kept: KeptOut) -> None:
+        """Queue a request that a rule had kept out."""
+        engine = self._crawler.engine
+        if engine is None or engine.spider is None:
+            return
+        self._skipped.pop(kept.request.url.partition("#")[0], None)
+        self._stats.inc_value("clusterd/requeued")
+        # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
+        engine.crawl(kept.request.replace(dont_filter=True) if kept.filtered else kept.request.copy())

@@ -170,19 +170,23 @@ class Learner:
             yield found
 
     def _refined(self, snapshot: Snapshot, offered: list[Candidate]) -> Iterable[Proposal]:
-        """Yield the edits that hold; those that did not are judged once more on top of those that did since."""
+        """Yield the edits that hold, each for as many parts of the site as it has a record of its own in.
+
+        A context says one thing: what it leaves out is judged by itself, or one part's rule would take the place of
+        another's with every few pages. What did not hold is judged once more on top of what did since.
+        """
         accepted = 0
         judged: list[tuple[CandidateEdit, int, int]] = [(edit, prior, -1) for edit, prior in offered]
         for _ in range(PASSES):
             failed = []
             for edit, prior, then in judged:
                 found = None if then == accepted else refine(snapshot, edit, prior)
-                if found is None:
-                    failed.append((edit, prior, accepted))
-                    continue
-                accept(snapshot, found)
-                accepted += 1
-                yield found
+                while found is not None:
+                    accept(snapshot, found)
+                    accepted += 1
+                    yield found
+                    found = refine(snapshot, edit, prior)
+                failed.append((edit, prior, accepted))
             judged = failed
 
     def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:

@@ -1,0 +1,65 @@
+"""Rules for parts of a site that each have a default of their own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from clusterd.learning.replay import CrawlRow, Replay
+
+from tests.clusterd.learning.one_host import HOST, key, learned
+
+#: The order that each kind of list has where none is asked for.
+DEFAULTS = {"news": "date", "shop": "price", "people": "name"}
+
+
+def lists(form: str, mark: str, orders: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, int]]:
+    """Yield lists of each kind without an order, in its own, and in others."""
+    contents = count()
+    for kind, own in DEFAULTS.items():
+        for number in range(80):
+            path = form.format(kind=kind, number=number)
+            content = next(contents)
+            yield path, content
+            yield f"{path}{mark}sort={own}", content
+            yield from ((f"{path}{mark}sort={order}", next(contents)) for order in orders[kind])
+
+
+FORMS = [("{kind}/{number}", "?"), ("list?type={kind}&id={number}", "&")]
+
+
+@pytest.mark.parametrize(("form", "mark"), FORMS)
+def test_each_part_of_a_site_loses_the_order_that_is_its_own(form: str, mark: str) -> None:
+    """One of three parts had a rule, and which one changed from page to page."""
+    rules = learned(lists(form, mark, dict.fromkeys(DEFAULTS, ("title",))))
+    for kind, own in DEFAULTS.items():
+        path = form.format(kind=kind, number=7)
+        assert key(rules, f"{path}{mark}sort={own}") == key(rules, path)
+        assert key(rules, f"{path}{mark}sort=title") != key(rules, path)
+
+
+def crawl(pages: Iterator[tuple[str, int]]) -> list[CrawlRow]:
+    rows = [CrawlRow(f"http://{HOST}/{path}", content) for path, content in pages]
+    random.Random(0).shuffle(rows)
+    return rows
+
+
+def withdrawals(rows: list[CrawlRow]) -> tuple[int, float]:
+    """Return how often a rule of one host went while a crawl ran, and the share of the crawl that was skipped."""
+    run, gone, known = Replay(), 0, set[str]()
+    for row in rows:
+        run.visit(row)
+        now = {rule.id for rule in run.learners[HOST].rules}
+        gone += len(known - now)
+        known = now
+    assert run.right == run.skips
+    return gone, run.skips / len(rows)
+
+
+def test_rules_for_parts_stay_while_pages_come() -> None:
+    """Each took the place of another as pages came, and what it had kept out was fetched: nothing was saved."""
+    gone, saved = withdrawals(crawl(lists("{kind}/{number}", "?", dict.fromkeys(DEFAULTS, ("title",)))))
+    assert gone == 0
+    assert saved > 0.2

@@ -19,7 +19,7 @@ from clusterd.learning.trials.agreement import Outcome, judge
 from clusterd.learning.trials.attributes import Attribute
 from clusterd.learning.trials.parts import Parts, judge_each
 
-#: Most values of an edited key that are judged one by one.
+#: Most values of an edited key that are judged one by one, the most common ones.
 ALONE: Final = 64
 #: Most rows that are judged together: what one value after the other would be, without the memory for all.
 AT_ONCE: Final = 1 << 20
@@ -116,44 +116,59 @@ class Trials:
         return np.bincount(pairs // contents, minlength=size), np.bincount(values[bad], minlength=size)
 
     def judge_alone(self, attributes: Iterable[Attribute]) -> None:
-        """Judge the values of edited keys, each by itself (`parts`); of a key with more than `ALONE` none."""
+        """Judge the values of edited keys, each by itself (`parts`); of a key with more than `ALONE` the common ones.
+
+        Of two that differ under one key it is not plain which is another page: what many pages bear is not blamed for
+        what is beside it.
+        """
         edited = self.rows[self._at]
         asked = [one for one in attributes if self._is_edited(one) and self._which(one) not in self._known]
         columns = [one.values[self._at] for one in asked]
-        present = [distinct(values[edited]) for values in columns]
-        few = [at for at in range(len(asked)) if len(present[at]) <= ALONE]
+        present = [common(values[edited]) for values in columns]
+        some = [at for at in range(len(asked)) if len(present[at])]
         step = max(1, AT_ONCE // max(1, ALONE * len(edited)))
-        for start in range(0, len(few), step):
-            some = few[start : start + step]
-            parts = Parts([columns[at] for at in some], edited, [present[at] for at in some], self._seen)
+        for start in range(0, len(some), step):
+            some_now = some[start : start + step]
+            parts = Parts([columns[at] for at in some_now], edited, [present[at] for at in some_now], self._seen)
             good, bad = judge_each(self._before, self._after, self._content, parts, by_group=self._by_group)
             first = 0
-            for at in some:
-                size = int(asked[at].values.max(initial=0)) + 1
-                records = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            for at in some_now:
                 last = first + len(present[at])
-                records[0][present[at]], records[1][present[at]] = good[first:last], bad[first:last]
-                self._known[self._which(asked[at])] = self._with_joint(asked[at], *records)
+                self._known[self._which(asked[at])] = self._with_joint(
+                    asked[at], present[at], good[first:last], bad[first:last]
+                )
                 first = last
 
-    def _with_joint(self, attribute: Attribute, good: Rows, bad: Rows) -> tuple[Rows, Rows]:
-        """Complete the records of values with what all together say of those that by themselves meet no other page.
+    def _with_joint(self, attribute: Attribute, alone: Rows, good: Rows, bad: Rows) -> tuple[Rows, Rows]:
+        """Return the records of all values: those judged alone have their own, the rest what all together say of them.
 
-        Of a parameter that nearly every link bears there is no page without it to compare with. (That one of few values
-        is another is what `Replace` says.)
+        So have several that by themselves meet no other page: of a parameter that nearly every link bears there is no
+        page without it to compare with. (That one of few values is another is what `Replace` says.)
         """
-        untried = good + bad == 0
-        untried[0] = False
-        if np.count_nonzero(untried) < SEVERAL:
-            return good, bad
-        joint = self._records(attribute)
-        untried &= joint[0] + joint[1] > 0
-        if np.count_nonzero(untried) >= SEVERAL:
-            good[untried], bad[untried] = joint[0][untried], joint[1][untried]
-        return good, bad
+        size = int(attribute.values.max(initial=0)) + 1
+        untried = (good + bad == 0) & (alone > 0)
+        every = len(alone) == len(distinct(attribute.values[self._at][self.rows[self._at]]))
+        if every and np.count_nonzero(untried) < SEVERAL:
+            found = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            own = np.ones(len(alone), np.bool_)
+        else:
+            found = self._records(attribute)
+            own = ~(untried & (found[0][alone] + found[1][alone] > 0))
+            own |= np.count_nonzero(~own) < SEVERAL
+        found[0][alone[own]], found[1][alone[own]] = good[own], bad[own]
+        return found
 
     def _which(self, attribute: Attribute) -> object:
         return attribute.column or attribute.name
 
     def _is_edited(self, attribute: Attribute) -> bool:
         return attribute.column in self.edit.own or (not self.edit.own and attribute.column is None)
+
+
+def common(values: Rows) -> Rows:
+    """Return the distinct values; of more than `ALONE` those that `SEVERAL` rows and more have, the most common."""
+    numbers, counts = np.unique(values, return_counts=True)
+    if len(numbers) <= ALONE:
+        return numbers
+    most = np.argsort(-counts, kind="stable")[:ALONE]
+    return np.sort(numbers[most[counts[most] >= SEVERAL]])

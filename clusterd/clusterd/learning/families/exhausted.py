@@ -27,7 +27,8 @@ from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, by
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of
 from clusterd.learning.trials.agreement import Outcome, lower_bound
-from clusterd.learning.trials.contexts import DIFFER, OPEN, Proposal
+from clusterd.learning.trials.closing import DIFFER, OPEN
+from clusterd.learning.trials.contexts import Proposal
 
 #: Members in a row that brought nothing new.
 RUN: Final = 100

@@ -21,7 +21,8 @@ from clusterd.learning.families.joint import ALONE, EACH, TRIALS, joint
 from clusterd.learning.families.value_forms import of_clean_forms
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.attributes import one_of
-from clusterd.learning.trials.contexts import DIFFER, Proposal
+from clusterd.learning.trials.closing import DIFFER
+from clusterd.learning.trials.contexts import Proposal
 
 #: Fewest pages of a family. One page answers for all others, and what differs is found nowhere else: an empty list is
 #: the answer for most values, until it is not.

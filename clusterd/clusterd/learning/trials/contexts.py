@@ -3,10 +3,9 @@
 An edit is first judged wherever it applies. Where pages differ, its context is narrowed to the values of one key after
 the other (path, folder, depth, a parameter, or its being there) whose own record is better and too long to be luck
 under the record of the whole: with a share s of agreement overall, n clean trials in a row are luck with probability
-s^n, and that has to be below `LUCK`. At last the context is closed: it is restricted to the values seen in agreeing
-pages, for every key, unless they are so many that the next may be expected to agree too (`OPEN`), in which case any
-value is accepted. `days=1,3,14` agreeing says nothing about `days=30`, a hundred different session ids say something
-about the next.
+s^n, and that has to be below `LUCK`. Where no key is clean by itself, the edited parameter is taken at one of its
+values, and so many more trials are asked for as there are blocks that could be chosen (`_at_one_value`). At last the
+context is closed (`closing`). What it leaves out is judged by itself: each part of a site may have its rule.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from clusterd.learning.edits.path_references import PathReference
 from clusterd.learning.edits.path_values import PathValue
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
-from clusterd.learning.trials import seen_shapes, tried_together, unseen_pairs
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.attributes import DEPTH, FEW_VALUES, Attribute, attributes, depth_attribute
+from clusterd.learning.trials.closing import DIFFER, close, is_open
 from clusterd.learning.trials.narrowing import Trials
 from clusterd.learning.trials.tried_together import by_parameter
 
@@ -46,17 +45,11 @@ NARROWED_BOUND: Final = 0.919
 MANY_BOUND: Final = 0.919
 MANY: Final = 5
 SMALL: Final = 500
-#: A value is rare when another of its key has so many times its pages.
-RARE: Final = 4
 #: Groups in which a content stands before rules are looked for that ask for it; most such contents of an edit.
 SHOWN: Final = 52
 SHOWN_CONTENTS: Final = 3
-#: Most units of a live rule that may differ, of those tried, when there are many; one may where they are few …
-DIFFER: Final = 0.01
-#: … if the bound is this all the same: 42 trials.
+#: One unit of few may differ if the bound is this all the same: 42 trials.
 ONE_DIFFERS: Final = 0.9
-#: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
-OPEN: Final = 0.84
 #: Most probability that the clean record of a value is luck.
 LUCK: Final = 0.05
 #: Where the clean values of a key hold this share of all trials, the few that are not are left out without more ado.
@@ -72,17 +65,10 @@ TRIED: Final = 6
 CUTS: Final = (1 - DIFFER, 0.9, 0.6)
 #: Most keys that a context is narrowed by.
 NARROWINGS: Final = 3
-#: Fewest agreements that a value of an edited key needs.
-OWN_VALUE: Final = 2
 #: Parameters of a joint deletion, or more, of which those are taken by themselves that have a record of their own.
 POOLED: Final = 3
 #: Fewest agreements, with those that the kind of edit brings along: an edit with fewer is not looked at further.
 FEWEST: Final = 5
-
-
-#: The record of a key of which one value agreed, and of one of which none differed.
-ONE: Final = np.array([0, 1], np.int64)
-NONE: Final = np.array([0, 0], np.int64)
 
 
 @dataclass(slots=True)
@@ -105,12 +91,50 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, prior: int = 0) -> Proposal 
     # A page agrees with one that the edit brings it to: agreements are no more than pages edited.
     if not _enough(int(np.count_nonzero(rows)), BOUND, prior):
         return None
-    found, unproven = _refined(snapshot, Trials(snapshot, edit, rows), BOUND, prior)
+    trials = Trials(snapshot, edit, rows)
+    whole = trials.outcome
+    found, unproven = _refined(snapshot, trials, BOUND, prior)
     if unproven and isinstance(edit, Drop) and len(edit.own) >= POOLED:
         # The others may hold by themselves: another rule drops these by now from most pages.
         left = tuple(key for key in edit.own if key not in unproven)
         return refine(snapshot, replace(edit, own=left), prior) if left else None
-    return found
+    return found or _at_one_value(snapshot, edit, whole, prior)
+
+
+def _at_one_value(snapshot: Snapshot, edit: CandidateEdit, whole: Outcome, prior: int) -> Proposal | None:
+    """Find where a parameter may go at one of its values, where no key has a clean record by itself.
+
+    So it is where each kind of list has an order of its own, and the others' orders matter to it.
+    """
+    if type(edit) is not Drop or len(edit.own) != 1 or not _could_hold(whole, NARROWED_BOUND, prior):
+        return None
+    values = snapshot.values(edit.own[0])
+    agreed = np.bincount(values[whole.rows[whole.good]])
+    agreed[:1] = 0
+    for value in np.argsort(-agreed, kind="stable")[:TRIED].tolist():
+        if not _enough(int(agreed[value]), NARROWED_BOUND, prior):
+            break
+        trials = Trials(snapshot, edit, edit.rows(snapshot) & (values == value))
+        found, _ = _refined(snapshot, trials, NARROWED_BOUND, prior)
+        if found is not None and _beyond_luck(snapshot, found, whole, values):
+            return found
+    return None
+
+
+def _beyond_luck(snapshot: Snapshot, found: Proposal, whole: Outcome, values: Rows) -> bool:
+    """Whether a record is too long to be luck for the best of all blocks, combinations of values, that could be chosen.
+
+    (A page that differs begins it anew, as in `_offers`.)
+    """
+    edited = np.flatnonzero(values)
+    blocks = values[edited]
+    stated = {condition.key for condition in found.conditions if condition.test not in {"only", "depth"}}
+    for known in attributes(snapshot, found.edit, found.rows):
+        if known.column not in found.edit.own and known.key in stated:
+            blocks = np.unique(blocks * (int(known.values.max()) + 1) + known.values[edited], return_inverse=True)[1]
+    chosen = len(distinct(blocks[found.rows[edited]]))
+    luck = log(LUCK) - chosen * log(len(distinct(blocks)))
+    return found.outcome.agreed * log(min(whole.share, 0.999)) < luck * (1 + found.outcome.differed)
 
 
 def refine_shown(snapshot: Snapshot, edit: CandidateEdit) -> Iterator[tuple[Proposal, int]]:
@@ -157,7 +181,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
         if not beyond_luck:
             bound = max(bound, NARROWED_BOUND)
         trials.narrow(np.isin(attribute.values, allowed))
-    if not _holds(trials.outcome, bound, prior) or not _close(snapshot, trials, found, conditions, prior):
+    if not _holds(trials.outcome, bound, prior) or not close(snapshot, trials, found, conditions, prior):
         return NOWHERE
     outcome = trials.outcome
     if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot), prior)), prior):
@@ -303,89 +327,3 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
         right, wrong = min(int(good[1:].sum()), outcome.agreed), int(bad[1:].sum())
         promised = right - wrong / (1 - BOUND) - VALUE_COST
         yield -float(promised), number, attribute, np.arange(1, len(good)), right >= need * (1 + wrong)
-
-
-def _close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int) -> bool:
-    """Restrict the context to what its evidence has seen; false where that cannot be written."""
-    path_closed = False
-    required = tried_together.restrict(snapshot, trials, conditions, DIFFER, OPEN)
-    for attribute in found:
-        if path_closed and attribute.column is None:
-            continue
-        own = attribute.column in trials.edit.own
-        good, bad = trials.records(attribute)
-        if is_open(good, bad, prior):
-            continue
-        seen = np.flatnonzero(good >= (OWN_VALUE if own else 1))
-        if own:
-            seen = seen[bad[seen] <= DIFFER * good[seen]]
-            seen = seen[seen > 0] if attribute.column in required else np.union1d(seen, [0])
-        elif attribute.column is not None and not seen.any():
-            continue  # Absent from all agreeing pages: `seen_shapes` says so for every such key at once.
-        seen = attribute.written(snapshot, seen)
-        condition = attribute.condition(snapshot, seen)
-        if condition is None:
-            if attribute.name != "path":
-                return False
-            continue
-        path_closed |= attribute.name == "path"
-        trials.narrow(np.isin(attribute.values, seen))
-        conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
-    _leave_out_unseen_pairs(snapshot, trials, found, conditions)
-    if not is_open(ONE, NONE, prior):  # What is expected of a value never seen is expected of a key never seen.
-        conditions.append(seen_shapes.only_seen_names(snapshot, trials))
-        if trials.edit.own and not path_closed:
-            conditions[:] = seen_shapes.with_depth(snapshot, trials, conditions)
-    return True
-
-
-def _leave_out_unseen_pairs(
-    snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition]
-) -> None:
-    """Of a key with few values, leave out the rare ones that were not seen with all values of the edited parameters.
-
-    That ``page=1`` may go from two kinds of list, and ``page=`` from one of them, says nothing of the other. Of a dozen
-    parameters hardly a colour is seen with all values of each; where many pairs of both were seen, the next may be
-    expected to agree too.
-    """
-    closed = {condition.key: condition for condition in conditions if condition.test in {"in", "within"}}
-    own = [known for known in found if known.column in trials.edit.own and known.key in closed]
-    for attribute in [known for known in found if known not in own and known.key in closed] if own else ():
-        rows = trials.outcome.rows[trials.outcome.good & trials.rows[trials.outcome.rows]]
-        values = attribute.values[rows]
-        numbers, counts = np.unique(values, return_counts=True)
-        if not 1 < len(numbers) <= FEW_VALUES:
-            continue
-        best = numbers[int(np.argmax(counts))]
-        kept = RARE * counts >= counts.max()
-        for edited in own:
-            if kept.all() or _pairs_are_open(trials, attribute, edited):
-                kept[:] = True
-                break
-            with_best = distinct(edited.values[rows[values == best]])
-            kept |= [bool(np.isin(with_best, edited.values[rows[values == number]]).all()) for number in numbers]
-        left = attribute.written(snapshot, numbers[kept])
-        condition = attribute.condition(snapshot, left)
-        if condition is not None and not kept.all():
-            trials.narrow(np.isin(attribute.values, left))
-            conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
-        for edited in own:
-            if not _pairs_are_open(trials, attribute, edited):
-                unseen_pairs.leave_out(snapshot, trials, attribute, edited, conditions)
-
-
-def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> bool:
-    """Whether a value of a key may be expected to agree with one of an edited parameter that it was not seen with."""
-    rows, good = trials.outcome.rows, trials.outcome.good
-    tried = trials.rows[rows] & (edited.values[rows] > 0) & (attribute.values[rows] > 0)
-    pairs = edited.values[rows[tried]] * (int(attribute.values.max(initial=0)) + 1) + attribute.values[rows[tried]]
-    _, which = np.unique(pairs, return_inverse=True)
-    agreed = np.bincount(which.ravel(), weights=good[tried])
-    differed = np.bincount(which.ravel()) - agreed
-    return is_open(np.append(0, agreed), np.append(0, differed))
-
-
-def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
-    """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
-    clean = int(np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:])))
-    return lower_bound(clean + prior, int(np.count_nonzero(good[1:] + bad[1:])) + prior) >= OPEN

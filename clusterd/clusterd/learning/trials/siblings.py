@@ -14,7 +14,8 @@ from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.edit import CandidateEdit
 from clusterd.learning.evidence.columns import Snapshot
 from clusterd.learning.trials.agreement import Outcome
-from clusterd.learning.trials.contexts import DIFFER, FEWEST, LUCK
+from clusterd.learning.trials.closing import DIFFER
+from clusterd.learning.trials.contexts import FEWEST, LUCK
 from clusterd.learning.trials.narrowing import Trials
 
 

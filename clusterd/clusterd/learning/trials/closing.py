@@ -1,0 +1,118 @@
+"""Closes a context: restricts it to what its evidence has seen, unless that is so much that the next may agree, too.
+
+Of every key only the values pass that were seen in agreeing pages (`days=1,3,14` says nothing of `days=30`), of edited
+parameters only combinations that were tried (`tried_together`), no pairs of values that should have met and did not
+(`unseen_pairs`), no parameters that no agreeing page has (`seen_shapes`). What takes ever new values passes with any.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from clusterd_crawler.rules import Condition
+
+from clusterd.learning.evidence.columns import Rows, Snapshot, distinct
+from clusterd.learning.trials import seen_shapes, tried_together, unseen_pairs
+from clusterd.learning.trials.agreement import lower_bound
+from clusterd.learning.trials.attributes import FEW_VALUES, Attribute
+from clusterd.learning.trials.narrowing import Trials
+
+#: Most units of a live rule that may differ, of those tried, when there are many (of few: `contexts.ONE_DIFFERS`).
+DIFFER: Final = 0.01
+#: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
+OPEN: Final = 0.84
+#: A value is rare when another of its key has so many times its pages.
+RARE: Final = 4
+#: Fewest agreements that a value of an edited key needs.
+OWN_VALUE: Final = 2
+
+#: The record of a key of which one value agreed, and of one of which none differed.
+ONE: Final = np.array([0, 1], np.int64)
+NONE: Final = np.array([0, 0], np.int64)
+
+
+def close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int) -> bool:
+    """Restrict the context to what its evidence has seen; false where that cannot be written."""
+    path_closed = False
+    required = tried_together.restrict(snapshot, trials, conditions, DIFFER, OPEN)
+    for attribute in found:
+        if path_closed and attribute.column is None:
+            continue
+        own = attribute.column in trials.edit.own
+        good, bad = trials.records(attribute)
+        if is_open(good, bad, prior):
+            continue
+        seen = np.flatnonzero(good >= (OWN_VALUE if own else 1))
+        if own:
+            seen = seen[bad[seen] <= DIFFER * good[seen]]
+            seen = seen[seen > 0] if attribute.column in required else np.union1d(seen, [0])
+        elif attribute.column is not None and not seen.any():
+            continue  # Absent from all agreeing pages: `seen_shapes` says so for every such key at once.
+        seen = attribute.written(snapshot, seen)
+        condition = attribute.condition(snapshot, seen)
+        if condition is None:
+            if attribute.name != "path":
+                return False
+            continue
+        path_closed |= attribute.name == "path"
+        trials.narrow(np.isin(attribute.values, seen))
+        conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
+    _leave_out_unseen_pairs(snapshot, trials, found, conditions)
+    if not is_open(ONE, NONE, prior):  # What is expected of a value never seen is expected of a key never seen.
+        conditions.append(seen_shapes.only_seen_names(snapshot, trials))
+        if trials.edit.own and not path_closed:
+            conditions[:] = seen_shapes.with_depth(snapshot, trials, conditions)
+    return True
+
+
+def _leave_out_unseen_pairs(
+    snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition]
+) -> None:
+    """Of a key with few values, leave out the rare ones that were not seen with all values of the edited parameters.
+
+    That ``page=1`` may go from two kinds of list, and ``page=`` from one of them, says nothing of the other. Of a dozen
+    parameters hardly a colour is seen with all values of each; where many pairs of both were seen, the next may be
+    expected to agree too.
+    """
+    closed = {condition.key: condition for condition in conditions if condition.test in {"in", "within"}}
+    own = [known for known in found if known.column in trials.edit.own and known.key in closed]
+    for attribute in [known for known in found if known not in own and known.key in closed] if own else ():
+        rows = trials.outcome.rows[trials.outcome.good & trials.rows[trials.outcome.rows]]
+        values = attribute.values[rows]
+        numbers, counts = np.unique(values, return_counts=True)
+        if not 1 < len(numbers) <= FEW_VALUES:
+            continue
+        best = numbers[int(np.argmax(counts))]
+        kept = RARE * counts >= counts.max()
+        for edited in own:
+            if kept.all() or _pairs_are_open(trials, attribute, edited):
+                kept[:] = True
+                break
+            with_best = distinct(edited.values[rows[values == best]])
+            kept |= [bool(np.isin(with_best, edited.values[rows[values == number]]).all()) for number in numbers]
+        left = attribute.written(snapshot, numbers[kept])
+        condition = attribute.condition(snapshot, left)
+        if condition is not None and not kept.all():
+            trials.narrow(np.isin(attribute.values, left))
+            conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
+        for edited in own:
+            if not _pairs_are_open(trials, attribute, edited):
+                unseen_pairs.leave_out(snapshot, trials, attribute, edited, conditions)
+
+
+def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> bool:
+    """Whether a value of a key may be expected to agree with one of an edited parameter that it was not seen with."""
+    rows, good = trials.outcome.rows, trials.outcome.good
+    tried = trials.rows[rows] & (edited.values[rows] > 0) & (attribute.values[rows] > 0)
+    pairs = edited.values[rows[tried]] * (int(attribute.values.max(initial=0)) + 1) + attribute.values[rows[tried]]
+    _, which = np.unique(pairs, return_inverse=True)
+    agreed = np.bincount(which.ravel(), weights=good[tried])
+    differed = np.bincount(which.ravel()) - agreed
+    return is_open(np.append(0, agreed), np.append(0, differed))
+
+
+def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
+    """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
+    clean = int(np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:])))
+    return lower_bound(clean + prior, int(np.count_nonzero(good[1:] + bad[1:])) + prior) >= OPEN

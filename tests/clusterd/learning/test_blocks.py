@@ -106,3 +106,19 @@ def test_of_many_blocks_the_luckiest_are_not_taken(seed: int) -> None:
             shown = content if chance.random() < 0.93 else next(contents)
             pages.append((f"list?type={kind}&id={number}&view={view}", shown))
     assert not learned(pages).rules
+
+
+def test_where_the_best_key_leads_nowhere_another_is_tried() -> None:
+    """All languages of lists promised as much as English of all, and asked for more trials than there were."""
+
+    def pages() -> Iterator[tuple[str, int]]:
+        contents = count()
+        for kind, number in product(("docs", "lists"), range(100)):
+            content = next(contents)
+            yield f"{kind}/{number}", content
+            yield f"{kind}/{number}?lang=en", content
+            yield f"{kind}/{number}?lang=de", content if kind == "lists" else next(contents)
+
+    gone, saved = withdrawals(crawl(pages()))
+    assert gone == 0
+    assert saved > 0.35

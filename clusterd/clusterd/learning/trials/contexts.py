@@ -11,6 +11,7 @@ context is closed (`closing`). What it leaves out is judged by itself: each part
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from math import ceil, inf, log
 from typing import Final
@@ -158,30 +159,61 @@ NOWHERE: Final[Refined] = (None, frozenset())
 
 
 def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Refined:
-    edit = trials.edit
+    """Narrow and close a context by the best key, or without that key where it leads nowhere.
+
+    (Of two that promise as much, one may leave values that ask for a longer record than there is.)
+    """
     if not _could_hold(trials.outcome, bound, prior):
         return NOWHERE
+    edit = trials.edit
     # A parameter that only has to be there can still be narrowed and closed to the values seen.
     needed = {condition.key for condition in edit.needs if condition.test != "any"}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
     found = [known for known in found if not item_orders.is_list(edit, known.key)]
-    conditions: list[Condition] = []
     narrowing = [*found, depth_attribute(snapshot)] if edit.own else found
+    first, refined = _narrowed(snapshot, copy(trials), found, narrowing, bound, prior)
+    if first is not None and refined is NOWHERE:
+        others = [known for known in narrowing if known is not first]
+        _, refined = _narrowed(snapshot, trials, found, others, bound, prior)
+    return refined
+
+
+def _narrowed(
+    snapshot: Snapshot, trials: Trials, found: list[Attribute], narrowing: list[Attribute], bound: float, prior: int
+) -> tuple[Attribute | None, Refined]:
+    """Return the key by which a context was narrowed first, if any, and what became of it."""
+    conditions: list[Condition] = []
+    first = None
     for _ in range(NARROWINGS):
         if _holds(trials.outcome, bound, prior):
             break
         narrowed = _narrowest(trials, narrowing, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
-            return NOWHERE
+            return first, NOWHERE
         attribute, values, beyond_luck = narrowed
+        first = first or attribute
         allowed, condition = attribute.stated(snapshot, values)
         if condition is None:
-            return NOWHERE
+            return first, NOWHERE
         conditions.append(condition)
         if not beyond_luck:
             bound = max(bound, NARROWED_BOUND)
         trials.narrow(np.isin(attribute.values, allowed))
-    if not _holds(trials.outcome, bound, prior) or not close(snapshot, trials, found, conditions, prior):
+    if not _holds(trials.outcome, bound, prior):
+        return first, NOWHERE
+    return first, _closed(snapshot, trials, found, conditions, bound, prior)
+
+
+def _closed(
+    snapshot: Snapshot,
+    trials: Trials,
+    found: list[Attribute],
+    conditions: list[Condition],
+    bound: float,
+    prior: int,
+) -> Refined:
+    """Close a context in which an edit holds, and judge what is left by what its values ask for."""
+    if not close(snapshot, trials, found, conditions, prior):
         return NOWHERE
     outcome = trials.outcome
     if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot), prior)), prior):
@@ -191,7 +223,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
     if unproven:
         return None, unproven
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
-    return Proposal(edit, trials.rows, conditions, outcome, reached), unproven
+    return Proposal(trials.edit, trials.rows, conditions, outcome, reached), unproven
 
 
 def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: int) -> float:

@@ -122,3 +122,20 @@ def test_where_the_best_key_leads_nowhere_another_is_tried() -> None:
     gone, saved = withdrawals(crawl(pages()))
     assert gone == 0
     assert saved > 0.35
+
+
+def test_a_value_goes_with_the_part_that_it_was_seen_in() -> None:
+    """Of few lists of a second kind the kind was left out, and the order that was seen in no other stayed."""
+
+    def pages() -> Iterator[tuple[str, int]]:
+        contents = count()
+        for kind, own, numbers in (("news", "date", 60), ("shop", "price", 8)):
+            for number in range(numbers):
+                content = next(contents)
+                yield f"list?type={kind}&id={number}", content
+                yield f"list?type={kind}&id={number}&sort={own}", content
+                yield f"list?type={kind}&id={number}&sort=title", next(contents)
+
+    rules = learned(pages())
+    assert key(rules, "list?type=news&id=7&sort=date") == key(rules, "list?type=news&id=7")
+    assert key(rules, "list?type=news&id=7&sort=price") != key(rules, "list?type=news&id=7")

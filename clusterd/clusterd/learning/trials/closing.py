@@ -59,6 +59,7 @@ def close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions
         trials.narrow(np.isin(attribute.values, seen))
         conditions[:] = [known for known in conditions if known.key != condition.key] + [condition]
     _leave_out_unseen_pairs(snapshot, trials, found, conditions)
+    _leave_out_unmet_values(snapshot, trials, found, conditions)
     if not is_open(ONE, NONE, prior):  # What is expected of a value never seen is expected of a key never seen.
         conditions.append(seen_shapes.only_seen_names(snapshot, trials))
         if trials.edit.own and not path_closed:
@@ -99,6 +100,23 @@ def _leave_out_unseen_pairs(
         for edited in own:
             if not _pairs_are_open(trials, attribute, edited):
                 unseen_pairs.leave_out(snapshot, trials, attribute, edited, conditions)
+
+
+def _leave_out_unmet_values(
+    snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition]
+) -> None:
+    """Leave out values of the edited parameters of which no agreeing page is left: they went with what they were of."""
+    rows = trials.outcome.rows[trials.outcome.good & trials.rows[trials.outcome.rows]]
+    for edited in (known for known in found if known.column in trials.edit.own):
+        at = next((at for at, known in enumerate(conditions) if known.key == edited.key), None)
+        if at is None or conditions[at].test not in {"in", "within"}:
+            continue
+        seen = distinct(edited.values[rows])
+        if conditions[at].test == "within":
+            seen = np.union1d(seen, [0])
+        seen = edited.written(snapshot, seen)
+        conditions[at] = edited.condition(snapshot, seen) or conditions[at]
+        trials.narrow(np.isin(edited.values, seen))
 
 
 def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> bool:

@@ -190,7 +190,9 @@ class Learner:
             judged = failed
 
     def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:
-        context = tuple(dict.fromkeys((*proposal.edit.needs, *proposal.conditions)))
+        # In one order, by whichever key the context was narrowed first: another order would be another rule.
+        conditions = sorted(proposal.conditions, key=lambda known: (known.test in {"only", "depth"}, known.key))
+        context = tuple(dict.fromkeys((*proposal.edit.needs, *conditions)))
         transformation = proposal.edit.transformation
         outcome = proposal.outcome
         crawl = proposal.edit.crawl if isinstance(proposal.edit, Exhausted) else ""

@@ -76,6 +76,14 @@ def test_rules_for_parts_stay_while_pages_come() -> None:
     assert saved > 0.2
 
 
+def test_a_rule_is_the_same_by_whichever_key_it_was_found() -> None:
+    """Lists of one kind after another: narrowed by the kind first, or by the order first, there were two rules."""
+    pages = lists("list?type={kind}&id={number}", "&", dict.fromkeys(DEFAULTS, ("title",)))
+    gone, saved = withdrawals([CrawlRow(f"http://{HOST}/{path}", content) for path, content in pages])
+    assert gone == 0
+    assert saved > 0.2
+
+
 def test_a_common_value_is_not_blamed_for_rare_ones_beside_it() -> None:
     """A page with an unknown reader's mark came under one key with the print view alone, and spoke against it."""
 

@@ -46,7 +46,7 @@ PAGES = Path(__file__).resolve().parent.parent.parent / "shared" / "pages"
 REFERENCE = Path("/usr/share/developers-reference/ja")
 NO_CHAPTERS = {"developers-reference.html", "index.html", "search.html"}
 EDITED = 1500
-#: Pairs below this cannot be told r ≥ .5 by 400 values, nor by 64 but once in a million.
+#: Pairs below this cannot be told r ≥ .5 by 192 values, nor by 64 but once in a million.
 LOOKED_AT = 0.2
 
 

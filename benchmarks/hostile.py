@@ -63,7 +63,8 @@ def recrawl(pages: int) -> Iterator[Sketch]:
     values = np.frombuffer(fresh(dice).values, "<u8").copy()
     top = int(values.max())
     for number in range(pages):
-        values[dice.integers(len(values), size=40)] = dice.integers(0, top, 40, dtype=np.uint64)
+        tenth = len(values) // 10
+        values[dice.integers(len(values), size=tenth)] = dice.integers(0, top, tenth, dtype=np.uint64)
         yield _page("http://a.example/", number, values, dice)
 
 

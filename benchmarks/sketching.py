@@ -28,7 +28,7 @@ from benchmarks.results import Row, result
 PAGES = Path(__file__).resolve().parent.parent.parent / "shared" / "pages"
 ROUNDS = 7
 COUNT = 600
-#: Values in a peer's signature. Fewer than ours (400), which favours the peers.
+#: Values in a peer's signature. Fewer than ours (192 to 400), which favours the peers.
 PERMUTATIONS = 128
 
 

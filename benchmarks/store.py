@@ -1,9 +1,9 @@
 """The stream over a real Redis: documents/s and bytes a document, beside datasketch's MinHashLSH on the same Redis.
 
-Sketches of 400 values are given (`synthetic`: 25 % exact duplicates, 10 % near ones, 5 % changed recrawls); look up,
-insert and cluster under four policies, versions kept. Splits settle beside the pages, in a thread of their own as in
-the daemon; what is left after the last page settles inside the clock. Medians of three runs. Four workers, threads of
-one process, have a batch in flight each, so that Redis works while the next batch is packed.
+Sketches of the default profile are given (`synthetic`: 25 % exact duplicates, 10 % near ones, 5 % changed recrawls);
+look up, insert and cluster under four policies, versions kept. Splits settle beside the pages, in a thread of their
+own as in the daemon; what is left after the last page settles inside the clock. Medians of three runs. Four workers,
+threads of one process, have a batch in flight each, so that Redis works while the next batch is packed.
 
 ``python -m benchmarks.store [PAGES]`` runs it alone.
 """

@@ -1,7 +1,7 @@
 """From text to clusters: ours over a real Redis beside the peers in their own memory, in one run.
 
 Texts of about 1,000 words with the duplicates of a crawl: a quarter are exact copies, a tenth copies of which one word
-in a hundred is another. Ours are sketched (400 values), looked up, inserted and clustered under four policies, versions
+in a hundred is another. Ours are sketched, looked up, inserted and clustered under four policies, versions
 kept, every state in Redis. The peers make a signature of 128 values, look it up in their index in memory and insert it:
 no versions, no clusters, no verification, nothing kept. Medians of rounds that take turns; by the clock, since Redis
 works for us on a core of its own.

@@ -2,9 +2,9 @@
 
 Of the pages, 25 % have the text of an earlier page, 10 % are near duplicates of one (2 to 40 % of the shingles are
 others), 5 % are recrawls of an earlier URL with a new text of which 10 to 100 % changed; the rest share nothing.
-A page has 400 to 6,000 shingles (log-normal, median 1,100), so every sketch is full: the 400 smallest of so many
-uniform numbers below 2^40, drawn by their exponential spacings. A host has 200 pages, fetched one after the other; the
-earlier page is one of any host, or (``within``) of the same.
+A page has 401 to 6,000 shingles (log-normal, median 1,100), so that none is kept entire: the smallest of so many
+uniform numbers below 2^40, drawn by their exponential spacings, and the parity of so many. A host has 200 pages,
+fetched one after the other; the earlier page is one of any host, or (``within``) of the same.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch
+from clusterd_crawler.sketch import PARITY_BITS, TEXT, Profile, Sketch, StreamSketch, smallest
+
+Cells = np.typing.NDArray[np.uint8]
 
 SPACE: Final = 2.0**40
+#: Fewest shingles of a page.
+LEAST: Final = TEXT.entire + 1
 EXACT, NEAR, RECRAWLED = 0.25, 0.10, 0.05
 #: Pages that later ones may copy.
 RECENT: Final = 20_000
@@ -51,9 +55,9 @@ def crawl(pages: int, seed: int = 1, profile: Profile = TEXT, *, within: bool = 
 
 def fresh(dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
     """Return the sketch of a page that shares nothing with any other."""
-    shingles = int(min(6000, max(profile.size, dice.lognormal(7.0, 0.6))))
-    values = np.cumsum(dice.exponential(SPACE / shingles, profile.size)).astype(np.uint64)
-    return _stream(values, shingles, dice)
+    shingles = int(min(6000, max(LEAST, profile.size, dice.lognormal(7.0, 0.6))))
+    values = np.cumsum(dice.exponential(SPACE / shingles, smallest(shingles, profile))).astype(np.uint64)
+    return _stream(values, shingles, _turned(np.zeros(PARITY_BITS, np.uint8), shingles, dice), dice, profile)
 
 
 def edited(before: StreamSketch, share: float, dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
@@ -61,13 +65,25 @@ def edited(before: StreamSketch, share: float, dice: np.random.Generator, profil
     values = np.frombuffer(before.values, "<u8")
     kept = values[dice.random(len(values)) >= share]
     spacing = SPACE / max(1.0, before.shingles * share)
-    others = np.cumsum(dice.exponential(spacing, profile.size)).astype(np.uint64)
+    size = smallest(before.shingles, profile)
+    others = np.cumsum(dice.exponential(spacing, size)).astype(np.uint64)
     # Beyond the old threshold the kept shingles are not known: fill up with others, at the density of the page.
-    beyond = int(values[-1]) + np.cumsum(dice.exponential(SPACE / before.shingles, profile.size)).astype(np.uint64)
+    beyond = int(values[-1]) + np.cumsum(dice.exponential(SPACE / before.shingles, size)).astype(np.uint64)
     others = np.concatenate([others[others <= values[-1]], beyond])
-    return _stream(np.unique(np.concatenate([kept, others]))[: profile.size], before.shingles, dice)
+    cells = np.unpackbits(np.frombuffer(before.parity, np.uint8), bitorder="little")
+    cells = _turned(cells, round(2 * share * before.shingles), dice) if profile.parity else cells
+    return _stream(np.unique(np.concatenate([kept, others]))[:size], before.shingles, cells, dice, profile)
 
 
-def _stream(values: np.typing.NDArray[np.uint64], shingles: int, dice: np.random.Generator) -> StreamSketch:
+def _turned(cells: Cells, shingles: int, dice: np.random.Generator) -> Cells:
+    """Return a parity in which so many shingles more lie, each in a cell of its own chance."""
+    turned = np.bincount(dice.integers(0, PARITY_BITS, shingles), minlength=PARITY_BITS) & 1
+    return cells ^ turned.astype(np.uint8)
+
+
+def _stream(
+    values: np.typing.NDArray[np.uint64], shingles: int, cells: Cells, dice: np.random.Generator, profile: Profile
+) -> StreamSketch:
     packed = np.unique(np.minimum(values, np.uint64(2**40 - 1))).astype("<u8").tobytes()
-    return StreamSketch(packed, shingles, shingles + 9, int(dice.integers(1, 2**63)))
+    parity = np.packbits(cells, bitorder="little").tobytes() if profile.parity else b""
+    return StreamSketch(packed, shingles, shingles + 9, int(dice.integers(1, 2**63)), parity)

@@ -32,7 +32,17 @@ def _compile(source: Path, folder: Path) -> Path | None:
     target = folder / (source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
     compiler = (sysconfig.get_config_var("CC") or "cc").split()
     include = sysconfig.get_paths()["include"]
-    flags = ["-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-std=c11", "-Wall", "-Wextra", f"-I{include}"]
+    flags = [
+        "-O3",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        "-std=c11",
+        "-ffp-contract=off",
+        "-Wall",
+        "-Wextra",
+        f"-I{include}",
+    ]
     command = [*compiler, *flags, str(source), "-o", str(target), "-lm"]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True)

@@ -25,6 +25,8 @@ its maximum is the smaller root of
 Its bias is of the order of 1/s, its error lower wherever sizes differ: over 2,843 pairs of real pages with 400 values,
 .0143 rms against .0158, lower for every range of r, and the precision at r ≥ .9 is .941 against .917.
 
+Where both documents have a parity, that is taken into account, too (`parity`).
+
 Cost: one merge, O(s): about 1 µs compiled, 30 µs in NumPy. Symmetric: a pair's verdict does not depend on its order.
 A document without a token resembles nothing, not even another such document.
 """
@@ -39,6 +41,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.sketch import Profile, StreamSketch, modulus_exponent
+
+from clusterd_consumer.parity import difference, differing
 
 Values = npt.NDArray[np.uint64]
 
@@ -79,12 +83,16 @@ def estimate(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
     """Return the likeliest resemblance and containment of two streams; exact where both sketches are complete."""
     if not a.shingles or not b.shingles:
         return NOTHING
-    if a.values == b.values and a.shingles == b.shingles:
+    if a.values == b.values and a.shingles == b.shingles and a.parity == b.parity:
         return EQUAL
     seen = read(a, b, profile)
     if a.complete and b.complete:
         return ratios(seen.common, seen.only_a, seen.only_b)
-    return likeliest(seen.common, seen.only_a, seen.only_b, a.shingles, b.shingles)
+    found = likeliest(seen.common, seen.only_a, seen.only_b, a.shingles, b.shingles)
+    if not (found.resemblance and a.parity and b.parity):
+        return found
+    many = seen.common + seen.only_a + seen.only_b
+    return refined(found, many, differing(a.parity, b.parity), a.shingles, b.shingles)
 
 
 def unbiased(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
@@ -107,6 +115,15 @@ def likeliest(common: float, only_a: float, only_b: float, shingles_a: int, shin
     v = 2 * constant / (linear + sqrt(max(0.0, linear * linear - 4 * square * constant)))
     resemblance = min(max(v - 1, 0.0), 1.0)
     return Estimate(resemblance, min(resemblance / (a * v), 1.0), min(resemblance / (b * v), 1.0))
+
+
+def refined(found: Estimate, read: float, cells: int, shingles_a: int, shingles_b: int) -> Estimate:
+    """Return an estimate from so many values read, given that the documents' parities differ in so many cells, too."""
+    both = shingles_a + shingles_b
+    by_values = both * (1 - found.resemblance) / (1 + found.resemblance)
+    differ = difference(by_values, read, cells, shingles_a, shingles_b)
+    common = (both - differ) / 2
+    return Estimate((both - differ) / (both + differ), min(common / shingles_a, 1.0), min(common / shingles_b, 1.0))
 
 
 def read(a: StreamSketch, b: StreamSketch, profile: Profile) -> Reading:

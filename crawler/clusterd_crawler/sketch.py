@@ -3,13 +3,19 @@
 A **shingle** is ``w`` consecutive tokens; a document shorter than ``w`` has one. It counts by its 40 bits
 (`fingerprints`).
 
-The default kind keeps the ``size`` smallest fingerprints, MIN_s (the paper's F). Because the largest kept value is a
-threshold, the same values are also the document's V under the modulus that fits its length: two sketches are brought
-to the lower of their thresholds, as the paper brings V_i to V_(i+1), and give containment as well as resemblance.
-Of a book more is kept, one value in `SHINGLES_PER_VALUE` of its shingles up to ``most``: brought to the threshold of a
-book's 400 values, a chapter of a hundredth of it would be judged by four. Pages (up to 25,600 shingles) have their 400.
-That spends the same bytes on every document, which V_i (between one and two times its target) does not; V_i and
-MOD_m are the other kinds.
+The default kind keeps the smallest fingerprints, MIN_s (the paper's F). Because the largest kept value is a threshold,
+the same values are also the document's V under the modulus that fits its length: two sketches are brought to the lower
+of their thresholds, as the paper brings V_i to V_(i+1), and give containment as well as resemblance. A document of at
+most ``entire`` shingles is kept entire, and judged exactly. Of a longer one s is at least ``size``, and grows with it:
+one in `PAGE_SHINGLES_PER_VALUE` up to ``entire``, one in `SHINGLES_PER_VALUE` of a book up to ``most``, as brought to
+the threshold of a book's 400 values a chapter of a hundredth of it would be judged by four. V_i and MOD_m are the other
+kinds.
+
+Beside its values a sampled document has its **parity**: of each of `PARITY_BITS` cells, whether an odd number of its
+shingles lie in it (the odd sketch of Mitzenmacher, Pagh, Pham, "Efficient estimation for high similarities using odd
+sketches", 2014, here of all shingles and not of a sample). Where two documents differ in their parities tells in how
+many shingles they differ, which near r = 1 a sample tells badly: at r = .9 the error is a quarter of that of 224 values
+(`resemblance`), for the bytes of 170.
 """
 
 from __future__ import annotations
@@ -41,17 +47,23 @@ class Profile:
     name: str
     w: int
     kind: Kind
-    #: s of MIN_s, m of MOD_m, or the expected number of values of V_i.
+    #: Least s of MIN_s, m of MOD_m, or the expected number of values of V_i.
     size: int
-    #: Most values of a long document, where the kind is MIN_s; below ``size``: ``size``.
+    #: Of MIN_s: the longest document that is kept entire, and most values of a long one; below ``size``: ``size``.
+    entire: int = 0
     most: int = 0
+    #: Of MIN_s: whether a document that is not kept entire has its parity beside its values.
+    parity: bool = False
 
 
-#: Of a long document one value is kept for so many shingles.
+#: Of a long page, and of a book, one value is kept for so many shingles.
+PAGE_SHINGLES_PER_VALUE: Final = 10
 SHINGLES_PER_VALUE: Final = 64
+#: Cells of the parity.
+PARITY_BITS: Final = 1024
 
-#: The default: 10-word shingles (paper, section 7), the 400 smallest.
-TEXT: Final = Profile(code=1, name="text", w=10, kind="min", size=400, most=1600)
+#: The default: 10-word shingles (paper, section 7).
+TEXT: Final = Profile(code=1, name="text", w=10, kind="min", size=192, entire=400, most=1600, parity=True)
 #: A quarter of the bytes at less accuracy.
 COMPACT: Final = Profile(code=2, name="compact", w=10, kind="min", size=64)
 #: Tweets and slugs: 4-word shingles, every one kept (phpir).
@@ -74,6 +86,9 @@ class StreamSketch:
     tokens: int
     #: Identity of the canonical text: 64 bits over the sequence of tokens. 0 for an empty stream.
     text: int
+    #: Of each cell whether an odd number of shingles lie in it, `PARITY_BITS` from the lowest bit of the first byte on;
+    #: empty where the sketch holds every shingle, or its profile has none.
+    parity: bytes = b""
 
     @property
     def complete(self) -> bool:
@@ -140,7 +155,7 @@ class Sketch:
 
 _KINDS: Final = {"min": 0, "v": 1, "mod": 2}
 #: What the compiled core makes: the fields of `StreamSketch` of the whole and of the main text, then the bag.
-_Stream = tuple[bytes, int, int, int]
+_Stream = tuple[bytes, int, int, int, bytes]
 _Made = tuple[_Stream, _Stream | None, int]
 EMPTY: Final = StreamSketch(values=b"", shingles=0, tokens=0, text=0)
 
@@ -175,7 +190,8 @@ def sketch_streams(text: str | bytes, profile: Profile, *, marked: bool) -> Stre
 
 def _compiled(text: str | bytes, profile: Profile, marked: bool) -> _Made:
     """Sketch by the compiled core: the whole text, the main text where that is another, the identity of its words."""
-    settings = (profile.w, _KINDS[profile.kind], profile.size, profile.most)
+    kept = (profile.size, profile.entire, profile.most, profile.parity)
+    settings = (profile.w, _KINDS[profile.kind], *kept)
     core: Any = compiled.CORE
     made: _Made = core.sketch(text, marked, False, *settings) or core.sketch(
         composed(_as_str(text)), marked, True, *settings
@@ -206,22 +222,39 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
     differ = distinct[1:] != distinct[:-1]
     if np.count_nonzero(differ) < len(differ):
         distinct = distinct[np.append(True, differ)]
+    kept = sample(distinct, profile)
     return StreamSketch(
-        values=sample(distinct, profile).astype("<u8", copy=False).tobytes(),
+        values=kept.astype("<u8", copy=False).tobytes(),
         shingles=len(distinct),
         tokens=len(hashes),
         text=text_identity(hashes),
+        parity=parity_of(distinct) if profile.parity and len(kept) < len(distinct) else b"",
     )
 
 
 def sample(distinct: Values, profile: Profile) -> Values:
     """Return those of a document's distinct fingerprints, ascending, that its sketch keeps."""
     if profile.kind == "min":
-        return distinct[: max(profile.size, min(len(distinct) // SHINGLES_PER_VALUE, profile.most))]
+        return distinct[: smallest(len(distinct), profile)]
     if profile.kind == "mod":
         return np.compress(distinct % np.uint64(profile.size) == 0, distinct)
     exponent = modulus_exponent(len(distinct), profile.size)
     return np.compress((distinct & np.uint64((1 << exponent) - 1)) == 0, distinct)
+
+
+def smallest(shingles: int, profile: Profile) -> int:
+    """Return how many values of a document of so many distinct shingles MIN_s keeps."""
+    if shingles <= profile.entire:
+        return shingles
+    of_page = min(shingles // PAGE_SHINGLES_PER_VALUE, profile.entire)
+    of_book = min(shingles // SHINGLES_PER_VALUE, profile.most)
+    return min(shingles, max(profile.size, of_page, of_book))
+
+
+def parity_of(distinct: Values) -> bytes:
+    """Return the parity of a document by all its distinct fingerprints: their low 32 bits say which cell each is in."""
+    cells = ((distinct & np.uint64(0xFFFFFFFF)) * np.uint64(PARITY_BITS) >> np.uint64(32)).astype(np.int64)
+    return np.packbits(np.bincount(cells, minlength=PARITY_BITS) & 1, bitorder="little").tobytes()
 
 
 def modulus_exponent(shingles: int, size: int) -> int:

@@ -115,7 +115,7 @@ def test_of_a_cluster_those_are_named_that_share_something(index: Index) -> None
 
 
 def test_a_large_store_is_not_looked_through_for_what_is_similar(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
-    ruling = words("ruling", 150)
+    ruling = words("edict", 150)
     fill(index, {f"https://h{n}.example/": " ".join(words(f"site{n}x", 3000) + ruling) for n in range(60)})
     asked = documents.of_text(" ".join(ruling), TEXT)
     assert len(queries.similar(index, asked, TEXT, 100)) == 60

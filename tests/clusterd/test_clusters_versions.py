@@ -40,11 +40,12 @@ urls = st.one_of(
     st.text(letters, max_size=20),
 )
 streams = st.builds(
-    lambda values, more, tokens, text: StreamSketch(values, len(values) // 8 + more, tokens, text),
+    lambda values, more, tokens, text, parity: StreamSketch(values, len(values) // 8 + more, tokens, text, parity),
     st.binary(max_size=100).map(lambda b: b[: len(b) // 8 * 8]),
     st.sampled_from([0, 0, 7, 2**24, 2**40]),
     st.integers(0, 2**30),
     st.integers(0, WORDS),
+    st.sampled_from([b"", bytes(range(128))]),
 )
 sketches = st.builds(
     Sketch,

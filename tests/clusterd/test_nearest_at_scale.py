@@ -42,7 +42,7 @@ class TestAmongTensOfThousands:
         assert sum(bool(sweep.matches(one)) for one in gone) <= 0.02 * len(gone)  # of 1,000 pages as many have one
 
     def test_what_is_left_out_of_a_sketch_brings_no_more_of_chance(self) -> None:
-        """Of 600 shingles 400 are kept: those up to the last meet in a third of the cells of its octave."""
+        """Of 600 shingles 192 are kept: those up to the last meet in a third of the cells of its octave."""
         made = np.random.default_rng(5).integers(0, 2**40, (10_000, 300), np.uint64)
         sweep = Nearest([page(f"new{n}", own) for n, own in enumerate(made)], TEXT)
         others = np.sort(np.random.default_rng(6).integers(0, 2**40, (100, 600), np.uint64))[:, : TEXT.size]

@@ -36,7 +36,7 @@ def test_the_partition_is_the_batch_s_under_every_scheme(opened: Opened, scheme:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_pages_of_one_sample_and_of_other_sizes_are_judged_alike_in_any_order(opened: Opened, first: int) -> None:
-    """The 400 smallest values of two are the same, and one of them is half of a third page."""
+    """The smallest values of two are the same, and one of them is half of a third page."""
     short, long = page("http://h.example/short", 1, range(5000)), page("http://h.example/long", 1, range(10_000))
     sized = [replace(short.main, shingles=size, text=size) for size in (4900, 5100)]
     both = [replace(short, url=f"http://h.example/{one.shingles}", main=one, whole=one) for one in sized]

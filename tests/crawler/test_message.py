@@ -12,6 +12,7 @@ import pytest
 from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.message import (
+    PARITY_BYTES,
     YEAR_1,
     YEAR_10000,
     Failure,
@@ -27,7 +28,8 @@ from clusterd_crawler.message import (
     encode_verdict,
 )
 from clusterd_crawler.purpose import Purpose
-from clusterd_crawler.sketch import Name, Sketch, StreamSketch
+from clusterd_crawler.sketch import TEXT as PROFILE
+from clusterd_crawler.sketch import Name, Sketch, StreamSketch, sketch_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +42,9 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 def streams(draw: st.DrawFn) -> StreamSketch:
     values = sorted(draw(st.sets(st.integers(0, 2**40 - 1), max_size=30)))
     packed = np.array(values, dtype="<u8").tobytes()
-    return StreamSketch(packed, len(values) + draw(st.integers(0, 10_000)), draw(st.integers(0, 2**40)), draw(U64))
+    more = draw(st.integers(0, 10_000))
+    parity = draw(st.binary(min_size=PARITY_BYTES, max_size=PARITY_BYTES)) if more and draw(st.booleans()) else b""
+    return StreamSketch(packed, len(values) + more, draw(st.integers(0, 2**40)), draw(U64), parity)
 
 
 @st.composite
@@ -81,7 +85,7 @@ PAGE = Sketch(
     fetched_at=1_700_000_000_000,
     profile=1,
     content=7,
-    main=StreamSketch(np.array([1, 2**40 - 1], dtype="<u8").tobytes(), 300, 309, 9),
+    main=StreamSketch(np.array([1, 2**40 - 1], dtype="<u8").tobytes(), 300, 309, 9, bytes(range(128))),
     whole=StreamSketch(b"", 0, 0, 0),
     bag=8,
     names=(Name("og", 5),),
@@ -170,8 +174,9 @@ def test_the_bytes_are_those_of_the_documentation() -> None:
     head = struct.pack("<BBHqQQ", 1, 0, 200, 1_700_000_000_000, 7, 8)
     texts = b"\x10http://a.test/\xc3\xa9" + b"\x01c" + b"\0" + b"\0" + b"\0"
     names = b"\x01" + b"\x03" + struct.pack("<Q", 5)
-    main = b"\xac\x02" + b"\xb5\x02" + struct.pack("<Q", 9) + b"\x02" + b"\x01\0\0\0\0" + b"\xff" * 5
-    whole = b"\0" + b"\0" + struct.pack("<Q", 0) + b"\0"
+    values = b"\x02" + b"\x01\0\0\0\0" + b"\xff" * 5
+    main = b"\xac\x02" + b"\xb5\x02" + struct.pack("<Q", 9) + values + b"\x80\x01" + bytes(range(128))
+    whole = b"\0" + b"\0" + struct.pack("<Q", 0) + b"\0" + b"\0"
     assert encode(PAGE) == framed(b"\xc1\x01\x01" + head + texts + names + main + whole)
     assert encode(replace(PAGE, whole=PAGE.main, wants_verdict=True))[4] == 3
     skip = b"\xc1\x01\x02" + struct.pack("<q", -1) + b"\x01u\x01r\x01k\x01w\x01c"
@@ -217,15 +222,28 @@ def test_values_that_do_not_ascend_or_are_too_wide_are_not_written(
         encode(replace(PAGE, main=stream))
 
 
+@pytest.mark.parametrize(("shingles", "parity"), [(9, bytes(127)), (9, bytes(129)), (2, bytes(128))])
+def test_a_parity_of_another_length_or_of_a_document_kept_entire_is_not_written(shingles: int, parity: bytes) -> None:
+    stream = StreamSketch(np.array([1, 2], dtype="<u8").tobytes(), shingles, 9, 1, parity)
+    with pytest.raises(WrongInput, match="parity"):
+        encode(replace(PAGE, main=stream))
+
+
+def test_a_parity_of_another_length_is_refused() -> None:
+    raw = encode(PAGE)
+    at = raw.index(b"\x80\x01" + bytes(range(128)))
+    with pytest.raises(MessageError, match="a parity of 127 bytes beside 2 values of 300 shingles"):
+        decode(framed(raw[:at] + b"\x7f" + raw[at + 2 : -4]))
+
+
 def test_a_url_that_is_not_unicode_is_refused_by_the_writer() -> None:
     with pytest.raises(WrongInput, match="cannot be written"):
         encode(replace(PAGE, url="http://a.test/\udcff"))
 
 
 def test_a_default_page_stays_small() -> None:
-    values = np.sort(np.random.default_rng(1).choice(2**40, 400, replace=False)).astype("<u8").tobytes()
-    stream = StreamSketch(values, 1000, 1009, 1)
-    assert len(encode(replace(PAGE, main=stream, whole=stream))) < 2_150
+    stream = sketch_text(" ".join(map(str, range(1000))), PROFILE)
+    assert len(encode(replace(PAGE, main=stream, whole=stream))) < 1_200
 
 
 def test_a_verdict_comes_back_and_ignores_what_it_does_not_know() -> None:

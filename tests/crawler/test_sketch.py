@@ -8,6 +8,7 @@ from clusterd_crawler.fingerprints import FINGERPRINT_BITS, MULTIPLIER, fingerpr
 from clusterd_crawler.sketch import (
     COMPACT,
     EMPTY,
+    PARITY_BITS,
     SHORT,
     TEXT,
     Profile,
@@ -79,13 +80,26 @@ def test_min_s_of_a_union_from_the_two_min_s() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shingles", "kept"), [(399, 399), (25_663, 400), (25_664, 401), (64_000, 1000), (150_000, 1600)]
+    ("shingles", "kept"),
+    [
+        *((400, 400), (401, 192), (1929, 192), (1930, 193), (4000, 400)),
+        *((25_663, 400), (25_664, 401), (64_000, 1000), (150_000, 1600)),
+    ],
 )
-def test_a_book_keeps_more_than_a_page(shingles: int, kept: int) -> None:
+def test_a_book_keeps_more_than_a_page_and_a_short_page_all(shingles: int, kept: int) -> None:
     book = " ".join(map(str, range(shingles + 9)))
     sketch = sketch_text(book, TEXT)
     assert (sketch.shingles, len(values(sketch))) == (shingles, kept)
     assert sketch == sketch_hashes(hash_text(book, marked=False)[0], TEXT)
+
+
+def test_the_parity_says_of_each_cell_whether_an_odd_number_of_shingles_lie_in_it() -> None:
+    page = words(1500)
+    told, held = sketch_tokens(page, TEXT).parity, [0] * PARITY_BITS
+    for value in set(fingerprints(hash_tokens(page), TEXT.w).tolist()):
+        held[value % 2**32 * PARITY_BITS // 2**32] += 1
+    assert [told[cell // 8] >> cell % 8 & 1 for cell in range(PARITY_BITS)] == [many % 2 for many in held]
+    assert sketch_tokens(page[:400], TEXT).parity == sketch_tokens(page, MOD).parity == b""
 
 
 def test_v_of_the_next_modulus_from_v() -> None:

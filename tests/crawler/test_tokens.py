@@ -138,7 +138,7 @@ def test_core_refuses_no_bytes() -> None:
     assert compiled.CORE is not None
     rng = np.random.default_rng(5)
     for size in range(200):
-        compiled.CORE.sketch(rng.bytes(size), True, True, 10, 0, 400, 1600)
+        compiled.CORE.sketch(rng.bytes(size), True, True, 10, 0, 192, 400, 1600, True)
 
 
 @pytest.mark.core
@@ -162,7 +162,7 @@ def test_what_is_no_table_is_told() -> None:
 from clusterd_crawler.core import compiled
 compiled.CORE.set_fold(lambda first: b"too short")
 try:
-    compiled.CORE.sketch("caf\u00e9", False, False, 10, 0, 400, 1600)
+    compiled.CORE.sketch("caf\u00e9", False, False, 10, 0, 192, 400, 1600, True)
 except ValueError as error:
     assert "fold_block" in str(error)
 else:

@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 #: Most pairs that are compared so: some minutes' work. Beyond, it is said that such pairs are left out.
 MOST: Final = 50_000_000
-#: How far below the threshold a stored sketch may say a resemblance lies that reaches it (5 deviations of 250 values).
-DOUBT: Final = 0.16
+#: How far below the threshold a stored sketch may say a resemblance lies that reaches it (5 deviations of 192 values).
+DOUBT: Final = 0.18
 
 #: Pairs that are counted, at most, to know how many of them are to be compared: some seconds' work.
 COUNTED: Final = 4_000_000_000

@@ -3,7 +3,7 @@
 Unlike the stream it looks up all values and reads whole sketches (`resemblance`), so nothing is lost to postings.
 Identical sketches are grouped first. What the sketches say is
 
-- the answer, where the texts are not at hand: right to some .015 at 400 values;
+- the answer, where the texts are not at hand: right to some .03 at r = .5, and .005 near 1;
 - a sieve, where the collection can be read again: a pair passes that five standard deviations (`sieve`) could lift to
   the threshold, and the whole shingle sets of its documents decide. The ratios are exact then. For containment each
   document is also asked for the values of all the others' sketches, so that a passage is found in the longest book.

@@ -1,7 +1,8 @@
 """The identities by which pages are one for the clustering: each is one fingerprint of 64 bits (paper, section 5.2).
 
 Text: lexically equivalent pages. Sketch: shingle-equivalent pages; one of them is posted, the rest hang on it. It goes
-by all that a verdict reads, also by the number of shingles: others are judged alike whichever of them came first.
+by all that a verdict reads, also by the number of shingles and the parity: others are judged alike whichever of them
+came first.
 A page without a token is equal to nothing but other fetches of its own URL.
 Cost: one MurmurHash3 of the sketch's values, 1 µs.
 """
@@ -30,7 +31,9 @@ def sketch_key(sketch: Sketch) -> bytes:
 
 def stream_key(stream: StreamSketch, profile: int) -> bytes:
     """Return the identity of a sketch that has a shingle."""
-    seed = profile * 2 + (1 if stream.complete else stream.shingles << 9 & 0xFFFFFFFF)
+    seed = profile * 2 + (1 if stream.complete else stream.shingles << 9) & 0xFFFFFFFF
+    if stream.parity:
+        seed = int.from_bytes(mmh3.hash_bytes(stream.parity, seed)[:4], "little")
     return mmh3.hash_bytes(stream.values, seed)[:8]
 
 

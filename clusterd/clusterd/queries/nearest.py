@@ -60,7 +60,7 @@ TAKEN_IN: Final = 0.45
 #: `PHRASES` shingles: each beyond what chance may bring (`beyond_chance`); of fewer shingles `PLAIN`, unless chance
 #: may bring them (`is_chance`); any for a namesake that shares something, and more of it than chance may bring.
 NEAR: Final = 0.05
-PLAIN: Final = 0.2
+PLAIN: Final = 0.22
 PHRASES: Final = 3.0
 NEAR_WITH_PASSAGES: Final = 0.01
 PASSAGES: Final = 6.0

@@ -8,7 +8,11 @@
 
 #include <math.h>
 
-enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11, EVIDENCE = 8 };
+enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11, EVIDENCE = 8, PARITY_BYTES = 128 };
+
+#define WITH_PARITY 0x80000000u
+#define FULL 1.5
+#define SURE 0.5
 
 static const uint32_t GOLDEN = 0x9E3779B1u;
 
@@ -166,11 +170,12 @@ static size_t room(const uint32_t *codes, size_t n, int bits) {
         size_t to = run_end(from, n);
         total += (uint64_t)(k + 1) * (to - from) + ((codes[to - 1] - codes[from - 1]) >> k);
     }
-    return HEADER + 2 + total / 8 + 4 + 3 * n + sizeof(uint64_t);
+    return HEADER + 2 + PARITY_BYTES + total / 8 + 4 + 3 * n + sizeof(uint64_t);
 }
 
+/* ``parity``: NULL where there is none. */
 static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_t flags, const Scheme *scheme,
-                             uint64_t shingles) {
+                             uint64_t shingles, const char *parity) {
     uint32_t *codes = PyMem_Malloc(2 * n * sizeof *codes);
     if (!codes) return PyErr_NoMemory();
     uint32_t *keys = codes + n;
@@ -181,13 +186,17 @@ static PyObject *pack_values(const uint64_t *values, size_t n, int bits, uint32_
         return PyErr_NoMemory();
     }
     size_t count;
-    write_u4(stored, (uint32_t)n * 8 + flags);
+    write_u4(stored, ((uint32_t)n * 8 + flags) | (parity ? WITH_PARITY : 0));
     write_u4(stored + 4, codes[0]);
     uint8_t *end = stored + HEADER;
     if (!(flags & EXACT)) {
         uint32_t size = code_of(shingles, SIZE_BITS);
         *end++ = (uint8_t)size;
         *end++ = (uint8_t)(size >> 8);
+    }
+    if (parity) {
+        memcpy(end, parity, PARITY_BYTES);
+        end += PARITY_BYTES;
     }
     end = write_codes(end, codes, n, bits);
     end = write_posted(end, values, codes, n, scheme, keys, &count);
@@ -205,26 +214,32 @@ static int are_ascending(const uint64_t *values, size_t size) {
     return good;
 }
 
-static PyObject *values_name, *shingles_name;
+static PyObject *values_name, *shingles_name, *parity_name;
 
 /* Of one StreamSketch: (stored, keys). */
 static PyObject *pack_stream(PyObject *stream, int bits, int sampled, const Scheme *scheme) {
-    char *bytes;
-    Py_ssize_t size = 0;
+    char *bytes, *parity;
+    Py_ssize_t size = 0, length = 0;
     PyObject *made = NULL, *values = PyObject_GetAttr(stream, values_name), *number = PyObject_GetAttr(stream, shingles_name);
-    if (values && number && PyBytes_AsStringAndSize(values, &bytes, &size) == 0) {
+    PyObject *cells = PyObject_GetAttr(stream, parity_name);
+    if (values && number && cells && PyBytes_AsStringAndSize(values, &bytes, &size) == 0 &&
+        PyBytes_AsStringAndSize(cells, &parity, &length) == 0) {
         const uint64_t *at = (const uint64_t *)bytes;
         uint64_t shingles = PyLong_AsUnsignedLongLong(number);
         uint32_t exact = (uint64_t)size == 8 * shingles;
         if (PyErr_Occurred()) made = NULL;
         else if (!are_ascending(at, (size_t)size))
             PyErr_SetString(PyExc_ValueError, "the values of a sketch ascend, 8 bytes each");
+        else if (length && (length != PARITY_BYTES || exact))
+            PyErr_SetString(PyExc_ValueError, "a parity has 128 bytes, and a sketch that holds every shingle none");
         else if (size)
-            made = pack_values(at, (size_t)size / 8, bits, exact * EXACT + (exact || sampled) * UNBOUNDED, scheme, shingles);
+            made = pack_values(at, (size_t)size / 8, bits, exact * EXACT + (exact || sampled) * UNBOUNDED, scheme, shingles,
+                               length ? parity : NULL);
         else made = Py_BuildValue("(y#y#)", "\0\0\0\0", (Py_ssize_t)4, "", (Py_ssize_t)0);
     }
     Py_XDECREF(values);
     Py_XDECREF(number);
+    Py_XDECREF(cells);
     return made;
 }
 
@@ -247,7 +262,16 @@ static PyObject *pack(PyObject *self, PyObject *args) {
 
 /* ---- judge ---- */
 
-typedef struct { uint32_t *codes; size_t n; int exact; uint64_t limit, shingles; } Decoded;
+typedef struct {
+    uint32_t *codes;
+    size_t n;
+    int exact, has_parity;
+    uint64_t limit, shingles;
+    uint64_t parity[PARITY_BYTES / 8];
+} Decoded;
+
+/* How many codes a stored sketch says that it has. */
+static size_t count_of(const uint8_t *bytes) { return (read_u4(bytes) & ~WITH_PARITY) >> 3; }
 
 /* The middle of the numbers that have this code. */
 static uint64_t size_of(uint32_t code) {
@@ -284,14 +308,16 @@ static inline uint64_t read_low(const uint8_t *bytes, uint64_t at, int count) {
 static int decode(const uint8_t *bytes, size_t size, int bits, uint32_t *into, size_t most, Decoded *out) {
     if (size < 4) return 0;
     uint32_t head = read_u4(bytes);
-    out->n = head >> 3;
+    out->n = count_of(bytes);
+    out->has_parity = (head & WITH_PARITY) != 0;
     out->exact = (head & EXACT) != 0;
     out->codes = into;
     out->limit = UINT64_MAX;
     out->shingles = out->n;
     if (!out->n) return 1;
-    size_t header = HEADER + (out->exact ? 0 : 2);
+    size_t sizes = HEADER + (out->exact ? 0 : 2), header = sizes + (out->has_parity ? PARITY_BYTES : 0);
     if (size < header || out->n > most) return 0;
+    if (out->has_parity) memcpy(out->parity, bytes + sizes, PARITY_BYTES);
     if (!out->exact) {
         uint64_t shingles = size_of(bytes[HEADER] | (uint32_t)bytes[HEADER + 1] << 8);
         if (shingles > out->n) out->shingles = shingles;
@@ -344,6 +370,32 @@ static Ratios likeliest(double x, double p, double q, int64_t shingles_a, int64_
     return (Ratios){r, at_most_one(r / (a * v)), at_most_one(r / (b * v))};
 }
 
+/* In how many cells two parities differ. */
+static int differing(const uint64_t *a, const uint64_t *b) {
+    int cells = 0;
+    for (int i = 0; i < PARITY_BYTES / 8; i++) cells += __builtin_popcountll(a[i] ^ b[i]);
+    return cells;
+}
+
+/* As `difference` of parity.py. */
+static double difference(double by_values, double read, int cells, double a, double b) {
+    const double n = 8 * PARITY_BYTES, both = a + b, least = fabs(a - b), least_u = 2 / sqrt(n);
+    if (by_values > FULL * n) return by_values;
+    double u = fmax(1 - 2 * (double)cells / n, least_u), by_parity = -n / 2 * log(u);
+    double certainty = 1 / fmax(n / 4 * (1 / (u * u) - 1 + 2 * log(u)), SURE);
+    double at = fmin(fmax(by_parity, least + 1), both - 1), common = (both - at) / 2, all = (both + at) / 2;
+    double parts = both * both / common + (b * b / (a - common) + a * a / (b - common));
+    double information = read * parts / (4 * all * all * all);
+    return fmin(fmax((by_parity * certainty + by_values * information) / (certainty + information), least), both);
+}
+
+/* As `refined` of resemblance.py. */
+static Ratios refined(Ratios found, double read, int cells, int64_t shingles_a, int64_t shingles_b) {
+    const double a = (double)shingles_a, b = (double)shingles_b, both = a + b;
+    double differ = difference(both * (1 - found.r) / (1 + found.r), read, cells, a, b), common = (both - differ) / 2;
+    return (Ratios){(both - differ) / (both + differ), at_most_one(common / a), at_most_one(common / b)};
+}
+
 /* Codes up to the lower threshold: of A, of B, in both; cells of the last octave up to there. */
 typedef struct { size_t a, b; int64_t common, last; } Counts;
 
@@ -391,6 +443,8 @@ static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
         } else {
             double x = (double)common - (double)chance.cells / (double)chance.per;
             found = likeliest(x, (double)na - x, (double)nb - x, in_a, in_b);
+            if (a->has_parity && b->has_parity && found.r > 0)
+                found = refined(found, (double)na + (double)nb - x, differing(a->parity, b->parity), in_a, in_b);
         }
         if (!whole_a && na < EVIDENCE) found.a_in_b = 0;
         if (!whole_b && nb < EVIDENCE) found.b_in_a = 0;
@@ -410,7 +464,7 @@ static uint8_t *padded(PyObject *stored, size_t *size, size_t *n) {
     }
     memcpy(copy, bytes, (size_t)length);
     *size = (size_t)length;
-    *n = length >= 4 ? read_u4(copy) >> 3 : 0;
+    *n = length >= 4 ? count_of(copy) : 0;
     if (*n > 8 * *size + 1) *n = 0; /* more codes than bits: decode will refuse it */
     return copy;
 }
@@ -545,5 +599,6 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_verify", NULL, -1, 
 PyMODINIT_FUNC PyInit__verify(void) {
     values_name = PyUnicode_InternFromString("values");
     shingles_name = PyUnicode_InternFromString("shingles");
-    return values_name && shingles_name ? PyModule_Create(&module) : NULL;
+    parity_name = PyUnicode_InternFromString("parity");
+    return values_name && shingles_name && parity_name ? PyModule_Create(&module) : NULL;
 }

@@ -29,7 +29,7 @@ from clusterd_crawler.sketch import PROFILES, Profile, StreamSketch
 
 from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings.scheme import Scheme, mantissa
-from clusterd_consumer.postings.stored import Codes, Restored, Values, cut, ordered, pack, unpack
+from clusterd_consumer.postings.stored import Codes, Restored, Values, count_of, cut, ordered, pack, unpack
 
 Keys = npt.NDArray[np.uint32]
 
@@ -80,7 +80,7 @@ def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
     if CORE is not None and scheme.candidates == "super":
         return np.frombuffer(CORE.supers(stored, bits, scheme.run, scheme.supers, profile_code), "<u4")
     if CORE is not None:
-        smallest = scheme.smallest(int.from_bytes(stored[:4], "little") >> 3)
+        smallest = scheme.smallest(count_of(stored))
         return np.frombuffer(CORE.keys(stored, bits, smallest, scheme.modulus, profile_code), "<u4")
     decoded = unpack(stored, bits)
     if scheme.candidates == "super":

@@ -23,10 +23,10 @@ class Scheme:
 
     candidates: Candidates = "prefix"
     #: The smallest values that are posted: of a sketch of fewer than ``small`` values ``small_prefix`` (two such with
-    #: r = .5 miss each other in .4 % of the cases), of a larger one ``prefix``: its sampled values do the rest (.4 %).
-    prefix: int = 4
+    #: r = .5 miss each other in .4 % of the cases), of a larger one ``prefix``: its sampled values do the rest (.1 %).
+    prefix: int = 6
     small_prefix: int = 8
-    small: int = 256
+    small: int = 192
     #: One value in so many is posted besides, so that a small document finds the large one that holds it; 0: none.
     modulus: int = 64
     #: Values in a super-shingle, and how many super-shingles are posted (the smallest).

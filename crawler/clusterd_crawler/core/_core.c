@@ -1,7 +1,9 @@
 /* The compiled core: text → hashes → sketches, markup → marked text. Same results as the Python beside it, bit for bit.
  *
- * sketch(text: str | bytes, marked: bool, folded: bool, w, kind, size, most) -> (whole, main | None, bag) | None
- *     bytes are UTF-8. whole, main: (values: bytes, shingles, tokens, text identity); main is None where it equals whole.
+ * sketch(text: str | bytes, marked: bool, folded: bool, w, kind, size, entire, most, parity: bool)
+ *         -> (whole, main | None, bag) | None
+ *     bytes are UTF-8. whole, main: (values: bytes, shingles, tokens, text identity, parity: bytes); main is None where it
+ *     equals whole.
  *     None: the text must be folded first (tokens.composed), because it is not made of simple code points only.
  * walk(markup: bytes, well_nested: bool, unescape) -> (marked text: bytes, flags, [(kind, value: bytes)])
  * at_hand(text: bytes) -> bool             whether every table that UTF-8 text is folded by has been made (core/fold.h)
@@ -124,16 +126,17 @@ static PyObject *at_hand(PyObject *self, PyObject *text) {
     Py_RETURN_TRUE;
 }
 
-/* (values, shingles, tokens, text identity) of one stream. `scratch` has room for twice `count` values. */
+/* (values, shingles, tokens, text identity, parity) of one stream. `scratch` has room for twice `count` values. */
 static PyObject *stream_sketch(const uint64_t *hashes, size_t count, const profile_t *profile, uint64_t *scratch) {
-    sampled_t made = {scratch, 0, 0, 0};
+    sampled_t made = {scratch, 0, 0, 0, 0, {0}};
     if (count) {
         PyThreadState *thread = let_go(count * sizeof *hashes);
         made = (modern ? sampled_modern : sampled)(hashes, count, profile, scratch);
         take_back(thread);
     }
-    return Py_BuildValue("(y#nnK)", (const char *)made.values, (Py_ssize_t)(made.kept * 8), (Py_ssize_t)made.distinct,
-                         (Py_ssize_t)count, (unsigned long long)made.identity);
+    return Py_BuildValue("(y#nnKy#)", (const char *)made.values, (Py_ssize_t)(made.kept * 8), (Py_ssize_t)made.distinct,
+                         (Py_ssize_t)count, (unsigned long long)made.identity, (const char *)made.parity,
+                         (Py_ssize_t)(made.has_parity ? sizeof made.parity : 0));
 }
 
 static PyObject *sketches(const tokens_t *t, const profile_t *profile) {
@@ -154,15 +157,16 @@ static PyObject *sketches(const tokens_t *t, const profile_t *profile) {
 static PyObject *sketch(PyObject *self, PyObject *args) {
     (void)self;
     PyObject *text;
-    int marked, is_folded, kind;
+    int marked, is_folded, kind, parity;
     Py_ssize_t w;
-    unsigned long long size, most;
-    if (!PyArg_ParseTuple(args, "OppniKK", &text, &marked, &is_folded, &w, &kind, &size, &most)) return NULL;
+    unsigned long long size, entire, most;
+    if (!PyArg_ParseTuple(args, "OppniKKKp", &text, &marked, &is_folded, &w, &kind, &size, &entire, &most, &parity))
+        return NULL;
     if (w < 1 || size < 1 || kind < KIND_MIN || kind > KIND_MOD) {
         PyErr_SetString(PyExc_ValueError, "w and size are at least 1, kind is 0, 1 or 2");
         return NULL;
     }
-    profile_t profile = {(size_t)w, (enum kind)kind, size, most};
+    profile_t profile = {(size_t)w, (enum kind)kind, size, entire, most, parity && kind == KIND_MIN};
     tokens_t t;
     scratch_t scratch;
     enum outcome outcome = tokenize_text(text, marked, is_folded, &t, &scratch);

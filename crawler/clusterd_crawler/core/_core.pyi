@@ -1,6 +1,6 @@
 from collections.abc import Callable, Iterable
 
-Stream = tuple[bytes, int, int, int]
+Stream = tuple[bytes, int, int, int, bytes]
 
 def set_classes(table: bytes, /) -> None: ...
 def set_fold(fold_block: Callable[[int], bytes], /) -> None: ...
@@ -13,7 +13,16 @@ def set_markup(
     /,
 ) -> None: ...
 def sketch(
-    text: str | bytes, marked: bool, folded: bool, w: int, kind: int, size: int, most: int, /
+    text: str | bytes,
+    marked: bool,
+    folded: bool,
+    w: int,
+    kind: int,
+    size: int,
+    entire: int,
+    most: int,
+    parity: bool,
+    /,
 ) -> tuple[Stream, Stream | None, int] | None: ...
 def walk(
     markup: bytes, well_nested: bool, unescape: Callable[[bytes], bytes], /

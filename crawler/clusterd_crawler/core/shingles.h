@@ -16,6 +16,10 @@
 #define DIGITS (1 << DIGIT_BITS)
 #define SPARE_BITS 4
 #define SHINGLES_PER_VALUE 64
+#define PAGE_SHINGLES_PER_VALUE 10
+/* Cells of the parity of a document's shingles, and words of 64 that hold them. */
+#define PARITY_BITS 1024
+#define PARITY_WORDS (PARITY_BITS / 64)
 /* Most places that values are moved by, a value, before they are sorted otherwise. */
 #define MAX_MOVES 4
 
@@ -93,16 +97,29 @@ static size_t sort_distinct(uint64_t *values, size_t count, uint64_t *sorted) {
     return kept;
 }
 
+typedef struct {
+    size_t w;
+    enum kind kind;
+    uint64_t size, entire, most;
+    int parity;
+} profile_t;
+
+static uint64_t lesser(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* How many values of so many MIN_s keeps. */
+static uint64_t smallest(uint64_t count, const profile_t *p) {
+    if (count <= p->entire) return count;
+    uint64_t of_page = lesser(count / PAGE_SHINGLES_PER_VALUE, p->entire), of_book = lesser(count / SHINGLES_PER_VALUE, p->most);
+    return lesser(count, greater(p->size, greater(of_page, of_book)));
+}
+
 /* Keep in place what the profile's kind keeps of distinct ascending values; returns how many. */
-static size_t sample(uint64_t *values, size_t count, enum kind kind, uint64_t size, uint64_t most) {
-    if (kind == KIND_MIN) {
-        uint64_t wanted = count / SHINGLES_PER_VALUE < most ? count / SHINGLES_PER_VALUE : most;
-        if (wanted < size) wanted = size;
-        return count < wanted ? count : (size_t)wanted;
-    }
-    uint64_t modulus = size;
-    if (kind == KIND_V)
-        for (modulus = 1; count / size >= 2 * modulus;) modulus *= 2;
+static size_t sample(uint64_t *values, size_t count, const profile_t *profile) {
+    if (profile->kind == KIND_MIN) return (size_t)smallest(count, profile);
+    uint64_t modulus = profile->size;
+    if (profile->kind == KIND_V)
+        for (modulus = 1; count / profile->size >= 2 * modulus;) modulus *= 2;
     if (modulus == 1) return count;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++)
@@ -116,25 +133,31 @@ static uint64_t text_identity(const uint64_t *hashes, size_t count) {
     return identity ? identity : 1;
 }
 
-typedef struct {
-    size_t w;
-    enum kind kind;
-    uint64_t size, most;
-} profile_t;
+/* Of each cell whether an odd number of distinct values lie in it. */
+static void note_parity(const uint64_t *values, size_t count, uint64_t *parity) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t cell = (values[i] & 0xFFFFFFFF) * PARITY_BITS >> 32;
+        parity[cell / 64] ^= 1ULL << cell % 64;
+    }
+}
 
 /* What a sketch holds of a token sequence. */
 typedef struct {
     const uint64_t *values;
     size_t kept, distinct;
     uint64_t identity;
+    int has_parity;
+    uint64_t parity[PARITY_WORDS];
 } sampled_t;
 
 /* Sketch a non-empty token sequence; `scratch` has room for twice `count` values. */
 static sampled_t sampled(const uint64_t *hashes, size_t count, const profile_t *profile, uint64_t *scratch) {
     uint64_t *sorted = scratch + count;
     size_t distinct = sort_distinct(scratch, fingerprints(hashes, count, profile->w, scratch), sorted);
-    size_t kept = sample(sorted, distinct, profile->kind, profile->size, profile->most);
-    return (sampled_t){sorted, kept, distinct, text_identity(hashes, count)};
+    size_t kept = sample(sorted, distinct, profile);
+    sampled_t made = {sorted, kept, distinct, text_identity(hashes, count), profile->parity && kept < distinct, {0}};
+    if (made.has_parity) note_parity(sorted, distinct, made.parity); /* (of MIN_s all values are still there) */
+    return made;
 }
 
 static uint64_t bag_identity(const uint64_t *hashes, size_t count) {

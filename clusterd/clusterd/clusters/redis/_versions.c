@@ -55,10 +55,10 @@ static uint64_t murmur(const uint8_t *data, size_t size, uint32_t seed) {
 
 /* ---- what a sketch says ---- */
 
-static PyObject *names[11];
-enum { URL, FETCHED_AT, PROFILE, CONTENT, BAG, STATUS, MAIN, VALUES, SHINGLES, TOKENS, TEXT };
+static PyObject *names[12];
+enum { URL, FETCHED_AT, PROFILE, CONTENT, BAG, STATUS, MAIN, VALUES, SHINGLES, TOKENS, TEXT, PARITY };
 static const char *const spelled[] = {"url",  "fetched_at", "profile",  "content", "bag", "status",
-                                      "main", "values",     "shingles", "tokens",  "text"};
+                                      "main", "values",     "shingles", "tokens",  "text",    "parity"};
 static PyObject *crawl_name, *sweep_name;
 
 /* A number brought into 0..most. Returns -1 where it is none. */
@@ -88,25 +88,41 @@ static void put_turned(uint8_t *at, uint64_t value, int bytes) {
     for (int i = 0; i < bytes; i++) at[i] = (uint8_t)(value >> 8 * (bytes - 1 - i));
 }
 
+/* Bytes that an object holds; new reference, NULL after an error. */
+static PyObject *octets(PyObject *of, int name, const uint8_t **bytes, size_t *size) {
+    char *at;
+    Py_ssize_t length;
+    PyObject *held = PyObject_GetAttr(of, names[name]);
+    if (held && PyBytes_AsStringAndSize(held, &at, &length) < 0) Py_CLEAR(held);
+    if (!held) return NULL;
+    *bytes = (const uint8_t *)at;
+    *size = (size_t)length;
+    return held;
+}
+
+/* `identity.stream_key`. Returns 0 after an error. */
+static int stream_key(PyObject *stream, unsigned profile, uint64_t shingles, uint64_t *identity) {
+    const uint8_t *values_at, *parity_at;
+    size_t size, length;
+    PyObject *values = octets(stream, VALUES, &values_at, &size), *parity = octets(stream, PARITY, &parity_at, &length);
+    int good = values && parity;
+    if (good) {
+        uint32_t seed = profile * 2 + (size == 8 * shingles ? 1 : (uint32_t)(shingles << 9));
+        if (length) seed = (uint32_t)murmur(parity_at, length, seed);
+        *identity = murmur(values_at, size, seed);
+    }
+    Py_XDECREF(values);
+    Py_XDECREF(parity);
+    return good;
+}
+
 /* Identity of the sketch and of the text of a stream; a page without a shingle is equal to nothing but its URL. */
 static int put_identities(uint8_t *at, PyObject *stream, unsigned profile, uint64_t of_url) {
     uint64_t shingles, text, identity = of_url;
-    PyObject *values = NULL;
     long long kept_shingles, kept_tokens;
     if ((kept_shingles = bounded(stream, SHINGLES, MOST)) < 0 || (kept_tokens = bounded(stream, TOKENS, MOST)) < 0) return 0;
     if (!whole(stream, SHINGLES, &shingles) || !whole(stream, TEXT, &text)) return 0;
-    if (shingles) {
-        char *bytes;
-        Py_ssize_t size;
-        values = PyObject_GetAttr(stream, names[VALUES]);
-        if (!values || PyBytes_AsStringAndSize(values, &bytes, &size) < 0) {
-            Py_XDECREF(values);
-            return 0;
-        }
-        uint32_t of = (uint64_t)size == 8 * shingles ? 1 : (uint32_t)(shingles << 9);
-        identity = murmur((uint8_t *)bytes, (size_t)size, profile * 2 + of);
-        Py_DECREF(values);
-    }
+    if (shingles && !stream_key(stream, profile, shingles, &identity)) return 0;
     put(at, identity, 8);
     if (shingles) put_turned(at + 8, text, 8);
     else put(at + 8, of_url, 8);

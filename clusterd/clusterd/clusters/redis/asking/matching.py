@@ -1,6 +1,6 @@
 """What the posted values of pages propose, as when these were first applied: three round trips for many pages.
 
-`ranking` looks up all values of a document, some 400; posted are 8 to 16 of them.
+`ranking` looks up all values of a document, 200 to 400; posted are 8 to 16 of them.
 """
 
 from __future__ import annotations

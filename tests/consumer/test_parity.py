@@ -1,0 +1,103 @@
+"""Two documents' parities tell in how many shingles they differ: without a lean, and far more exactly than samples."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from clusterd_consumer.parity import differing
+from clusterd_consumer.postings import posted, verdict
+from clusterd_consumer.postings.scheme import DEFAULT, mantissa
+from clusterd_consumer.resemblance import Estimate, estimate, exact
+from clusterd_crawler.sketch import PARITY_BITS, TEXT, StreamSketch, parity_of, sample, sketch_text
+
+RUNS = 400
+
+
+def sketched(values: np.typing.NDArray[np.uint64]) -> StreamSketch:
+    every = np.unique(values)
+    return StreamSketch(sample(every, TEXT).astype("<u8").tobytes(), len(every), len(every) + 9, 7, parity_of(every))
+
+
+def pair(rng: np.random.Generator, common: int, only_a: int, only_b: int) -> tuple[StreamSketch, StreamSketch]:
+    """Two documents with so many shingles in common, and of their own."""
+    values = rng.integers(0, 2**40, common + only_a + only_b, np.uint64)
+    return sketched(values[: common + only_a]), sketched(np.delete(values, slice(common, common + only_a)))
+
+
+def errors(common: int, only_a: int, only_b: int) -> tuple[np.typing.NDArray[np.float64], ...]:
+    """How far from the truth estimates are from the values alone, and with the parities."""
+    rng = np.random.default_rng(common + only_a)
+    truth = common / (common + only_a + only_b)
+    told = []
+    for _ in range(RUNS):
+        a, b = pair(rng, common, only_a, only_b)
+        by_values = estimate(replace(a, parity=b""), b, TEXT).resemblance
+        told.append((by_values - truth, estimate(a, b, TEXT).resemblance - truth))
+    return tuple(np.array(told).T)
+
+
+@pytest.mark.parametrize(
+    ("common", "only_a", "only_b", "of"),
+    [(947, 53, 53, 0.3), (900, 100, 20, 0.5), (426, 24, 24, 0.4), (1900, 40, 40, 0.2), (7579, 421, 421, 0.65)],
+    ids=["r .9", "one nearly within the other", "short", "r .96", "long"],
+)
+def test_near_one_parities_are_far_more_exact_than_values(common: int, only_a: int, only_b: int, of: float) -> None:
+    by_values, by_both = errors(common, only_a, only_b)
+    assert abs(by_both.mean()) < 4.5 * by_both.std() / np.sqrt(RUNS) + 0.0008
+    assert by_both.std() < of * by_values.std()
+
+
+@pytest.mark.parametrize(("common", "only_a", "only_b"), [(667, 333, 333), (700, 800, 800), (2000, 4000, 4000)])
+def test_where_much_differs_parities_do_no_harm(common: int, only_a: int, only_b: int) -> None:
+    by_values, by_both = errors(common, only_a, only_b)
+    assert abs(by_both.mean()) < 0.006
+    assert by_both.std() < 1.1 * by_values.std()
+
+
+def test_a_verdict_on_two_stored_sketches_goes_by_their_parities() -> None:
+    """Of pages of a thousand words some are changed; exact ratios tell how right both ways are."""
+    rng = np.random.default_rng(3)
+    far: list[tuple[float, float]] = []
+    for _ in range(60):
+        page = [f"w{n}" for n in rng.integers(0, 10**6, 1000)]
+        other = list(page)
+        for at in rng.integers(0, 1000, 5):
+            other[at] = "another"
+        truth = exact(page, other, TEXT.w).resemblance
+        packed = [posted.prepare(sketch_text(" ".join(words), TEXT), TEXT, DEFAULT)[0] for words in (page, other)]
+        found = verdict.judge(packed[0], packed[1], mantissa(TEXT))
+        assert verdict.judge(packed[1], packed[0], mantissa(TEXT)) == found.turned()
+        sampled = [replace(sketch_text(" ".join(words), TEXT), parity=b"") for words in (page, other)]
+        alone = verdict.judge(*(posted.prepare(one, TEXT, DEFAULT)[0] for one in sampled), mantissa(TEXT))
+        far.append((alone.resemblance - truth, found.resemblance - truth))
+    by_values, by_both = np.array(far).T.std(axis=1)
+    assert by_both < 0.007 < 0.01 < by_values
+
+
+def test_a_sketch_without_a_parity_is_judged_by_values() -> None:
+    """As of a store that was begun before there were any."""
+    a, b = pair(np.random.default_rng(1), 900, 50, 50)
+    old = [replace(one, parity=b"") for one in (a, b)]
+    stored = [posted.prepare(one, TEXT, DEFAULT)[0] for one in (*old, a, b)]
+    alone = verdict.judge(stored[0], stored[1], mantissa(TEXT))
+    assert verdict.judge(stored[0], stored[3], mantissa(TEXT)) == alone
+    assert verdict.judge(stored[2], stored[3], mantissa(TEXT)) != alone
+    assert estimate(old[0], b, TEXT) == estimate(*old, TEXT)
+
+
+def test_documents_of_one_sample_that_differ_elsewhere_are_not_equal() -> None:
+    a = sketched(np.random.default_rng(1).integers(0, 2**40, 5000, np.uint64))
+    cells = np.unpackbits(np.frombuffer(a.parity, np.uint8))
+    cells[[3, 900]] ^= 1
+    b = replace(a, parity=np.packbits(cells).tobytes())
+    assert (differing(a.parity, b.parity), differing(a.parity, a.parity)) == (2, 0)
+    assert estimate(a, a, TEXT) == Estimate(1, 1, 1)
+    assert 0.999 < estimate(a, b, TEXT).resemblance < 1
+
+
+def test_parities_that_are_full_say_nothing() -> None:
+    """Two documents of which each has twenty times as many shingles of its own as there are cells."""
+    a, b = pair(np.random.default_rng(2), 9000, 20 * PARITY_BITS, 20 * PARITY_BITS)
+    assert estimate(a, b, TEXT) == pytest.approx(estimate(replace(a, parity=b""), b, TEXT), rel=1e-12)

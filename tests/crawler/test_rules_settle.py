@@ -77,7 +77,9 @@ EDITS = st.builds(
     ),
     value=st.one_of(VALUES, st.sampled_from([",", "-", ".", "%2C", "*"])),
     source=st.one_of(st.none(), KEYS, DEEP),
-)
+).filter(
+    lambda edit: edit.value or edit.op not in {"items", "without"}
+)  # no rule can be read that has these of nothing
 RULES = st.lists(
     st.builds(rule, st.lists(CONDITIONS, max_size=2), st.lists(EDITS, min_size=1, max_size=2)),
     max_size=5,

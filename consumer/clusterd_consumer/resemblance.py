@@ -109,7 +109,7 @@ def likeliest(common: float, only_a: float, only_b: float, shingles_a: int, shin
         return NOTHING
     both = shingles_a + shingles_b
     a, b = shingles_a / both, shingles_b / both
-    square = (common + only_a + only_b) * (a * b)
+    square = (common + (only_a + only_b)) * (a * b)  # the same whichever is A
     constant = common + (only_a * b + only_b * a)
     linear = constant + (only_a + only_b) * (a * b)
     v = 2 * constant / (linear + sqrt(max(0.0, linear * linear - 4 * square * constant)))

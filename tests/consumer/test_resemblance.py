@@ -151,6 +151,15 @@ def test_estimates_lie_between_zero_and_one(x: int, p: int, q: int, by_a: bool, 
     assert all(0 <= value <= 1 for value in (found.resemblance, found.a_in_b, found.b_in_a))
 
 
+def test_the_likeliest_is_the_same_to_the_last_bit_from_either_side() -> None:
+    """What agrees by chance is taken off in fractions, whose sums depend on their order."""
+    dice = np.random.default_rng(1)
+    for _ in range(200):
+        x, p, q = dice.uniform(1, 200, 3)
+        a, b = map(int, dice.integers(300, 5000, 2))
+        assert likeliest(x, p, q, a, b) == likeliest(x, q, p, b, a).turned()
+
+
 @pytest.mark.parametrize("profile", [TEXT, COMPACT, V, MOD])
 def test_estimates_do_not_depend_on_the_order_of_the_pair(profile: Profile) -> None:
     a = sketch_tokens([str(n) for n in range(3000)], profile)

@@ -363,7 +363,7 @@ static Ratios ratios(int64_t x, int64_t p, int64_t q) {
 static Ratios likeliest(double x, double p, double q, int64_t shingles_a, int64_t shingles_b) {
     if (x <= 0) return (Ratios){0, 0, 0};
     double both = (double)(shingles_a + shingles_b), a = (double)shingles_a / both, b = (double)shingles_b / both;
-    double square = (x + p + q) * (a * b), constant = x + (p * b + q * a);
+    double square = (x + (p + q)) * (a * b), constant = x + (p * b + q * a);
     double linear = constant + (p + q) * (a * b), under = linear * linear - 4 * square * constant;
     double v = 2 * constant / (linear + sqrt(under > 0.0 ? under : 0.0));
     double r = at_most_one(v - 1 > 0.0 ? v - 1 : 0.0);

@@ -15,7 +15,7 @@ UTF-8.
     sketch   u8   profile         `sketch.PROFILES`; an unknown one is refused
              u8   flags           1: ``whole`` equals ``main`` and is left out, 2: the crawl waits for a verdict,
                               4: the page is a soft error, 8: it shows something besides few words,
-                              16: it says what it was fetched for
+                              16: it says what it was fetched for, 32: its streams say their parities
              u16  status
              i64  fetched_at      Unix milliseconds, as all times, of the years 1 to 9999
              u64  content         identity of the bytes
@@ -28,7 +28,7 @@ UTF-8.
              stream whole         unless flag 1
     stream   varint shingles, varint tokens, u64 text (identity of the canonical text)
              varint n, then n × 5 bytes: the kept 40-bit fingerprints, strictly ascending
-             varint p, then p bytes: its parity (`sketch.PARITY_BITS` / 8), or 0 where it has none
+             varint p, then p bytes: its parity (`sketch.PARITY_BITS` / 8), or 0 where it has none; with flag 32 only
     skip     i64  at              text url, rule, key, known_url, crawl
     failure  i64  at              u16 status (0: no answer)    text url, reason, crawl
     redirect i64  at              text url, target, crawl, explored, instead_of
@@ -81,6 +81,7 @@ WANTS_VERDICT: Final = 2
 SOFT_ERROR: Final = 4
 EMBEDDED: Final = 8
 PURPOSE: Final = 16
+PARITIES: Final = 32
 
 _SKETCH, _SKIP, _FAILURE, _REDIRECT, _FILE = 1, 2, 3, 4, 5
 _NAME_KINDS: Final = dict(enumerate(NAME_KINDS, start=1))
@@ -267,6 +268,7 @@ def _put_sketch(out: bytearray, page: Sketch) -> None:
     same = page.whole is page.main or page.whole == page.main
     flags = WHOLE_IS_MAIN * same | WANTS_VERDICT * page.wants_verdict | SOFT_ERROR * page.soft_error
     flags |= EMBEDDED * bool(page.embedded) | PURPOSE * (page.purpose != ANYONE)
+    flags |= PARITIES * bool(page.main.parity or page.whole.parity)
     out += _SKETCH_HEAD.pack(page.profile, flags, page.status, page.fetched_at, page.content, page.bag)
     if page.embedded:
         out += _U64.pack(page.embedded)
@@ -278,6 +280,8 @@ def _put_sketch(out: bytearray, page: Sketch) -> None:
         out += _NAME.pack(_NAME_CODES[name.kind], name.hash)
     for stream in (page.main,) if same else (page.main, page.whole):
         _put_stream(out, stream)
+        if flags & PARITIES:
+            _put_parity(out, stream)
 
 
 def _put_stream(out: bytearray, stream: StreamSketch) -> None:
@@ -286,6 +290,9 @@ def _put_stream(out: bytearray, stream: StreamSketch) -> None:
     out += _U64.pack(stream.text)
     put_varint(out, len(stream.values) // 8)
     out += _packed(stream.values) if compiled.CORE is None else compiled.CORE.pack(stream.values)
+
+
+def _put_parity(out: bytearray, stream: StreamSketch) -> None:
     if not _may_have(stream, len(stream.parity)):
         raise OverflowError(f"a parity has {PARITY_BYTES} bytes, and a sketch that holds every shingle none")
     put_varint(out, len(stream.parity))
@@ -327,14 +334,14 @@ def _take_sketch(reader: Reader) -> Sketch:
     profile, flags, status, fetched_at, content, bag = reader.unpack(_SKETCH_HEAD)
     if profile not in PROFILES:
         raise MessageError(f"a sketch of the unknown profile {profile}", reader.raw)
-    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED | PURPOSE):
+    if flags & ~(WHOLE_IS_MAIN | WANTS_VERDICT | SOFT_ERROR | EMBEDDED | PURPOSE | PARITIES):
         raise MessageError(f"a sketch with the unknown flags {flags:#x}", reader.raw)
     embedded = reader.unpack(_U64)[0] if flags & EMBEDDED else 0
     purpose = Purpose(*reader.unpack(PACKED)) if flags & PURPOSE else ANYONE
     url, crawl, sweep, explored, instead_of = reader.texts(5)
     names = _take_names(reader)
-    main = _take_stream(reader)
-    whole = main if flags & WHOLE_IS_MAIN else _take_stream(reader)
+    main = _take_stream(reader, flags)
+    whole = main if flags & WHOLE_IS_MAIN else _take_stream(reader, flags)
     return Sketch(
         url=url,
         fetched_at=fetched_at,
@@ -368,7 +375,7 @@ def _take_names(reader: Reader) -> tuple[Name, ...]:
     return tuple(names)
 
 
-def _take_stream(reader: Reader) -> StreamSketch:
+def _take_stream(reader: Reader, flags: int) -> StreamSketch:
     shingles, tokens = reader.varint(), reader.varint()
     text = reader.unpack(_U64)[0]
     count = reader.varint()
@@ -381,7 +388,12 @@ def _take_stream(reader: Reader) -> StreamSketch:
     if not _ascending(values):
         raise MessageError("the values of a sketch do not ascend", reader.raw)
     stream = StreamSketch(values=values.tobytes(), shingles=shingles, tokens=tokens, text=text)
+    return _with_parity(stream, reader) if flags & PARITIES else stream
+
+
+def _with_parity(stream: StreamSketch, reader: Reader) -> StreamSketch:
     size = reader.varint()
     if not _may_have(stream, size):
-        raise MessageError(f"a parity of {size} bytes beside {count} values of {shingles} shingles", reader.raw)
+        kept = len(stream.values) // 8
+        raise MessageError(f"a parity of {size} bytes beside {kept} values of {stream.shingles} shingles", reader.raw)
     return replace(stream, parity=reader.take(size)) if size else stream

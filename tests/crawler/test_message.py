@@ -171,14 +171,17 @@ def framed(body: bytes) -> bytes:
 
 def test_the_bytes_are_those_of_the_documentation() -> None:
     """Written by hand from the module's docstring, as a reader in another language would."""
-    head = struct.pack("<BBHqQQ", 1, 0, 200, 1_700_000_000_000, 7, 8)
+    numbers = (200, 1_700_000_000_000, 7, 8)
+    head = struct.pack("<BBHqQQ", 1, 32, *numbers)
     texts = b"\x10http://a.test/\xc3\xa9" + b"\x01c" + b"\0" + b"\0" + b"\0"
     names = b"\x01" + b"\x03" + struct.pack("<Q", 5)
     values = b"\x02" + b"\x01\0\0\0\0" + b"\xff" * 5
-    main = b"\xac\x02" + b"\xb5\x02" + struct.pack("<Q", 9) + values + b"\x80\x01" + bytes(range(128))
-    whole = b"\0" + b"\0" + struct.pack("<Q", 0) + b"\0" + b"\0"
-    assert encode(PAGE) == framed(b"\xc1\x01\x01" + head + texts + names + main + whole)
-    assert encode(replace(PAGE, whole=PAGE.main, wants_verdict=True))[4] == 3
+    main, parity = b"\xac\x02" + b"\xb5\x02" + struct.pack("<Q", 9) + values, b"\x80\x01" + bytes(range(128))
+    whole, none = b"\0" + b"\0" + struct.pack("<Q", 0) + b"\0", b"\0"
+    assert encode(PAGE) == framed(b"\xc1\x01\x01" + head + texts + names + main + parity + whole + none)
+    assert encode(replace(PAGE, whole=PAGE.main, wants_verdict=True))[4] == 35
+    plain = b"\xc1\x01\x01" + struct.pack("<BBHqQQ", 1, 0, *numbers) + texts + names + main + whole
+    assert decode(framed(plain)) == replace(PAGE, main=replace(PAGE.main, parity=b""))  # as before there were parities
     skip = b"\xc1\x01\x02" + struct.pack("<q", -1) + b"\x01u\x01r\x01k\x01w\x01c"
     assert encode(SkipReport("u", "r", "k", "w", -1, "c")) == framed(skip)
     failure = b"\xc1\x01\x03" + struct.pack("<qH", 5, 404) + b"\x01u\x01x\x01c"

@@ -15,6 +15,7 @@ taken where the parities say that m is: a sample in which nothing differs would 
 their information, is the likeliest m to the first order: in 500 trials each at r from .3 to .97, of 450 to 8,000
 shingles, no worse than the maximum of the likelihood, and right to .0045 at r = .9 where 224 values are to .0175.
 
+Of a document that is kept entire the parity is made of its codes (`of_codes`), where the other was sampled.
 Of documents that differ in many more shingles than there are cells (`FULL`) the parities say nothing: half of the cells
 differ. The values decide that, so that no choice is made by the same chance twice.
 Cost: a logarithm, beside the counting of z; .1 µs compiled.
@@ -25,7 +26,8 @@ from __future__ import annotations
 from math import log, sqrt
 from typing import Final
 
-from clusterd_crawler.sketch import PARITY_BITS
+import numpy as np
+from clusterd_crawler.sketch import CELL_BITS, PARITY_BITS, cells_parity
 
 #: Differing shingles to a cell beyond which parities are not asked: chosen in those trials, at 1 the error is larger by
 #: half for pages of 8,000 shingles, at 2 the estimate leans by .01.
@@ -34,6 +36,11 @@ FULL: Final = 1.5
 LEAST: Final = 2 / sqrt(PARITY_BITS)
 #: Least variance of m: where no cell differs two shingles may have met in one.
 SURE: Final = 0.5
+
+
+def of_codes(codes: np.typing.NDArray[np.uint32], bits: int) -> bytes:
+    """Return the parity of a document by the codes of all its shingles, of so many mantissa bits."""
+    return cells_parity(codes >> np.uint32(bits - CELL_BITS) & np.uint32(PARITY_BITS - 1))
 
 
 def differing(a: bytes, b: bytes) -> int:

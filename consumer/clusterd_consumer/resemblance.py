@@ -40,7 +40,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from clusterd_crawler.sketch import Profile, StreamSketch, modulus_exponent
+from clusterd_crawler.sketch import Profile, StreamSketch, modulus_exponent, parity_of
 
 from clusterd_consumer.parity import difference, differing
 
@@ -89,10 +89,16 @@ def estimate(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
     if a.complete and b.complete:
         return ratios(seen.common, seen.only_a, seen.only_b)
     found = likeliest(seen.common, seen.only_a, seen.only_b, a.shingles, b.shingles)
-    if not (found.resemblance and a.parity and b.parity):
+    of_a, of_b = (_parity(a), _parity(b)) if a.parity or b.parity else (b"", b"")
+    if not (found.resemblance and of_a and of_b):
         return found
     many = seen.common + seen.only_a + seen.only_b
-    return refined(found, many, differing(a.parity, b.parity), a.shingles, b.shingles)
+    return refined(found, many, differing(of_a, of_b), a.shingles, b.shingles)
+
+
+def _parity(stream: StreamSketch) -> bytes:
+    """Return the parity of a stream, of one that is kept entire by its values; empty where it has none."""
+    return stream.parity or (parity_of(np.frombuffer(stream.values, "<u8")) if stream.complete else b"")
 
 
 def unbiased(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:

@@ -15,7 +15,7 @@ Beside its values a sampled document has its **parity**: of each of `PARITY_BITS
 shingles lie in it (the odd sketch of Mitzenmacher, Pagh, Pham, "Efficient estimation for high similarities using odd
 sketches", 2014, here of all shingles and not of a sample). Where two documents differ in their parities tells in how
 many shingles they differ, which near r = 1 a sample tells badly: at r = .9 the error is a quarter of that of 224 values
-(`resemblance`), for the bytes of 170.
+(`resemblance`), for the bytes of 170. A document that is kept entire has its parity in its values.
 """
 
 from __future__ import annotations
@@ -59,8 +59,9 @@ class Profile:
 #: Of a long page, and of a book, one value is kept for so many shingles.
 PAGE_SHINGLES_PER_VALUE: Final = 10
 SHINGLES_PER_VALUE: Final = 64
-#: Cells of the parity.
+#: Cells of the parity, and the bits of a fingerprint that say which is its own.
 PARITY_BITS: Final = 1024
+CELL_BITS: Final = 10
 
 #: The default: 10-word shingles (paper, section 7).
 TEXT: Final = Profile(code=1, name="text", w=10, kind="min", size=192, entire=400, most=1600, parity=True)
@@ -252,9 +253,21 @@ def smallest(shingles: int, profile: Profile) -> int:
 
 
 def parity_of(distinct: Values) -> bytes:
-    """Return the parity of a document by all its distinct fingerprints: their low 32 bits say which cell each is in."""
-    cells = ((distinct & np.uint64(0xFFFFFFFF)) * np.uint64(PARITY_BITS) >> np.uint64(32)).astype(np.int64)
-    return np.packbits(np.bincount(cells, minlength=PARITY_BITS) & 1, bitorder="little").tobytes()
+    """Return the parity of a document by all its distinct fingerprints: the bits below the highest say which cell.
+
+    They are among those that an index keeps of a fingerprint (its code: at most 11 below the highest, of one below 2^12
+    all), so that the parity of a document that is kept entire can be told there, too (`cells_parity`).
+    """
+    length = np.frexp(distinct.astype(np.float64))[1].astype(np.int64)
+    return cells_parity(
+        distinct >> np.maximum(length - 1 - CELL_BITS, 1).astype(np.uint64) & np.uint64(PARITY_BITS - 1)
+    )
+
+
+def cells_parity(cells: np.typing.NDArray[Any]) -> bytes:
+    """Return the parity of a document by the cells of all its shingles."""
+    held = np.bincount(cells.astype(np.int64), minlength=PARITY_BITS)
+    return np.packbits(held & 1, bitorder="little").tobytes()
 
 
 def modulus_exponent(shingles: int, size: int) -> int:

@@ -9,6 +9,7 @@ import pytest
 from clusterd_consumer.parity import differing
 from clusterd_consumer.postings import posted, verdict
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
+from clusterd_consumer.postings.stored import unpack
 from clusterd_consumer.resemblance import Estimate, estimate, exact
 from clusterd_crawler.sketch import PARITY_BITS, TEXT, StreamSketch, parity_of, sample, sketch_text
 
@@ -17,7 +18,8 @@ RUNS = 400
 
 def sketched(values: np.typing.NDArray[np.uint64]) -> StreamSketch:
     every = np.unique(values)
-    return StreamSketch(sample(every, TEXT).astype("<u8").tobytes(), len(every), len(every) + 9, 7, parity_of(every))
+    parity = parity_of(every) if len(every) > TEXT.entire else b""
+    return StreamSketch(sample(every, TEXT).astype("<u8").tobytes(), len(every), len(every) + 9, 7, parity)
 
 
 def pair(rng: np.random.Generator, common: int, only_a: int, only_b: int) -> tuple[StreamSketch, StreamSketch]:
@@ -85,6 +87,20 @@ def test_a_sketch_without_a_parity_is_judged_by_values() -> None:
     assert verdict.judge(stored[0], stored[3], mantissa(TEXT)) == alone
     assert verdict.judge(stored[2], stored[3], mantissa(TEXT)) != alone
     assert estimate(old[0], b, TEXT) == estimate(*old, TEXT)
+
+
+@pytest.mark.parametrize(("common", "only_a", "only_b"), [(380, 10, 25), (395, 3, 8), (370, 20, 35)])
+def test_a_document_kept_entire_and_a_longer_one_are_told_as_exactly(common: int, only_a: int, only_b: int) -> None:
+    """Of two of which one is just short enough to be kept entire; both whole and as they are stored."""
+    rng, truth, far = np.random.default_rng(common), common / (common + only_a + only_b), []
+    for _ in range(RUNS // 4):
+        a, b = pair(rng, common, only_a, only_b)
+        assert (len(a.parity), len(b.parity)) == (0, PARITY_BITS // 8)
+        packed = [posted.prepare(one, TEXT, DEFAULT)[0] for one in (a, b)]
+        found = verdict.judge(packed[0], packed[1], mantissa(TEXT))
+        assert verdict._verdict(*(unpack(one, mantissa(TEXT)) for one in packed), mantissa(TEXT)) == found
+        far.append((estimate(a, b, TEXT).resemblance - truth, found.resemblance - truth))
+    assert (np.array(far).std(axis=0) < 0.3 * np.sqrt(truth * (1 - truth) / 192)).all()
 
 
 def test_documents_of_one_sample_that_differ_elsewhere_are_not_equal() -> None:

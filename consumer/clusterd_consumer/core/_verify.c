@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11, EVIDENCE = 8, PARITY_BYTES = 128 };
+enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11, EVIDENCE = 8, PARITY_BYTES = 128, CELL_BITS = 10 };
 
 #define WITH_PARITY 0x80000000u
 #define FULL 1.5
@@ -370,10 +370,25 @@ static Ratios likeliest(double x, double p, double q, int64_t shingles_a, int64_
     return (Ratios){r, at_most_one(r / (a * v)), at_most_one(r / (b * v))};
 }
 
-/* In how many cells two parities differ. */
-static int differing(const uint64_t *a, const uint64_t *b) {
+/* The parity of a document, of one that holds every shingle made of its codes; NULL where it has none. */
+static const uint64_t *parity_of(const Decoded *d, int bits, uint64_t *made) {
+    if (d->has_parity || !d->exact) return d->has_parity ? d->parity : NULL;
+    memset(made, 0, PARITY_BYTES);
+    for (size_t i = 0; i < d->n; i++) {
+        uint32_t cell = d->codes[i] >> (bits - CELL_BITS) & (8 * PARITY_BYTES - 1);
+        made[cell / 64] ^= 1ULL << cell % 64;
+    }
+    return made;
+}
+
+/* In how many cells the parities of two differ; -1 where one has none, or none was kept of either. */
+static int differing(const Decoded *a, const Decoded *b, int bits) {
+    uint64_t made[PARITY_BYTES / 8];
+    if (!a->has_parity && !b->has_parity) return -1;
+    const uint64_t *x = parity_of(a, bits, made), *y = parity_of(b, bits, made);
     int cells = 0;
-    for (int i = 0; i < PARITY_BYTES / 8; i++) cells += __builtin_popcountll(a[i] ^ b[i]);
+    if (!x || !y) return -1;
+    for (int i = 0; i < PARITY_BYTES / 8; i++) cells += __builtin_popcountll(x[i] ^ y[i]);
     return cells;
 }
 
@@ -443,8 +458,8 @@ static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
         } else {
             double x = (double)common - (double)chance.cells / (double)chance.per;
             found = likeliest(x, (double)na - x, (double)nb - x, in_a, in_b);
-            if (a->has_parity && b->has_parity && found.r > 0)
-                found = refined(found, (double)na + (double)nb - x, differing(a->parity, b->parity), in_a, in_b);
+            int cells = found.r > 0 ? differing(a, b, bits) : -1;
+            if (cells >= 0) found = refined(found, (double)na + (double)nb - x, cells, in_a, in_b);
         }
         if (!whole_a && na < EVIDENCE) found.a_in_b = 0;
         if (!whole_b && nb < EVIDENCE) found.b_in_a = 0;

@@ -10,7 +10,7 @@ Where every shingle of A (or of B) lies below t, x is all that they have in comm
     r = x / (|A| + |B| - x)        c(A, B) = x / |A|        c(B, A) = x / |B|
 
 Elsewhere the likeliest ratios are taken, given x, a - x, b - x, |A| and |B| (`resemblance`), and in how many cells the
-documents' parities differ, where both have one (`parity`).
+documents' parities differ, where both have one (`parity`); one that is kept entire has it in its codes.
 κ: let t lie the fraction f into its octave. Two values up to t lie in that last octave with probability (f/(1+f))², in
 one of its f 2^bits cells, or in one and the same of those below with Σ 4^-i = 1/3 times (1/(1+f))². So
 
@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clusterd_consumer.core.compiled import CORE
-from clusterd_consumer.parity import differing
+from clusterd_consumer.parity import differing, of_codes
 from clusterd_consumer.postings.stored import Codes, Stored, repeats, unpack
 from clusterd_consumer.resemblance import NOTHING, Estimate, likeliest, ratios, refined
 
@@ -129,7 +129,15 @@ def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
 
 
 def _verdict(a: Stored, b: Stored, bits: int) -> Estimate:
-    return _conclude(_count(a, b, bits), bits, differing(a.parity, b.parity) if a.parity and b.parity else None)
+    return _conclude(_count(a, b, bits), bits, _differing(a, b, bits))
+
+
+def _differing(a: Stored, b: Stored, bits: int) -> int | None:
+    """Return in how many cells the parities differ; None where a document has none, or none was kept of either."""
+    if not (a.parity or b.parity):
+        return None
+    of_a, of_b = (one.parity or (of_codes(one.codes, bits) if one.exact else b"") for one in (a, b))
+    return differing(of_a, of_b) if of_a and of_b else None
 
 
 def _conclude(counts: Counts, bits: int, cells: int | None = None) -> Estimate:

@@ -17,8 +17,9 @@
 #define SPARE_BITS 4
 #define SHINGLES_PER_VALUE 64
 #define PAGE_SHINGLES_PER_VALUE 10
-/* Cells of the parity of a document's shingles, and words of 64 that hold them. */
+/* Cells of the parity of a document's shingles, the bits of a value that say which, and words of 64 that hold them. */
 #define PARITY_BITS 1024
+#define CELL_BITS 10
 #define PARITY_WORDS (PARITY_BITS / 64)
 /* Most places that values are moved by, a value, before they are sorted otherwise. */
 #define MAX_MOVES 4
@@ -136,7 +137,8 @@ static uint64_t text_identity(const uint64_t *hashes, size_t count) {
 /* Of each cell whether an odd number of distinct values lie in it. */
 static void note_parity(const uint64_t *values, size_t count, uint64_t *parity) {
     for (size_t i = 0; i < count; i++) {
-        uint64_t cell = (values[i] & 0xFFFFFFFF) * PARITY_BITS >> 32;
+        int below = 63 - __builtin_clzll(values[i] | 1) - CELL_BITS; /* (at least 1: sketch.py) */
+        uint64_t cell = values[i] >> (below > 1 ? below : 1) & (PARITY_BITS - 1);
         parity[cell / 64] ^= 1ULL << cell % 64;
     }
 }

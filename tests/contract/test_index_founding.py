@@ -34,6 +34,18 @@ def test_who_names_no_scheme_takes_the_store_s(redis_url: str, prefix: str) -> N
         RedisIndex(redis_url, prefix, scheme=Scheme())
 
 
+def test_a_store_begun_with_other_numbers_is_opened_where_its_candidates_are_named(redis_url: str, prefix: str) -> None:
+    """As by CLUSTERD_CANDIDATES, after an update in which the default numbers changed."""
+    crawl = World(11, urls=30, length=600).crawl(90)
+    begun = Scheme(candidates="super", supers=6, prefix=4)
+    RedisIndex(redis_url, prefix, scheme=begun).close()
+    index = RedisIndex(redis_url, prefix, scheme=Scheme(candidates="super"))
+    index.apply(crawl)
+    settled(index)
+    assert partition(index) == expected(crawl, scheme=begun)
+    index.close()
+
+
 def test_a_store_of_a_scheme_that_a_later_version_knows_is_refused(redis_url: str, prefix: str) -> None:
     with connect(redis_url) as client:
         later = json.dumps({**asdict(Scheme()), "permuted": 3}, sort_keys=True)

@@ -25,9 +25,15 @@ SPREAD: Final = 6
 OLDEST: Final = 4
 
 
-def scheme_of(home: Home) -> Scheme:
-    """Return the scheme that a store was begun with; of one that is yet to be begun, or of a later version, ours."""
-    return _read(home.command("HGET", "m", "scheme") or b"") or DEFAULT
+def scheme_of(home: Home, wanted: Scheme | None) -> Scheme:
+    """Return the scheme to open a store with: its own, where none is wanted, or the default one for its candidates.
+
+    So a store that was begun when the defaults had other numbers is opened also where a setting names its candidates.
+    """
+    begun = _read(home.command("HGET", "m", "scheme") or b"")
+    if begun is not None and wanted in (None, Scheme(candidates=begun.candidates)):
+        return begun
+    return wanted or DEFAULT
 
 
 def _read(known: bytes) -> Scheme | None:

@@ -95,7 +95,7 @@ class RedisIndex:
         self._client = connect(redis_url)
         self._calls = calls(self._client)
         self._home = Home(self._calls, prefix)
-        self._scheme = scheme = scheme or scheme_of(self._home)
+        self._scheme = scheme = scheme_of(self._home, scheme)
         shards = shards or (SHARDS if is_cluster(redis_url) else 1)
         self._tags, self._layout = tags, layout = founded(self._home, scheme, shards, SPREAD if shards > 1 else LAYOUT)
         self._homes = homes = Homes(self._calls, prefix, tags if layout == SPREAD else (HOME,))

@@ -51,6 +51,9 @@ LAST_GROWTH: Final = 1.0
 FEWEST_NEW: Final = 1
 #: How often the edits are gone through: what was judged before another was accepted may hold after it.
 PASSES: Final = 2
+#: Most parts of a site for which an edit becomes a rule at a time: each takes a pass over all pages to be found, and
+#: every URL of the host is compared with each.
+PARTS: Final = 64
 #: Pairs of URLs that a rule carries as evidence.
 EVIDENCE_PAIRS: Final = 6
 
@@ -180,12 +183,13 @@ class Learner:
         for _ in range(PASSES):
             failed = []
             for edit, prior, then in judged:
-                found = None if then == accepted else refine(snapshot, edit, prior)
-                while found is not None:
+                for _ in range(0 if then == accepted else PARTS):
+                    found = refine(snapshot, edit, prior)
+                    if found is None:
+                        break
                     accept(snapshot, found)
                     accepted += 1
                     yield found
-                    found = refine(snapshot, edit, prior)
                 failed.append((edit, prior, accepted))
             judged = failed
 

@@ -62,6 +62,9 @@ VALUE_COST: Final = 0.5
 EACH: Final = 2
 #: Narrowings that are tried out before one is chosen.
 TRIED: Final = 6
+#: Agreements from which on one value of a parameter is as common as another: the first that was met is tried first. Of
+#: more values than may have rules it would be others with every page.
+COMMON: Final = 32
 #: Shares of agreement that values are picked out by: clean, nearly so, and on the way there with another key.
 CUTS: Final = (1 - DIFFER, 0.9, 0.6)
 #: Most keys that a context is narrowed by.
@@ -112,7 +115,7 @@ def _at_one_value(snapshot: Snapshot, edit: CandidateEdit, whole: Outcome, prior
     values = snapshot.values(edit.own[0])
     agreed = np.bincount(values[whole.rows[whole.good]])
     agreed[:1] = 0
-    for value in np.argsort(-agreed, kind="stable")[:TRIED].tolist():
+    for value in np.argsort(-np.minimum(agreed, COMMON), kind="stable")[:TRIED].tolist():
         if not _enough(int(agreed[value]), NARROWED_BOUND, prior):
             break
         trials = Trials(snapshot, edit, edit.rows(snapshot) & (values == value))

@@ -183,6 +183,18 @@ def test_that_each_request_carries_an_object_of_its_own_is_told_once(caplog: pyt
     assert "meta['session'] (Session)" in line
 
 
+def test_that_requests_carry_other_objects_in_their_arguments_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing was said. What is said is true, too, where requests share an object, as all of one list do."""
+    made, _ = purposes(Reading)
+    for _ in range(ALONE):
+        carried = {"session": Session()}
+        readers = {made.of(Request(f"http://{HOST}/{page}", cb_kwargs=carried)).reader for page in range(3)}
+        assert len(readers) == 1
+    (line,) = caplog.messages
+    assert "in cb_kwargs: " in line
+    assert "only requests with the same object" in line
+
+
 def test_rules_of_a_spider_that_do_the_same_are_one_reader() -> None:
     made, spider = purposes(Following)
     follow, item, product, offer = (

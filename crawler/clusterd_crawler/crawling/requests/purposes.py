@@ -68,7 +68,7 @@ MARK: Final = "clusterd_awaited"
 AWAITED: Final = 2**64 - 1
 #: Depths beyond are not told apart.
 DEEPEST: Final = 2**32 - 1
-#: Objects of requests' own, in their meta, after which that is said: none of the pages keeps another out.
+#: Different objects that requests carry, after which that is said: no page keeps out requests with another.
 ALONE: Final = 100
 #: Readers and sessions whose numbers are remembered.
 NUMBERS: Final = 4096
@@ -91,7 +91,7 @@ class Purposes:
         self._ends = settings.getint("DEPTH_LIMIT") > 0
         self._noted: WeakKeyDictionary[Request, Purpose] = WeakKeyDictionary()
         self._awaited: WeakSet[Request] = WeakSet()
-        #: How many objects of requests' own were found in their meta.
+        #: How often a request carried an object that none before had.
         self._alone = 0
         if engine is not None:
             self._listen(engine)
@@ -132,22 +132,27 @@ class Purposes:
     def _reader(self, request: Request) -> int:
         if self.is_awaited(request):
             return AWAITED
-        said = sorted(self._said(key, value) for key, value in request.meta.items() if self._is_said(key, value))
-        given = self._carried.text(request.cb_kwargs) if request.cb_kwargs else ""
+        said = sorted(
+            f"{key} {self._said(value, 'meta', key)}"
+            for key, value in request.meta.items()
+            if self._is_said(key, value)
+        )
+        given = self._said(request.cb_kwargs, "cb_kwargs") if request.cb_kwargs else ""
         return _number((self._callback(request), given, *said))
 
-    def _said(self, key: Any, value: Any) -> str:
-        """Return what something in a request's meta says; of objects that no other request has, tell once."""
+    def _said(self, value: Any, where: str, key: Any = None) -> str:
+        """Return what a request carries there; of very many objects, each in one request or a few, tell once."""
         before = self._carried.alone
-        said = f"{key} {self._carried.text(value)}"
+        said = self._carried.text(value)
         if self._carried.alone > before:
             self._alone += 1
             if self._alone == ALONE:
                 logger.warning(
-                    "Requests carry an object of their own each in meta[%r] (%s): as the callback may need it, none of"
-                    ' these pages keeps another out. A key that begins with "_" is not looked at, but for items',
-                    key,
-                    type(value).__qualname__,
+                    "Requests carry other and other objects in %s%s: as the callback may need its own, a page keeps out"
+                    ' only requests with the same object. A key of meta that begins with "_" is not looked at, but for'
+                    " items",
+                    where,
+                    "" if key is None else f"[{key!r}] ({type(value).__qualname__})",
                 )
         return said
 

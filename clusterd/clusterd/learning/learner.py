@@ -15,7 +15,7 @@ have grown by `GROWTH`, so that all learning together costs a constant number of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Final
@@ -51,7 +51,7 @@ LAST_GROWTH: Final = 1.0
 FEWEST_NEW: Final = 1
 #: How often the edits are gone through: what was judged before another was accepted may hold after it.
 PASSES: Final = 2
-#: Most parts of a site for which an edit becomes a rule at a time: each takes a pass over all pages to be found, and
+#: Most parts of a site for which an edit becomes a rule: each takes a pass over all pages to be found, and
 #: every URL of the host is compared with each.
 PARTS: Final = 64
 #: Pairs of URLs that a rule carries as evidence.
@@ -179,18 +179,15 @@ class Learner:
         another's with every few pages. What did not hold is judged once more on top of what did since.
         """
         accepted = 0
-        judged: list[tuple[CandidateEdit, int, int]] = [(edit, prior, -1) for edit, prior in offered]
+        judged: list[tuple[CandidateEdit, int, int, int]] = [(edit, prior, -1, PARTS) for edit, prior in offered]
         for _ in range(PASSES):
             failed = []
-            for edit, prior, then in judged:
-                for _ in range(0 if then == accepted else PARTS):
-                    found = refine(snapshot, edit, prior)
-                    if found is None:
-                        break
-                    accept(snapshot, found)
+            for edit, prior, then, left in judged:
+                before = accepted
+                for found in _parts(snapshot, edit, prior, 0 if then == accepted else left):
                     accepted += 1
                     yield found
-                failed.append((edit, prior, accepted))
+                failed.append((edit, prior, accepted, left - (accepted - before)))
             judged = failed
 
     def _rule(self, proposal: Proposal, at: int, shows: int) -> Rule:
@@ -268,6 +265,16 @@ class Learner:
                 self._pinned[rule] = replace(known, state="pinned", since=at)
                 return self._set(tuple(self._pinned.get(other.id, other) for other in self.rules), ())
         raise NotFound(f"{self.host} has no live rule {rule}")
+
+
+def _parts(snapshot: Snapshot, edit: CandidateEdit, prior: int, most: int) -> Iterator[Proposal]:
+    """Yield where an edit holds, one part of the site after the other, each on top of those before it."""
+    for _ in range(most):
+        found = refine(snapshot, edit, prior)
+        if found is None:
+            return
+        accept(snapshot, found)
+        yield found
 
 
 def accept(snapshot: Snapshot, proposal: Proposal) -> None:

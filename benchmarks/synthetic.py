@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.sketch import PARITY_BITS, TEXT, Profile, Sketch, StreamSketch, smallest
-
-Cells = np.typing.NDArray[np.uint8]
+from clusterd_crawler.sketch import PARITY_BITS, TEXT, Profile, Sketch, StreamSketch, cells_parity, smallest
 
 SPACE: Final = 2.0**40
 #: Fewest shingles of a page.
@@ -57,7 +55,7 @@ def fresh(dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
     """Return the sketch of a page that shares nothing with any other."""
     shingles = int(min(6000, max(LEAST, profile.size, dice.lognormal(7.0, 0.6))))
     values = np.cumsum(dice.exponential(SPACE / shingles, smallest(shingles, profile))).astype(np.uint64)
-    return _stream(values, shingles, _turned(np.zeros(PARITY_BITS, np.uint8), shingles, dice), dice, profile)
+    return _stream(values, shingles, _parity(shingles, dice) if profile.parity else b"", dice)
 
 
 def edited(before: StreamSketch, share: float, dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
@@ -70,20 +68,18 @@ def edited(before: StreamSketch, share: float, dice: np.random.Generator, profil
     # Beyond the old threshold the kept shingles are not known: fill up with others, at the density of the page.
     beyond = int(values[-1]) + np.cumsum(dice.exponential(SPACE / before.shingles, size)).astype(np.uint64)
     others = np.concatenate([others[others <= values[-1]], beyond])
-    cells = np.unpackbits(np.frombuffer(before.parity, np.uint8), bitorder="little")
-    cells = _turned(cells, round(2 * share * before.shingles), dice) if profile.parity else cells
-    return _stream(np.unique(np.concatenate([kept, others]))[:size], before.shingles, cells, dice, profile)
+    differ = _parity(round(2 * share * before.shingles), dice) if profile.parity else b""
+    parity = bytes(x ^ y for x, y in zip(before.parity, differ, strict=True))
+    return _stream(np.unique(np.concatenate([kept, others]))[:size], before.shingles, parity, dice)
 
 
-def _turned(cells: Cells, shingles: int, dice: np.random.Generator) -> Cells:
-    """Return a parity in which so many shingles more lie, each in a cell of its own chance."""
-    turned = np.bincount(dice.integers(0, PARITY_BITS, shingles), minlength=PARITY_BITS) & 1
-    return cells ^ turned.astype(np.uint8)
+def _parity(shingles: int, dice: np.random.Generator) -> bytes:
+    """Return the parity of so many shingles, each in a cell of its own chance."""
+    return cells_parity(dice.integers(0, PARITY_BITS, shingles))
 
 
 def _stream(
-    values: np.typing.NDArray[np.uint64], shingles: int, cells: Cells, dice: np.random.Generator, profile: Profile
+    values: np.typing.NDArray[np.uint64], shingles: int, parity: bytes, dice: np.random.Generator
 ) -> StreamSketch:
     packed = np.unique(np.minimum(values, np.uint64(2**40 - 1))).astype("<u8").tobytes()
-    parity = np.packbits(cells, bitorder="little").tobytes() if profile.parity else b""
     return StreamSketch(packed, shingles, shingles + 9, int(dice.integers(1, 2**63)), parity)

@@ -13,7 +13,7 @@ and U = (S+m)/2 in the union, they tell of it with the (Fisher) information
 
 taken where the parities say that m is: a sample in which nothing differs would be sure of itself. The mean of both, by
 their information, is the likeliest m to the first order: in 500 trials each at r from .3 to .97, of 450 to 8,000
-shingles, no worse than the maximum of the likelihood, and right to .0045 at r = .9 where 224 values are to .0175.
+shingles, no worse than the maximum of the likelihood, and right to .0045 at r = .9 where 192 values are to .018.
 
 Of a document that is kept entire the parity is made of its codes (`of_codes`), where the other was sampled.
 Of documents that differ in many more shingles than there are cells (`FULL`) the parities say nothing: half of the cells

@@ -34,7 +34,7 @@ UTF-8.
     redirect i64  at              text url, target, crawl, explored, instead_of
     file     i64  at              u64 content         text url, crawl, explored, instead_of
 
-Fingerprints take 5 bytes and not the differences a varint: of 224 values of a page of 1,000 shingles the differences
+Fingerprints take 5 bytes and not the differences a varint: of 192 values of a page of 1,000 shingles the differences
 need 30 bits on average, which is 5 bytes of a varint too, and a fixed width is read by one vectorised copy.
 A page's message is 1.4 kB with the ``text`` profile (2.7 kB where main and whole text differ), 0.4 kB with ``compact``.
 Cost: linear in its bytes; about 15 µs to write and 15 µs to read.
@@ -56,7 +56,7 @@ from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import MessageError, WrongInput
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.purpose import ANYONE, PACKED, Purpose
-from clusterd_crawler.sketch import NAME_KINDS, PARITY_BITS, PROFILES, Name, Sketch, StreamSketch
+from clusterd_crawler.sketch import NAME_KINDS, PARITY_BYTES, PROFILES, Name, Sketch, StreamSketch
 from clusterd_crawler.wire import Reader, put_texts, put_varint
 
 MAGIC: Final = 0xC1
@@ -68,7 +68,6 @@ URL_BYTES: Final = 8192
 VALUE_BYTES: Final = FINGERPRINT_BITS // 8
 #: The first byte, version, kind, and the checksum at the end.
 HEAD_BYTES: Final = 3
-PARITY_BYTES: Final = PARITY_BITS // 8
 CRC_BYTES: Final = 4
 
 #: Times (Unix ms) that ISO 8601 and Python can write: whoever lists what happened would stumble over others.
@@ -293,14 +292,10 @@ def _put_stream(out: bytearray, stream: StreamSketch) -> None:
 
 
 def _put_parity(out: bytearray, stream: StreamSketch) -> None:
-    if not _may_have(stream, len(stream.parity)):
+    if not stream.may_have(len(stream.parity)):
         raise OverflowError(f"a parity has {PARITY_BYTES} bytes, and a sketch that holds every shingle none")
     put_varint(out, len(stream.parity))
     out += stream.parity
-
-
-def _may_have(stream: StreamSketch, bytes_of_parity: int) -> bool:
-    return bytes_of_parity in ((0,) if stream.complete else (0, PARITY_BYTES))
 
 
 def _packed(values: bytes) -> bytes:
@@ -393,7 +388,7 @@ def _take_stream(reader: Reader, flags: int) -> StreamSketch:
 
 def _with_parity(stream: StreamSketch, reader: Reader) -> StreamSketch:
     size = reader.varint()
-    if not _may_have(stream, size):
+    if not stream.may_have(size):
         kept = len(stream.values) // 8
         raise MessageError(f"a parity of {size} bytes beside {kept} values of {stream.shingles} shingles", reader.raw)
     return replace(stream, parity=reader.take(size)) if size else stream

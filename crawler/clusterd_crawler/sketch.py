@@ -14,7 +14,7 @@ kinds.
 Beside its values a sampled document has its **parity**: of each of `PARITY_BITS` cells, whether an odd number of its
 shingles lie in it (the odd sketch of Mitzenmacher, Pagh, Pham, "Efficient estimation for high similarities using odd
 sketches", 2014, here of all shingles and not of a sample). Where two documents differ in their parities tells in how
-many shingles they differ, which near r = 1 a sample tells badly: at r = .9 the error is a quarter of that of 224 values
+many shingles they differ, which near r = 1 a sample tells badly: at r = .9 the error is a quarter of that of 192 values
 (`resemblance`), for the bytes of 170. A document that is kept entire has its parity in its values.
 """
 
@@ -61,6 +61,7 @@ PAGE_SHINGLES_PER_VALUE: Final = 10
 SHINGLES_PER_VALUE: Final = 64
 #: Cells of the parity, and the bits of a fingerprint that say which is its own.
 PARITY_BITS: Final = 1024
+PARITY_BYTES: Final = PARITY_BITS // 8
 CELL_BITS: Final = 10
 
 #: The default: 10-word shingles (paper, section 7).
@@ -95,6 +96,10 @@ class StreamSketch:
     def complete(self) -> bool:
         """Whether the sketch holds every shingle, so that it estimates without error."""
         return len(self.values) == 8 * self.shingles
+
+    def may_have(self, bytes_of_parity: int) -> bool:
+        """Whether such a sketch may have a parity of so many bytes: one that holds every shingle has none."""
+        return bytes_of_parity in ((0,) if self.complete else (0, PARITY_BYTES))
 
 
 #: In the order of the codes by which messages and evidence say them.
@@ -223,14 +228,14 @@ def sketch_hashes(hashes: Hashes, profile: Profile) -> StreamSketch:
     differ = distinct[1:] != distinct[:-1]
     if np.count_nonzero(differ) < len(differ):
         distinct = distinct[np.append(True, differ)]
+    return sketch_values(distinct, profile, tokens=len(hashes), text=text_identity(hashes))
+
+
+def sketch_values(distinct: Values, profile: Profile, tokens: int, text: int) -> StreamSketch:
+    """Sketch a document by its distinct fingerprints, ascending; its tokens and the identity of its text are given."""
     kept = sample(distinct, profile)
-    return StreamSketch(
-        values=kept.astype("<u8", copy=False).tobytes(),
-        shingles=len(distinct),
-        tokens=len(hashes),
-        text=text_identity(hashes),
-        parity=parity_of(distinct) if profile.parity and len(kept) < len(distinct) else b"",
-    )
+    parity = parity_of(distinct) if profile.parity and len(kept) < len(distinct) else b""
+    return StreamSketch(kept.astype("<u8", copy=False).tobytes(), len(distinct), tokens, text, parity)
 
 
 def sample(distinct: Values, profile: Profile) -> Values:

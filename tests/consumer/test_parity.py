@@ -11,15 +11,14 @@ from clusterd_consumer.postings import posted, verdict
 from clusterd_consumer.postings.scheme import DEFAULT, mantissa
 from clusterd_consumer.postings.stored import unpack
 from clusterd_consumer.resemblance import Estimate, estimate, exact
-from clusterd_crawler.sketch import PARITY_BITS, TEXT, StreamSketch, parity_of, sample, sketch_text
+from clusterd_crawler.sketch import PARITY_BITS, TEXT, StreamSketch, sketch_text, sketch_values
 
 RUNS = 400
 
 
 def sketched(values: np.typing.NDArray[np.uint64]) -> StreamSketch:
     every = np.unique(values)
-    parity = parity_of(every) if len(every) > TEXT.entire else b""
-    return StreamSketch(sample(every, TEXT).astype("<u8").tobytes(), len(every), len(every) + 9, 7, parity)
+    return sketch_values(every, TEXT, len(every) + 9, 7)
 
 
 def pair(rng: np.random.Generator, common: int, only_a: int, only_b: int) -> tuple[StreamSketch, StreamSketch]:

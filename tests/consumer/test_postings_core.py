@@ -13,7 +13,7 @@ from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings import posted, stored, verdict
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
 from clusterd_consumer.resemblance import Estimate, estimate
-from clusterd_crawler.sketch import COMPACT, PROFILES, SHORT, TEXT, Profile, StreamSketch, parity_of, sample
+from clusterd_crawler.sketch import COMPACT, PROFILES, SHORT, TEXT, Profile, StreamSketch, sketch_values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,9 +23,7 @@ MOD = Profile(code=8, name="mod", w=10, kind="mod", size=25)
 
 def sketch(fingerprints: np.typing.NDArray[np.uint64], profile: Profile) -> StreamSketch:
     every = np.unique(fingerprints)
-    kept = sample(every, profile)
-    parity = parity_of(every) if profile.parity and len(kept) < len(every) else b""
-    return StreamSketch(kept.astype("<u8").tobytes(), len(every), len(every), 7, parity)
+    return sketch_values(every, profile, len(every), 7)
 
 
 def document(seed: int, size: int, shared: float = 0.0) -> np.typing.NDArray[np.uint64]:

@@ -10,7 +10,7 @@ import mmh3
 import numpy as np
 from clusterd.clusters.contract import DEFAULT_POLICIES, Index, Policy
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
-from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch, parity_of, sample
+from clusterd_crawler.sketch import TEXT, Profile, Sketch, StreamSketch, sketch_values
 
 from clusterd import batch
 
@@ -23,10 +23,8 @@ def stream(shingles: Iterable[int], profile: Profile = TEXT, order: str = "") ->
     """Sketch a page given as numbers of shingles; ``order`` tells texts of equal shingles apart."""
     numbers = sorted(set(shingles))
     hashed = np.unique(np.array([mmh3.hash64(f"s{n}", signed=False)[0] >> 24 for n in numbers], np.uint64))
-    kept = sample(hashed, profile)
-    parity = parity_of(hashed) if profile.parity and len(kept) < len(hashed) else b""
     text = mmh3.hash64(f"{numbers}{order}", signed=False)[0] if numbers else 0
-    return StreamSketch(kept.astype("<u8").tobytes(), len(hashed), len(hashed) + profile.w - 1, text, parity)
+    return sketch_values(hashed, profile, len(hashed) + profile.w - 1, text)
 
 
 def page(

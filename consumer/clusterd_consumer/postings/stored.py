@@ -1,4 +1,4 @@
-"""A sketch as an index keeps it: 224 values in about 210 bytes, in their order, comparable with any other document's.
+"""A sketch as an index keeps it: 192 values in about 200 bytes, in their order, comparable with any other document's.
 
 A value is cut to a floating-point number: its bit length and the first bits after its leading one (11 for MIN_400).
 Unlike low bits, that keeps the order of the permutation, so two cut sketches are still brought to the lower of their
@@ -22,7 +22,7 @@ document, so its Rice parameter is known from its rank and is not stored: k(i) =
     ...     2, 3   low 16 or 24 bits of each *posted* value (`posted`), which the code has lost and its key needs
 
 An empty sketch is 4 zero bytes. V_i: values are bit-reversed first, which turns divisibility into order.
-Cost: linear; 2 µs for 224 values compiled (`core/_verify.c`), 40 µs in NumPy.
+Cost: linear; 2 µs for 192 values compiled (`core/_verify.c`), 40 µs in NumPy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
-from clusterd_crawler.sketch import PARITY_BITS, Profile, StreamSketch
+from clusterd_crawler.sketch import PARITY_BYTES, Profile, StreamSketch
 
 from clusterd_consumer.postings.scheme import mantissa
 
@@ -44,7 +44,6 @@ HEADER: Final = 8
 #: Mantissa bits of the number of shingles: it is right to .02 %, up to 2^42.
 SIZE_BITS: Final = 11
 WITH_PARITY: Final = 1 << 31
-PARITY_BYTES: Final = PARITY_BITS // 8
 OCTAVE: Final = 4
 EXACT: Final = 2
 UNBOUNDED: Final = 1
@@ -105,7 +104,7 @@ def pack(sketch: StreamSketch, profile: Profile, codes: Codes, extras: bytes) ->
     if n == 0:
         return bytes(4)
     header = np.array([n * 8 + flags_of(sketch, profile), codes[0]], "<u4").tobytes()
-    if sketch.parity and (len(sketch.parity) != PARITY_BYTES or sketch.complete):
+    if not sketch.may_have(len(sketch.parity)):
         raise ValueError(f"a parity has {PARITY_BYTES} bytes, and a sketch that holds every shingle none")
     if not sketch.complete:
         header += int(cut(np.array([sketch.shingles], np.uint64), SIZE_BITS)[0]).to_bytes(2, "little")

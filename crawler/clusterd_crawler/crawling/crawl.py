@@ -180,7 +180,7 @@ class Crawl:
         assert self._publisher is not None
         self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
         watching = self._explored.recent and self._kept and self._publisher.reachable
-        if self._changes.busy or self._paused.busy or watching:
+        if self._changes.busy or self._paused.busy or watching or self._changes.look_once_more():
             raise DontCloseSpider
 
     # Requests.

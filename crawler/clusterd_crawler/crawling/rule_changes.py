@@ -88,6 +88,14 @@ class RuleChanges:
         if reopened := frozenset(self._kept.rules()) if everything else self._decisions.reopened():
             self._take(reopened)
 
+    def look_once_more(self) -> bool:
+        """Have some of what a run of this crawl speaks for fetched, now that the crawl would end; whether any is."""
+        owed = self._decisions.look_once_more(self._kept.rules())
+        looked = [kept for rule, count in owed.items() for kept in self._kept.spread(rule, count)]
+        if looked:
+            self._loop.start(self.decide_anew(looked))
+        return bool(looked)
+
     def _take(self, what: str | frozenset[str]) -> None:
         self._waiting.append(what)
         if not self._working:

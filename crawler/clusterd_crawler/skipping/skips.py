@@ -179,6 +179,10 @@ class KnownPages:
         self._noting.reopened.clear()
         return reopened
 
+    def look_once_more(self, rules: Iterable[str]) -> dict[str, int]:
+        """Return of which of these rules how many more would-be skips are explored, now that the crawl would end."""
+        return self._exploring.look_once_more(rules, self.explored)
+
     def _forget(self, domain: str, url: str) -> None:
         self._remembered.pop(url, None)
         self._noting.forget(domain, url)

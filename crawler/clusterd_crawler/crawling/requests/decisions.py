@@ -164,6 +164,16 @@ class Decisions:
         finally:
             self._lock.release()
 
+    def look_once_more(self, rules: Iterable[str]) -> dict[str, int]:
+        """Return of which of these rules how many more would-be skips are explored, now that the crawl would end."""
+        if not self._decides or not self._lock.acquire(blocking=False):
+            return {}
+        try:
+            self._note()
+            return self._known.look_once_more(rules)
+        finally:
+            self._lock.release()
+
     def _watch(self, url: str, content: int) -> None:
         """Tell the guard against traps of a page whose key nobody needs yet."""
         try:

@@ -96,6 +96,13 @@ class Kept:
             self._unwritten = deque(kept for kept in self._unwritten if kept.rule not in rules)
         return taken
 
+    def spread(self, rule: str, count: int) -> list[KeptOut]:
+        """Take so many of what a rule kept out, of the time in which it did as evenly as may be; only what is held."""
+        of_rule = [kept for kept in self._held if kept.rule == rule]
+        chosen = {id(of_rule[(at + 1) * len(of_rule) // count - 1]) for at in range(count)} if of_rule else set()
+        self._held = deque(kept for kept in self._held if id(kept) not in chosen)
+        return [kept for kept in of_rule if id(kept) in chosen]
+
     def has_spilled(self, rules: Collection[str]) -> bool:
         """Whether `read` would find something."""
         return any(rule in self._spilled for rule in rules)

@@ -27,6 +27,8 @@ def test_a_folder_may_have_any_name(name: str, tmp_path: Path, monkeypatch: pyte
     """What ends or changes the path of a URL stands in folders' names, too: the store was waited for in vain."""
     monkeypatch.setattr(module, "START_TIMEOUT", 5.0)
     folder = tmp_path / name
+    with pytest.raises(Unreachable), translated(embedded_url(folder)):
+        connect(embedded_url(folder)).ping()  # a crawl, before its daemon has started the store
     with embedded(folder) as url:
         assert redis.Redis.from_url(url).ping()
         assert connect(embedded_url(folder)).ping()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -243,3 +245,24 @@ def test_pages_that_share_nothing_are_hardly_ever_proposed_to_each_other() -> No
     pairs = int((counts * (counts - 1) // 2).sum())
     assert len(keys) > 20_000 * 8
     assert pairs < 30  # of 200 million: so one in twenty million; a page among ten million is proposed half a one
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "core",
+    [
+        "crawler/clusterd_crawler/core/_core.c",
+        "consumer/clusterd_consumer/core/_verify.c",
+        "clusterd/clusterd/clusters/redis/_versions.c",
+    ],
+)
+def test_a_core_that_takes_bytes_for_numbers_is_for_little_endian_machines(core: str) -> None:
+    """On others NumPy takes its place: the core would write the bytes of its words in their order."""
+    source = Path(__file__).parents[2] / core
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()
+    flags = ["-fsyntax-only", "-std=c11", f"-I{sysconfig.get_paths()['include']}"]
+    big = ["-U__BYTE_ORDER__", "-D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__"]
+    subprocess.run([*compiler, *flags, str(source)], check=True)
+    refused = subprocess.run([*compiler, *flags, *big, str(source)], capture_output=True, text=True, check=False)
+    assert refused.returncode != 0
+    assert "for little-endian machines" in refused.stderr

@@ -8,6 +8,10 @@
 
 #include <math.h>
 
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the compiled core is for little-endian machines"
+#endif
+
 enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11, EVIDENCE = 8, PARITY_BYTES = 128, CELL_BITS = 10 };
 
 #define WITH_PARITY 0x80000000u

@@ -188,5 +188,8 @@ def socket_folder(data: Path) -> str:
 
 
 def unix_url(socket: Path) -> str:
-    """Return the URL of a socket; what would end or change a URL's path (``#``, ``?``, ``%``, a tab) is escaped."""
-    return f"unix://{quote(str(socket))}"
+    """Return the URL of a socket; what would end or change a URL's path (``#``, ``?``, ``%``, a tab) is escaped.
+
+    A path of bytes that are no text has one, too, at which nobody answers: there the socket lies elsewhere.
+    """
+    return f"unix://{quote(str(socket), errors='surrogateescape')}"

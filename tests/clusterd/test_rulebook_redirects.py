@@ -9,6 +9,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.rulebook import arrivals, redirecting
 from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.evidence import SAME_CONTENT, reservoir
+from clusterd.learning.rulebook.identity import redirected
 from clusterd.learning.rulebook.recall import Recall
 from clusterd.learning.rulebook.redirecting import APART, OWN, PATIENCE, SEVERAL
 from clusterd.learning.rulebook.service import RuleService
@@ -63,6 +64,11 @@ def test_each_url_is_shown_once_as_what_it_leads_to(leads: dict[int, int], chanc
     expected = [(f"{H}/{names[n]}", 100 + to, "good") for n, to in ends.items() if to is not None]
     expected += [(f"{H}/{names[3]}", 103, "soft")] if 3 not in leads else []
     assert sorted(shown) == sorted(expected)
+
+
+def test_what_leads_to_itself_or_to_no_url_says_nothing() -> None:
+    for target, says in ((f"{H}/b", True), (f"{H}/a", False), (f"{H}:80/a#part", False), ("http://[", False)):
+        assert (redirected(Redirect(f"{H}/a", 5, target)) is not None) is says
 
 
 def test_a_redirect_is_shown_as_a_page_of_its_own_crawl_only() -> None:

@@ -93,6 +93,24 @@ def test_sketches_are_picked_from_their_blocks(stored: dict[int, list[tuple[int,
 
 
 @pytest.mark.core
+@pytest.mark.parametrize("known", [256, 2**15 + 1, 2**20, 2**23 + 1])
+def test_steps_are_in_order_however_many_buckets_there_are(known: int) -> None:
+    # They are sorted by a byte of the bucket at a time: an odd number of passes leaves them elsewhere than an even one.
+    keys = np.random.default_rng(5).integers(0, 2**32, (9, 40), np.uint32)
+    arguments = b"x:p:", b"x:pb", [(number, row.tobytes()) for number, row in enumerate(keys, 1)], known, 0, 1
+    made = buckets.plan(*arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        plainly(patch)
+        assert buckets.plan(*arguments) == made
+
+
+@pytest.mark.core
+def test_what_is_no_sketch_is_put_into_no_block() -> None:
+    with pytest.raises(TypeError):
+        buckets.fill([(0, b"a sketch"), (1, None)], 12)  # type: ignore[list-item]
+
+
+@pytest.mark.core
 @given(st.dictionaries(st.integers(0, 70), st.binary(max_size=9)))
 def test_blocks_are_filled_with_what_is_picked_from_them(sketches: dict[int, bytes]) -> None:
     given_ = sorted(sketches.items())

@@ -119,11 +119,22 @@ def test_profiles_share_no_keys(scheme: Scheme) -> None:
 
 
 @pytest.mark.core
-@pytest.mark.parametrize("values", [np.array([5, 2**39, 1, 2**38, 0], "<u8").tobytes(), bytes(9), bytes(7)])
+@pytest.mark.parametrize(
+    "values",
+    [np.array([5, 2**39, 1, 2**38, 0], "<u8").tobytes(), np.array([1, 0], "<u8").tobytes(), bytes(9), bytes(7)],
+)
 def test_values_that_do_not_ascend_are_refused(values: bytes) -> None:
     assert CORE is not None
     with pytest.raises(ValueError, match="ascend"):
         CORE.pack([StreamSketch(values, 5, 14, 7)], 11, False, 1, 4, 8, 256, 64)
+
+
+@pytest.mark.core
+def test_a_value_that_comes_again_is_posted_once() -> None:
+    assert CORE is not None
+    values = np.array([7, 7, 7, 9 << 30, 9 << 30], "<u8").tobytes()
+    ((_, keys),) = CORE.pack([StreamSketch(values, 5, 14, 7)], 11, False, 1, 4, 8, 256, 64)
+    assert len(keys) == 4 * 2
 
 
 @pytest.mark.core

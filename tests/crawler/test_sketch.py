@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from clusterd_crawler.core import compiled
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS, MULTIPLIER, fingerprints
 from clusterd_crawler.sketch import (
     COMPACT,
@@ -147,6 +148,31 @@ def test_values_that_fall_into_one_bucket_are_sorted() -> None:
     # One word repeated: every shingle is the same; then a document with few distinct shingles many times over.
     for sequence in (["x"] * 5000, ["x", "y"] * 5000, words(40) * 300):
         assert sketch_text(" ".join(sequence), TEXT) == sketch_tokens(sequence, TEXT)
+
+
+def test_values_that_differ_in_their_last_bits_only_are_sorted() -> None:
+    # Descending, of one shingle a word: more moves than the sort by insertion makes.
+    found = fingerprints(hash_text(" ".join(map(str, range(1 << 18))), marked=False)[0], 1)
+    upper = (found >> np.uint64(FINGERPRINT_BITS - 16)).astype(np.int64)
+    of_most = np.flatnonzero(upper == np.bincount(upper).argmax())
+    sequence = [str(number) for number in of_most[np.argsort(found[of_most])[::-1]].tolist()]
+    assert len(sequence) > 12
+    profile = Profile(92, "words", 1, "min", 50)
+    assert sketch_text(" ".join(sequence), profile) == sketch_tokens(sequence, profile)
+
+
+@pytest.mark.parametrize("shingles", [99, 100, 101, 199, 200, 201])
+def test_compiled_and_numpy_take_one_modulus_of_v(shingles: int) -> None:
+    sequence = [str(number) for number in range(shingles + 9)]
+    assert sketch_text(" ".join(sequence), V) == sketch_tokens(sequence, V)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(("w", "kind", "size"), [(0, 0, 9), (9, 0, 0), (9, -1, 9), (9, 3, 9)])
+def test_what_is_no_profile_is_told(w: int, kind: int, size: int) -> None:
+    assert compiled.CORE is not None
+    with pytest.raises(ValueError, match="at least 1"):
+        compiled.CORE.sketch("some text", False, False, w, kind, size, 0, 0, False)
 
 
 def test_identities() -> None:

@@ -59,7 +59,7 @@ def both(text: str, profile: Profile = TEXT, *, marked: bool = False) -> tuple[s
         try:
             assert sketch.sketch_streams(text, profile, marked=marked) == made
         finally:
-            compiled.CORE.set_modern(was)
+            assert not compiled.CORE.set_modern(was)
     return made, sketch._sketch_streams(text, profile, marked)
 
 

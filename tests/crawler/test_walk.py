@@ -71,6 +71,58 @@ def test_core_and_fallback_walk_random_bytes_alike(data: bytes) -> None:
     assert declared == markup.walk(utf8)[2]
 
 
+#: What the fuzz hardly ever puts together.
+RARE_PAGES = [
+    *(f"<p{blank}class{blank}={blank}sidebar{blank}id=a7{blank}>x" for blank in "\t\n\f\r "),
+    "<p title='x'id=a7>x<p title=\"x\"id='a8'>",
+    "<p id=41><link rel=canonical href=7><p id=7>",  # 41 and 7 have one place among the sums of anchors
+    "<script><!-- <script> i-1>0 </script> hidden --></script><p>shown",
+    *("<p " + "a " * count + ">x" for count in (999, 1000, 1001)),
+    # Links before the main element take no part in what is judged within it.
+    "<ul>" + "<li><a href=x>a link beside it</a>" * 20 + "</ul><main><p>" + "prose of a page " * 15 + "</p><ul>"
+    "<li><a href=x>m</a><li><a href=x>n</a><li><a href=x>o</a><li><a href=x>p</a><li><a href=x>q</a></ul></main>",
+    # Links that were taken for chrome do not make the list around them one of links.
+    "<ul><li><div class=tabs>" + "<a href=t>a tab that is long</a>" * 8 + "</div><li>plain words stand here"
+    "<li><a href=x>m</a><li><a href=x>n</a><li><a href=x>o</a><li><a href=x>p</a><li><a href=x>q</a></ul><p>"
+    + "prose of a page " * 15,
+]  # fmt: skip
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("page", RARE_PAGES)
+def test_core_and_fallback_walk_rare_pages_alike(page: str) -> None:
+    assert compiled.CORE is not None
+    assert compiled.CORE.walk(page.encode(), False, markup.unescape) == markup.walk(page.encode())
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("written", ["&#{};", "&#x{:x};", "&#X{:X};", "&#{}", "&#x{:x}", "&#x{:x}g;", "&#0{};"])
+def test_core_and_fallback_read_numeric_references_alike(written: str) -> None:
+    assert compiled.CORE is not None
+    edges = [0, 9, 32, 65, 127, 160, 0x7FF, 0x800, 0xD800, 0xE000, 0xFDD0, 0xFFFE, 0x10000, 0x110000]
+    for code in {edge + by for edge in edges for by in (-1, 0, 1)} - {-1}:
+        data = ("<p>a" + written.format(code)).encode()
+        for page in (data, data + b" z"):
+            assert compiled.CORE.walk(page, False, markup.unescape) == markup.walk(page)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!-- a --!><!-->b<!--->c<![CDATA[d]]><?e><p class='f' id=g7 hidden>h&amp;i&#x41;j</p>",
+        "<script src = k><!-- <script></script> --></script><title>l&eacute;</title><textarea>m</textarea><a href=n>",
+    ],
+)
+def test_nothing_behind_the_end_is_read(page: str) -> None:
+    # Of a part of a page what is behind it in memory must make no difference, wherever it ends.
+    assert compiled.CORE is not None
+    data = page.encode()
+    for end in range(len(data)):
+        part = compiled.CORE.walk(memoryview(data)[:end], False, markup.unescape)
+        assert part == markup.walk(data[:end])
+
+
 #: As above without what is repaired in ways that do not show in tags: the walk must then say what lexbor says.
 PLAIN_PIECES = [
     piece

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.families.exhausted import RUN
+from clusterd.learning.families.exhausted import MANY, RUN
 from clusterd.learning.learner import Learner
 from clusterd_crawler.rule_language.json_form import rule_set_from_json, rule_set_to_json
 from clusterd_crawler.rules import Rule
@@ -52,6 +52,13 @@ def test_a_value_never_seen_is_of_the_family_where_all_of_many_brought_nothing_n
 
 def test_a_member_that_brings_something_new_ends_it() -> None:
     assert families(CONTENT | MEMBERS | {f"{HOST}/go.php?view=next&post=5": 1}) == []
+
+
+@pytest.mark.parametrize(("contents", "stands"), [(MANY - 1, False), (MANY, True)])
+def test_one_member_of_a_host_of_many_contents_ends_no_run(contents: int, stands: bool) -> None:
+    others = {f"{HOST}/topic.php?t={n}": 100 + n for n in range(TOPICS, contents - 1)}
+    after = {f"{HOST}/go.php?view=next&post=5": 1, f"{HOST}/go.php?view=next&post=6": 100}
+    assert bool(families(CONTENT | others | MEMBERS | after)) is stands
 
 
 def test_of_a_crawl_without_a_name_nothing_is_said() -> None:

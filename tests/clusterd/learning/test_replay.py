@@ -202,6 +202,7 @@ def test_any_text_may_say_which_pages_are_the_same(tmp_path: Path) -> None:
         ("address\tcontent\n", "header lacks url"),
         ("url\tcontent\twords\nhttp://h/\tx\tmany\n", "line 2: words is 'many'"),
         ("url\tcontent\nhttp://h/\n", "line 2: url or content is missing"),
+        ("url\tcontent\n\tx\n", "line 2: url or content is missing"),
     ],
 )
 def test_a_wrong_crawl_file_is_refused_by_line(tmp_path: Path, text: str, message: str) -> None:

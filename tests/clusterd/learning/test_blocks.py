@@ -176,3 +176,20 @@ def test_an_edit_is_tried_on_so_many_parts_and_no_more() -> None:
     rules = learned(many_parts())
     assert len([rule for rule in rules.rules if rule.transformation == (Edit(Key(name="from"), "delete"),)]) == PARTS
     assert {rule.id for rule in learned(many_parts(20)).rules} == {rule.id for rule in rules.rules}
+
+
+def folders(differing: int) -> Iterator[tuple[str, int]]:
+    """Yield 36 pages with a view, four in each of nine folders, and four of a tenth of which some differ by it."""
+    contents = count()
+    for folder, number in product(range(10), range(4)):
+        content = next(contents)
+        yield f"folder-{folder}/{number}", content
+        yield f"folder-{folder}/{number}?view=1", next(contents) if folder == 9 and number < differing else content
+
+
+def test_a_folder_is_left_out_where_it_differs_and_not_where_one_page_changed() -> None:
+    """A page that changed between two fetches left its folder out, and the rule of the others came and went with it."""
+    rules = learned(folders(differing=4))
+    assert key(rules, "folder-0/0?view=1") == key(rules, "folder-0/0")
+    assert key(rules, "folder-9/0?view=1") != key(rules, "folder-9/0")
+    assert not learned(folders(differing=1)).rules

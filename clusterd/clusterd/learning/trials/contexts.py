@@ -53,7 +53,7 @@ SHOWN_CONTENTS: Final = 3
 ONE_DIFFERS: Final = 0.9
 #: Most probability that the clean record of a value is luck.
 LUCK: Final = 0.05
-#: Where the clean values of a key hold this share of all trials, the few that are not are left out without more ado.
+#: Where the clean values of a key hold this share of all trials, the few that differ beyond luck are left out.
 MOST: Final = 0.8
 #: What a listed value costs, in agreeing contents: of two narrowings that keep as many, the more general is taken.
 VALUE_COST: Final = 0.5
@@ -324,6 +324,21 @@ def _worth(outcome: Outcome) -> float:
     return outcome.agreed - outcome.differed / (1 - BOUND)
 
 
+def _is_left_out(good: Rows, bad: Rows, chosen: Flags, differing: float) -> bool:
+    """Whether each value left out differs too often for luck where so large a share of all trials does.
+
+    A page that changed between two fetches takes the clean record of the value that it happens to have. (Chernoff's
+    bound of the binomial distribution, for any of all values.)
+    """
+    left = ~chosen & (bad > 0)
+    differed, tried = bad[left], (good + bad)[left]
+    luck = differed * np.log(differed / (tried * differing))
+    some = differed < tried
+    luck[some] += (tried - differed)[some] * np.log((tried - differed)[some] / (tried[some] * (1 - differing)))
+    above = differed > tried * differing
+    return bool((above & (luck > log(np.count_nonzero(good + bad) / LUCK))).all())
+
+
 #: What is promised (negative: best first), number of the key, key, values, whether their record is beyond luck.
 Offer = tuple[float, int, Attribute, Rows, bool]
 
@@ -331,9 +346,9 @@ Offer = tuple[float, int, Attribute, Rows, bool]
 def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer]:
     """Yield sets of values with a better record than the whole, by what they promise to keep.
 
-    Values are picked out only where their record is beyond luck, or where they hold nearly all trials. A page that
-    differs begins a record anew: of five values, each of which differs for one page in twenty, one does once in a
-    hundred.
+    Values are picked out only where their record is beyond luck, or where they hold nearly all trials and that of each
+    value left out is too bad for luck. A page that differs begins a record anew: of five values, each of which differs
+    for one page in twenty, one does once in a hundred.
     """
     outcome = trials.outcome
     tried = outcome.agreed + outcome.differed
@@ -343,7 +358,7 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
     values = np.count_nonzero(good + bad)
     for cut in CUTS:
         chosen = (good > 0) & (bad <= (1 - cut) * (good + bad))
-        if int(good[chosen].sum()) < MOST * tried:
+        if int(good[chosen].sum()) < MOST * tried or not _is_left_out(good, bad, chosen, 1 - share):
             chosen &= good >= need * (1 + bad)
         allowed = np.flatnonzero(chosen)
         if attribute.name == DEPTH:  # A context is of one depth, or of any.

@@ -90,7 +90,7 @@ class RuleChanges:
 
     def look_once_more(self) -> bool:
         """Have some of what a run of this crawl speaks for fetched, now that the crawl would end; whether any is."""
-        owed = self._decisions.look_once_more(self._kept.rules())
+        owed = self._decisions.look_once_more(self._kept.held())
         looked = [kept for rule, count in owed.items() for kept in self._kept.spread(rule, count)]
         if looked:
             self._loop.start(self.decide_anew(looked))

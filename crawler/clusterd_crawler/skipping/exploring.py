@@ -54,7 +54,8 @@ class Exploring:
         self._spelling: set[str] = set()
         #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
         self._trials: dict[str, int] = {}
-        #: Ids of families that brought this crawl nothing new, and how many of their next would-be skips are explored.
+        #: Ids of families that brought this crawl nothing new, of which it has not yet looked once more at what they
+        #: keep out; and how many of their next would-be skips are explored.
         self._of_crawl: set[str] = set()
         self._owed: Counter[str] = Counter()
         #: URL that is to be fetched all the same, and has not come yet → rule that it is a trial of.
@@ -101,10 +102,14 @@ class Exploring:
                 del self._awaited[url]
         return awaited
 
-    def look_once_more(self, rules: Iterable[str], explored: Counter[str]) -> dict[str, int]:
-        """Return of which of these rules how many of the next would-be skips are explored before the crawl ends."""
-        looked = self._of_crawl.intersection(rules) if self._share else ()
-        owed = {rule: LAST_LOOK - explored[rule] for rule in looked if explored[rule] < LAST_LOOK}
+    def look_once_more(self, kept: Counter[str], explored: Counter[str]) -> dict[str, int]:
+        """Return of which rules how many of the next would-be skips are explored before the crawl ends, each rule once.
+
+        ``kept``: what each rule keeps out. Not more than that, or an endless family would be followed further.
+        """
+        looked = self._of_crawl & kept.keys() if self._share else set()
+        owed = {rule: min(kept[rule], LAST_LOOK - explored[rule]) for rule in looked if explored[rule] < LAST_LOOK}
+        self._of_crawl -= looked
         self._owed.update(owed)
         return owed
 

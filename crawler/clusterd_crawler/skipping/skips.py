@@ -179,9 +179,9 @@ class KnownPages:
         self._noting.reopened.clear()
         return reopened
 
-    def look_once_more(self, rules: Iterable[str]) -> dict[str, int]:
-        """Return of which of these rules how many more would-be skips are explored, now that the crawl would end."""
-        return self._exploring.look_once_more(rules, self.explored)
+    def look_once_more(self, kept: Counter[str]) -> dict[str, int]:
+        """Return of which rules, which keep out so many, how many are explored, now that the crawl would end."""
+        return self._exploring.look_once_more(kept, self.explored)
 
     def _forget(self, domain: str, url: str) -> None:
         self._remembered.pop(url, None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -164,13 +164,13 @@ class Decisions:
         finally:
             self._lock.release()
 
-    def look_once_more(self, rules: Iterable[str]) -> dict[str, int]:
-        """Return of which of these rules how many more would-be skips are explored, now that the crawl would end."""
+    def look_once_more(self, kept: Counter[str]) -> dict[str, int]:
+        """Return of which rules, which keep out so many, how many are explored, now that the crawl would end."""
         if not self._decides or not self._lock.acquire(blocking=False):
             return {}
         try:
             self._note()
-            return self._known.look_once_more(rules)
+            return self._known.look_once_more(kept)
         finally:
             self._lock.release()
 

@@ -18,7 +18,7 @@ import shutil
 import struct
 import tempfile
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -81,6 +81,10 @@ class Kept:
         """Return the rules that keep something out."""
         return {kept.rule for kept in (*self._held, *self._unwritten)} | self._spilled.keys()
 
+    def held(self) -> Counter[str]:
+        """Return of which rules how many of the latest requests are held, for `spread`."""
+        return Counter(kept.rule for kept in self._held)
+
     def add(self, kept: KeptOut) -> list[KeptOut]:
         """Hold a request; return the older half, to be given to `spill`, where there are too many."""
         self._held.append(kept)
@@ -97,9 +101,9 @@ class Kept:
         return taken
 
     def spread(self, rule: str, count: int) -> list[KeptOut]:
-        """Take so many of what a rule kept out, of the time in which it did as evenly as may be; only what is held."""
+        """Take so many of what is held of what a rule kept out (as many are), of the whole time as evenly as may be."""
         of_rule = [kept for kept in self._held if kept.rule == rule]
-        chosen = {id(of_rule[(at + 1) * len(of_rule) // count - 1]) for at in range(count)} if of_rule else set()
+        chosen = {id(of_rule[(at + 1) * len(of_rule) // count - 1]) for at in range(count)}
         self._held = deque(kept for kept in self._held if id(kept) not in chosen)
         return [kept for kept in of_rule if id(kept) in chosen]
 

@@ -10,10 +10,12 @@ fetched one after the other; the earlier page is one of any host, or (``within``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from clusterd_crawler.sketch import PARITY_BITS, TEXT, Profile, Sketch, StreamSketch, cells_parity, smallest
+from clusterd_crawler.sketch import PARITY_BITS, TEXT, Profile, Sketch, StreamSketch, cells_parity, parity_of, smallest
+
+Values = np.typing.NDArray[np.uint64]
 
 SPACE: Final = 2.0**40
 #: Fewest shingles of a page.
@@ -54,8 +56,8 @@ def crawl(pages: int, seed: int = 1, profile: Profile = TEXT, *, within: bool = 
 def fresh(dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
     """Return the sketch of a page that shares nothing with any other."""
     shingles = int(min(6000, max(LEAST, profile.size, dice.lognormal(7.0, 0.6))))
-    values = np.cumsum(dice.exponential(SPACE / shingles, smallest(shingles, profile))).astype(np.uint64)
-    return _stream(values, shingles, _parity(shingles, dice) if profile.parity else b"", dice)
+    values = _distinct(np.cumsum(dice.exponential(SPACE / shingles, smallest(shingles, profile))))
+    return _stream(values, shingles, _parity(values, shingles, dice) if profile.parity else b"", dice)
 
 
 def edited(before: StreamSketch, share: float, dice: np.random.Generator, profile: Profile = TEXT) -> StreamSketch:
@@ -68,18 +70,24 @@ def edited(before: StreamSketch, share: float, dice: np.random.Generator, profil
     # Beyond the old threshold the kept shingles are not known: fill up with others, at the density of the page.
     beyond = int(values[-1]) + np.cumsum(dice.exponential(SPACE / before.shingles, size)).astype(np.uint64)
     others = np.concatenate([others[others <= values[-1]], beyond])
-    differ = _parity(round(2 * share * before.shingles), dice) if profile.parity else b""
-    parity = bytes(x ^ y for x, y in zip(before.parity, differ, strict=True))
-    return _stream(np.unique(np.concatenate([kept, others]))[:size], before.shingles, parity, dice)
+    chosen = _distinct(np.concatenate([kept, others]))[:size]
+    turned = _parity(np.setxor1d(values, chosen), round(2 * share * before.shingles), dice) if profile.parity else b""
+    return _stream(chosen, before.shingles, _differ(before.parity, turned), dice)
 
 
-def _parity(shingles: int, dice: np.random.Generator) -> bytes:
-    """Return the parity of so many shingles, each in a cell of its own chance."""
-    return cells_parity(dice.integers(0, PARITY_BITS, shingles))
+def _parity(values: Values, shingles: int, dice: np.random.Generator) -> bytes:
+    """Return the parity of so many shingles: of these values, and of others, each in a cell of its own chance."""
+    others = dice.integers(0, PARITY_BITS, max(0, shingles - len(values)))
+    return _differ(parity_of(values), cells_parity(others))
 
 
-def _stream(
-    values: np.typing.NDArray[np.uint64], shingles: int, parity: bytes, dice: np.random.Generator
-) -> StreamSketch:
-    packed = np.unique(np.minimum(values, np.uint64(2**40 - 1))).astype("<u8").tobytes()
-    return StreamSketch(packed, shingles, shingles + 9, int(dice.integers(1, 2**63)), parity)
+def _differ(a: bytes, b: bytes) -> bytes:
+    return bytes(x ^ y for x, y in zip(a, b, strict=True))
+
+
+def _distinct(values: np.typing.NDArray[Any]) -> Values:
+    return np.unique(np.minimum(values.astype(np.uint64), np.uint64(2**40 - 1)))
+
+
+def _stream(values: Values, shingles: int, parity: bytes, dice: np.random.Generator) -> StreamSketch:
+    return StreamSketch(values.astype("<u8").tobytes(), shingles, shingles + 9, int(dice.integers(1, 2**63)), parity)

@@ -92,8 +92,9 @@ def estimate(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
     of_a, of_b = (_parity(a), _parity(b)) if a.parity or b.parity else (b"", b"")
     if not (found.resemblance and of_a and of_b):
         return found
-    many = seen.common + seen.only_a + seen.only_b
-    return refined(found, many, differing(of_a, of_b), a.shingles, b.shingles)
+    cells = differing(of_a, of_b, parity_of(_of_one(a, b)))
+    apart = seen.only_a + seen.only_b
+    return refined(found, seen.common + apart, apart, cells, a.shingles, b.shingles)
 
 
 def _parity(stream: StreamSketch) -> bytes:
@@ -123,11 +124,11 @@ def likeliest(common: float, only_a: float, only_b: float, shingles_a: int, shin
     return Estimate(resemblance, min(resemblance / (a * v), 1.0), min(resemblance / (b * v), 1.0))
 
 
-def refined(found: Estimate, read: float, cells: int, shingles_a: int, shingles_b: int) -> Estimate:
-    """Return an estimate from so many values read, given that the documents' parities differ in so many cells, too."""
+def refined(found: Estimate, read: float, apart: float, cells: int, shingles_a: int, shingles_b: int) -> Estimate:
+    """Return an estimate from so many values read, given what the documents' parities say, too (`difference`)."""
     both = shingles_a + shingles_b
     by_values = both * (1 - found.resemblance) / (1 + found.resemblance)
-    differ = difference(by_values, read, cells, shingles_a, shingles_b)
+    differ = difference(by_values, read, apart, cells, shingles_a, shingles_b)
     common = (both - differ) / 2
     return Estimate((both - differ) / (both + differ), min(common / shingles_a, 1.0), min(common / shingles_b, 1.0))
 
@@ -183,16 +184,27 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
+def _of_one(a: StreamSketch, b: StreamSketch) -> Values:
+    """MIN_s: the values that were read and are of one document alone."""
+    va, vb = np.frombuffer(a.values, "<u8"), np.frombuffer(b.values, "<u8")
+    end = _end(va, vb, a.complete, b.complete)
+    both = np.setxor1d(va, vb, assume_unique=True)
+    return both if end is None else both[: np.searchsorted(both, end, "right")]
+
+
+def _end(a: Values, b: Values, a_complete: bool, b_complete: bool) -> np.uint64 | None:
+    """MIN_s: the last value that both sketches can judge; None where they judge all."""
+    ends = [int(v[-1]) for v, complete in ((a, a_complete), (b, b_complete)) if not complete]
+    return np.uint64(min(ends)) if ends else None
+
+
 def _read_together(a: Values, b: Values, a_complete: bool, b_complete: bool) -> Reading:
     """MIN_s: read the union up to the last value that both sketches can judge."""
-    ends = [int(v[-1]) for v, complete in ((a, a_complete), (b, b_complete)) if not complete]
-    if ends:
-        end = np.uint64(min(ends))
-        stopped_by_a = not a_complete and a[-1] == end
-        stopped_by_b = not b_complete and b[-1] == end
+    end = _end(a, b, a_complete, b_complete)
+    stopped_by_a = end is not None and not a_complete and a[-1] == end
+    stopped_by_b = end is not None and not b_complete and b[-1] == end
+    if end is not None:
         a, b = a[: np.searchsorted(a, end, "right")], b[: np.searchsorted(b, end, "right")]
-    else:
-        stopped_by_a = stopped_by_b = False
     common = common_values(a, b)
     return Reading(common, len(a) - common, len(b) - common, stopped_by_a, stopped_by_b)
 

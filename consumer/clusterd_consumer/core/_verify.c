@@ -15,7 +15,7 @@
 enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11, EVIDENCE = 8, PARITY_BYTES = 128, CELL_BITS = 10 };
 
 #define WITH_PARITY 0x80000000u
-#define FULL 1.5
+#define FULL 1.4
 #define SURE 0.5
 
 static const uint32_t GOLDEN = 0x9E3779B1u;
@@ -374,62 +374,70 @@ static Ratios likeliest(double x, double p, double q, int64_t shingles_a, int64_
     return (Ratios){r, at_most_one(r / (a * v)), at_most_one(r / (b * v))};
 }
 
+/* Turn the cell of a code so often, 0 times or once. */
+static inline void turn(uint64_t *cells, uint32_t code, int bits, int often) {
+    uint32_t cell = code >> (bits - CELL_BITS) & (8 * PARITY_BYTES - 1);
+    cells[cell / 64] ^= (uint64_t)often << cell % 64;
+}
+
 /* The parity of a document, of one that holds every shingle made of its codes; NULL where it has none. */
 static const uint64_t *parity_of(const Decoded *d, int bits, uint64_t *made) {
     if (d->has_parity || !d->exact) return d->has_parity ? d->parity : NULL;
     memset(made, 0, PARITY_BYTES);
-    for (size_t i = 0; i < d->n; i++) {
-        uint32_t cell = d->codes[i] >> (bits - CELL_BITS) & (8 * PARITY_BYTES - 1);
-        made[cell / 64] ^= 1ULL << cell % 64;
-    }
+    for (size_t i = 0; i < d->n; i++) turn(made, d->codes[i], bits, 1);
     return made;
 }
 
-/* In how many cells the parities of two differ; -1 where one has none, or none was kept of either. */
-static int differing(const Decoded *a, const Decoded *b, int bits) {
+/* As `difference` of parity.py. */
+static double difference(double by_values, double read, double apart, int cells, double a, double b) {
+    const double n = 8 * PARITY_BYTES, both = a + b, least = fabs(a - b), least_u = 2 / sqrt(n);
+    if (by_values - apart > FULL * n) return by_values;
+    double u = fmax(1 - 2 * (double)cells / n, least_u), by_parity = apart - n / 2 * log(u);
+    double certainty = 1 / fmax(n / 4 * (1 / (u * u) - 1 + 2 * log(u)), SURE);
+    double at = fmin(fmax(by_parity, least + 1), both - 1), common = (both - at) / 2, all = (both + at) / 2;
+    double parts = both * both / common + (b * b / (a - common) + a * a / (b - common));
+    double information = read * parts / (4 * all * all * fmax(all - read, 1));
+    return fmin(fmax((by_parity * certainty + by_values * information) / (certainty + information), least), both);
+}
+
+/* As `refined` of resemblance.py. */
+static Ratios refined(Ratios found, double read, double apart, int cells, int64_t shingles_a, int64_t shingles_b) {
+    const double a = (double)shingles_a, b = (double)shingles_b, both = a + b;
+    double differ = difference(both * (1 - found.r) / (1 + found.r), read, apart, cells, a, b), common = (both - differ) / 2;
+    return (Ratios){(both - differ) / (both + differ), at_most_one(common / a), at_most_one(common / b)};
+}
+
+/* Codes up to the lower threshold: of A, of B, in both; cells of the last octave up to there; the parity of the codes that
+   are in one alone. */
+typedef struct { size_t a, b; int64_t common, last; uint64_t apart[PARITY_BYTES / 8]; } Counts;
+
+static Counts count(const Decoded *a, const Decoded *b, int bits) {
+    uint64_t limit = a->limit < b->limit ? a->limit : b->limit;
+    int64_t last = limit == UINT64_MAX ? 0 : (int64_t)(limit & ((1ULL << bits) - 1));
+    Counts found = {up_to(a, limit), up_to(b, limit), 0, last, {0}};
+    size_t i = 0, j = 0;
+    while (i < found.a && j < found.b) { /* without a branch: which code comes next is not foreseen */
+        uint32_t x = a->codes[i], y = b->codes[j];
+        found.common += x == y;
+        turn(found.apart, x < y ? x : y, bits, x != y);
+        i += x <= y;
+        j += y <= x;
+    }
+    for (; i < found.a; i++) turn(found.apart, a->codes[i], bits, 1);
+    for (; j < found.b; j++) turn(found.apart, b->codes[j], bits, 1);
+    return found;
+}
+
+/* In how many cells the parities of two differ for more than the codes that were counted; -1 where one has none, or none
+   was kept of either. */
+static int differing(const Decoded *a, const Decoded *b, const Counts *seen, int bits) {
     uint64_t made[PARITY_BYTES / 8];
     if (!a->has_parity && !b->has_parity) return -1;
     const uint64_t *x = parity_of(a, bits, made), *y = parity_of(b, bits, made);
     int cells = 0;
     if (!x || !y) return -1;
-    for (int i = 0; i < PARITY_BYTES / 8; i++) cells += __builtin_popcountll(x[i] ^ y[i]);
+    for (int i = 0; i < PARITY_BYTES / 8; i++) cells += __builtin_popcountll(x[i] ^ y[i] ^ seen->apart[i]);
     return cells;
-}
-
-/* As `difference` of parity.py. */
-static double difference(double by_values, double read, int cells, double a, double b) {
-    const double n = 8 * PARITY_BYTES, both = a + b, least = fabs(a - b), least_u = 2 / sqrt(n);
-    if (by_values > FULL * n) return by_values;
-    double u = fmax(1 - 2 * (double)cells / n, least_u), by_parity = -n / 2 * log(u);
-    double certainty = 1 / fmax(n / 4 * (1 / (u * u) - 1 + 2 * log(u)), SURE);
-    double at = fmin(fmax(by_parity, least + 1), both - 1), common = (both - at) / 2, all = (both + at) / 2;
-    double parts = both * both / common + (b * b / (a - common) + a * a / (b - common));
-    double information = read * parts / (4 * all * all * all);
-    return fmin(fmax((by_parity * certainty + by_values * information) / (certainty + information), least), both);
-}
-
-/* As `refined` of resemblance.py. */
-static Ratios refined(Ratios found, double read, int cells, int64_t shingles_a, int64_t shingles_b) {
-    const double a = (double)shingles_a, b = (double)shingles_b, both = a + b;
-    double differ = difference(both * (1 - found.r) / (1 + found.r), read, cells, a, b), common = (both - differ) / 2;
-    return (Ratios){(both - differ) / (both + differ), at_most_one(common / a), at_most_one(common / b)};
-}
-
-/* Codes up to the lower threshold: of A, of B, in both; cells of the last octave up to there. */
-typedef struct { size_t a, b; int64_t common, last; } Counts;
-
-static Counts count(const Decoded *a, const Decoded *b, int bits) {
-    uint64_t limit = a->limit < b->limit ? a->limit : b->limit;
-    int64_t last = limit == UINT64_MAX ? 0 : (int64_t)(limit & ((1ULL << bits) - 1));
-    Counts found = {up_to(a, limit), up_to(b, limit), 0, last};
-    size_t i = 0, j = 0;
-    while (i < found.a && j < found.b) {
-        uint32_t x = a->codes[i], y = b->codes[j];
-        found.common += x == y;
-        i += x <= y;
-        j += y <= x;
-    }
-    return found;
 }
 
 /* What of (a, b) codes agrees by chance, as a fraction (verdict.py has κ). Of two documents of which each has millions
@@ -462,8 +470,9 @@ static PyObject *verdict(const Decoded *a, const Decoded *b, int bits) {
         } else {
             double x = (double)common - (double)chance.cells / (double)chance.per;
             found = likeliest(x, (double)na - x, (double)nb - x, in_a, in_b);
-            int cells = found.r > 0 ? differing(a, b, bits) : -1;
-            if (cells >= 0) found = refined(found, (double)na + (double)nb - x, cells, in_a, in_b);
+            int cells = found.r > 0 ? differing(a, b, &seen, bits) : -1;
+            double both = (double)(na + nb);
+            if (cells >= 0) found = refined(found, both - x, both - 2 * x, cells, in_a, in_b);
         }
         if (!whole_a && na < EVIDENCE) found.a_in_b = 0;
         if (!whole_b && nb < EVIDENCE) found.b_in_a = 0;

@@ -10,7 +10,8 @@ Where every shingle of A (or of B) lies below t, x is all that they have in comm
     r = x / (|A| + |B| - x)        c(A, B) = x / |A|        c(B, A) = x / |B|
 
 Elsewhere the likeliest ratios are taken, given x, a - x, b - x, |A| and |B| (`resemblance`), and in how many cells the
-documents' parities differ, where both have one (`parity`); one that is kept entire has it in its codes.
+documents' parities differ for more than these codes, where both have one (`parity`); one that is kept entire has it in
+its codes.
 κ: let t lie the fraction f into its octave. Two values up to t lie in that last octave with probability (f/(1+f))², in
 one of its f 2^bits cells, or in one and the same of those below with Σ 4^-i = 1/3 times (1/(1+f))². So
 
@@ -49,6 +50,8 @@ Counts = tuple[int, int, int, int, bool, bool, int, int]
 #: Fewest sampled values that may speak for a containment (chosen: at 8 of 8 in common, c is above .69 with 95 %).
 EVIDENCE: Final = 8
 
+#: Bits of the number of a repetition, beside the code that comes again.
+REPEATS: Final = 24
 #: How many documents of all that were looked at may pass for alike by chance; the least containment, either way, that
 #: is looked for so.
 STRAY: Final = 0.01
@@ -107,13 +110,19 @@ def _surprise(common: int, of: int, expected: float) -> float:
 
 
 def _count(a: Stored, b: Stored, bits: int) -> Counts:
+    codes_a, codes_b = _read(a, b, bits)
     limit = min(_threshold(a, bits), _threshold(b, bits))
-    codes_a = a.codes[: np.searchsorted(a.codes, limit, "right")]
-    codes_b = b.codes[: np.searchsorted(b.codes, limit, "right")]
     common = len(np.intersect1d(_numbered(codes_a), _numbered(codes_b), assume_unique=True))
     last = limit & (1 << bits) - 1  # (of no threshold: none)
     whole_a, whole_b = a.exact and len(codes_a) == len(a.codes), b.exact and len(codes_b) == len(b.codes)
     return len(codes_a), len(codes_b), common, last, whole_a, whole_b, a.shingles, b.shingles
+
+
+def _read(a: Stored, b: Stored, bits: int) -> tuple[Codes, Codes]:
+    """Return the codes of both up to the lower of their thresholds."""
+    limit = min(_threshold(a, bits), _threshold(b, bits))
+    codes_a, codes_b = (one.codes[: np.searchsorted(one.codes, limit, "right")] for one in (a, b))
+    return codes_a, codes_b
 
 
 def _threshold(sketch: Stored, bits: int) -> int:
@@ -125,7 +134,7 @@ def _threshold(sketch: Stored, bits: int) -> int:
 
 def _numbered(codes: Codes) -> npt.NDArray[np.uint64]:
     """Return codes made distinct: a repeated code carries the number of its repetition."""
-    return (codes.astype(np.uint64) << np.uint64(24)) + repeats(codes)
+    return (codes.astype(np.uint64) << np.uint64(REPEATS)) + repeats(codes)
 
 
 def _verdict(a: Stored, b: Stored, bits: int) -> Estimate:
@@ -133,11 +142,18 @@ def _verdict(a: Stored, b: Stored, bits: int) -> Estimate:
 
 
 def _differing(a: Stored, b: Stored, bits: int) -> int | None:
-    """Return in how many cells the parities differ; None where a document has none, or none was kept of either."""
+    """Return in how many cells the parities differ for more than the codes up to the common threshold.
+
+    None where a document has none, or none was kept of either.
+    """
     if not (a.parity or b.parity):
         return None
     of_a, of_b = (one.parity or (of_codes(one.codes, bits) if one.exact else b"") for one in (a, b))
-    return differing(of_a, of_b) if of_a and of_b else None
+    if not (of_a and of_b):
+        return None
+    codes_a, codes_b = _read(a, b, bits)
+    apart = np.setxor1d(_numbered(codes_a), _numbered(codes_b), assume_unique=True)
+    return differing(of_a, of_b, of_codes((apart >> np.uint64(REPEATS)).astype(np.uint32), bits))
 
 
 def _conclude(counts: Counts, bits: int, cells: int | None = None) -> Estimate:
@@ -153,7 +169,7 @@ def _conclude(counts: Counts, bits: int, cells: int | None = None) -> Estimate:
         x = common - chance / per
         found = likeliest(x, a - x, b - x, shingles_a, shingles_b)
         if cells is not None and found.resemblance > 0:
-            found = refined(found, a + b - x, cells, shingles_a, shingles_b)
+            found = refined(found, a + b - x, a + b - 2 * x, cells, shingles_a, shingles_b)
     a_in_b = found.a_in_b if whole_a or a >= EVIDENCE else 0.0
     b_in_a = found.b_in_a if whole_b or b >= EVIDENCE else 0.0
     return Estimate(found.resemblance, a_in_b, b_in_a)

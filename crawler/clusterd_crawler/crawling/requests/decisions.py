@@ -1,4 +1,4 @@
-"""A decider that is loaded in one thread while the crawl asks it in another, and never makes the crawl wait.
+"""A decider that is loaded in one thread while the crawl asks it in another, and makes the crawl wait at its end only.
 
 Loading a rule set computes the keys of all known pages of its host, which takes a second for some hundred thousand.
 Meanwhile nothing is skipped, and fetched pages are noted as soon as it is done. Until there is something to decide by,

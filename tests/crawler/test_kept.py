@@ -92,7 +92,7 @@ def test_what_cannot_be_written_stays_in_memory_up_to_a_limit(tmp_path: Path) ->
     odd = [scrapy.Request(f"http://a.test/{number}", callback=lambda response: None) for number in range(7)]
     for number, request in enumerate(odd):
         kept.hold(kept.spill(kept.add(KeptOut(f"r{number % 2}", request, filtered=False))))
-    assert (len(kept), kept.forgotten, kept.rules()) == (5, 2, {"r0", "r1"})
+    assert (len(kept), kept.forgotten, kept.by_rule()) == (5, 2, {"r0": 3, "r1": 2})
     assert [entry.request for entry in kept.everything()] == odd[2:]
     assert [entry.request for entry in kept.take({"r0"})] == odd[2::2]
     assert [entry.request for entry in kept.take({"r1"})] == odd[3::2]

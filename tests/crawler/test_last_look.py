@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import scrapy
-from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.exploring import LAST_LOOK
@@ -17,9 +17,10 @@ from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.crawler.crawling import at, crawl, publish_rules, published
 from tests.crawler.site import Site
+from tests.crawler.test_rule_changes import HOST, Changing, kept_out
 
 DAY = Key(name="day")
-FAMILY = Rule("empty", "h.com", (Condition(DAY, "any"),), (Edit(Key(), "family"),), crawl="c")
+FAMILY = Rule("empty", HOST, (Condition(DAY, "any"),), (Edit(Key(), "family"),), crawl="c")
 SKIPPED = LAST_LOOK + 20
 
 
@@ -41,22 +42,49 @@ def test_pages_of_all_of_the_crawl_are_fetched_before_it_ends(
 
 
 def test_what_a_rule_keeps_out_is_looked_at_once_and_not_where_no_rule_is_watched() -> None:
-    for share, kept, looked in ((0.0001, 99, {"empty": LAST_LOOK}), (0.0001, 2, {"empty": 2}), (0, 99, {})):
+    for share, kept, looked in ((0.0001, 99, LAST_LOOK), (0.0001, 3, 3), (0, 99, 0)):
         known = KnownPages(explore=share)
         known.load(RuleSet("h.com", 1, (FAMILY,)))
         known.fetched("http://h.com/?day=0", 1, content=1)
-        assert known.look_once_more(Counter({"empty": kept, "trap-1": 100})) == looked
+        assert known.look_once_more(Counter({"empty": kept, "trap-1": 100})) == ({"empty"} if looked else set())
+        known.load(RuleSet("h.com", 2, (FAMILY, replace(FAMILY, id="other", crawl=""))))
         skips = [known.decide(f"http://h.com/?day={day}", 2) for day in range(1, 100)]
-        assert [skip.explore for skip in skips if skip] == [number < sum(looked.values()) for number in range(99)]
-        assert known.look_once_more(Counter({"empty": 100})) == {}
+        explored = [number for number, skip in enumerate(skips, 1) if skip and skip.explore]
+        assert len(explored) == looked
+        assert not looked or (explored[0] <= kept / looked + 1 and explored[-1] == kept)
+        assert known.look_once_more(Counter({"empty": 100})) == set()
 
 
-@pytest.mark.parametrize(("count", "taken"), [(2, [4, 9]), (3, [2, 5, 9]), (10, list(range(10)))])
-def test_what_is_looked_at_is_spread_over_what_is_kept(count: int, taken: list[int], tmp_path: Path) -> None:
-    kept = Kept(scrapy.Spider("kept"), tmp_path, disk_bytes=0)
-    for number in range(10):
-        for rule in ("empty", "other"):
-            kept.add(KeptOut(rule, scrapy.Request(f"http://h.com/{number}"), filtered=True))
-    assert kept.held() == {"empty": 10, "other": 10}
-    assert [int(one.request.url[-1]) for one in kept.spread("empty", count)] == taken
-    assert len(kept) == 20 - len(taken)
+@pytest.mark.parametrize("memory", [1000, 10])
+def test_what_lies_on_the_disk_is_looked_at_too_whoever_tells_of_pages_just_then(memory: int, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory, explore=0.0001)
+        await changing.use(1, FAMILY)
+        changing.known.fetched(f"http://{HOST}/a?day=0", 1, content=1)
+        for day in range(1, SKIPPED + 1):
+            await changing.changes.keep(kept_out("empty", f"day={day}"))
+        for sid in range(20):
+            await changing.changes.keep(kept_out("session", f"sid={sid}"))
+        assert bool(changing.kept.has_spilled({"empty"})) == (memory < SKIPPED)
+        changing.decisions._lock.acquire()  # as while pages of others are taken
+        threading.Timer(0.05, changing.decisions._lock.release).start()
+        assert changing.changes.look_once_more()
+        assert changing.changes.busy
+        await changing.loop.done()
+        assert len(changing.fetched) == LAST_LOOK
+        assert changing.kept.by_rule() == {"empty": SKIPPED - LAST_LOOK, "session": 20}
+        assert not changing.changes.look_once_more()
+
+    asyncio.run(scenario())
+
+
+def test_the_crawl_does_not_end_while_requests_are_written_to_the_disk(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        changing.loop.start(changing.changes.spill([kept_out("empty", "day=1")]))
+        await asyncio.sleep(0)
+        assert changing.changes.busy
+        await changing.loop.done()
+        assert not changing.changes.busy
+
+    asyncio.run(scenario())

@@ -2,7 +2,7 @@
 
 Nothing of a page's content or names is looked at before the page is "fetched"; an explored page counts as fetched. When
 a rule is withdrawn, what it kept out is decided anew, as a crawl does (`clusterd_crawler.crawling.rule_changes`): a
-page that is fetched then counts as fetched.
+page that is fetched then counts as fetched. What a crawl looks at once more before it ends is not counted.
 """
 
 from __future__ import annotations

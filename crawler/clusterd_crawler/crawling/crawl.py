@@ -176,7 +176,10 @@ class Crawl:
             self._counting.count()
 
     def idle(self) -> None:
-        """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched."""
+        """Hold the spider open while a rule may still be withdrawn whose kept-out pages would then be fetched.
+
+        Before it ends it looks once more at some of these.
+        """
         assert self._publisher is not None
         self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
         watching = self._explored.recent and self._kept and self._publisher.reachable

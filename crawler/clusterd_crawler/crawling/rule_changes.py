@@ -71,8 +71,8 @@ class RuleChanges:
 
     @property
     def busy(self) -> bool:
-        """Whether a rule set is being put to use."""
-        return self._working
+        """Whether a rule set is being put to use, or requests are on their way."""
+        return self._working or self._moving > 0
 
     def arrived(self, rules: RuleSet) -> None:
         """Take a rule set; it is in use soon. One of its host that still waits never is: each takes seconds to load."""
@@ -85,15 +85,16 @@ class RuleChanges:
 
     def look_again(self, everything: bool = False) -> None:
         """Decide anew about what rules kept out whose pages turned out to lead to something new, or everything."""
-        if reopened := frozenset(self._kept.rules()) if everything else self._decisions.reopened():
+        if reopened := frozenset(self._kept.by_rule()) if everything else self._decisions.reopened():
             self._take(reopened)
 
     def look_once_more(self) -> bool:
-        """Have some of what a run of this crawl speaks for fetched, now that the crawl would end; whether any is."""
-        owed = self._decisions.look_once_more(self._kept.held())
-        looked = [kept for rule, count in owed.items() for kept in self._kept.spread(rule, count)]
-        if looked:
-            self._loop.start(self.decide_anew(looked))
+        """Have some of what a run of this crawl speaks for fetched, now that the crawl would end; whether any is.
+
+        Only while nothing else is `busy`.
+        """
+        if looked := self._decisions.look_once_more(self._kept.by_rule()):
+            self._take(looked)
         return bool(looked)
 
     def _take(self, what: str | frozenset[str]) -> None:
@@ -147,7 +148,7 @@ class RuleChanges:
         """
         domain = registrable(host)
         others = [known.rules for name, known in self._in_use.items() if registrable(name) != domain]
-        return frozenset(self._kept.rules().difference(*others))
+        return frozenset(self._kept.by_rule()).difference(*others)
 
     def _tell(self, rules: RuleSet, learned: list[Rule], gone: list[str]) -> None:
         for rule in learned:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import mmh3
@@ -43,6 +43,19 @@ LAST_LOOK: Final = 30
 AWAITED: Final = 100_000
 
 
+@dataclass(slots=True)
+class _Look:
+    """A look at so many of a rule's next would-be skips, from the first to the last as evenly as may be."""
+
+    count: int
+    skips: int
+    met: int = 0
+
+    def takes_next(self) -> bool:
+        self.met += 1
+        return self.met <= self.skips and self.met * self.count % self.skips < self.count
+
+
 class Exploring:
     """How often the would-be skips of each rule are explored."""
 
@@ -55,9 +68,9 @@ class Exploring:
         #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
         self._trials: dict[str, int] = {}
         #: Ids of families that brought this crawl nothing new, of which it has not yet looked once more at what they
-        #: keep out; and how many of their next would-be skips are explored.
-        self._of_crawl: set[str] = set()
-        self._owed: Counter[str] = Counter()
+        #: keep out; and the looks at those of which it has.
+        self._not_looked: set[str] = set()
+        self._looks: dict[str, _Look] = {}
         #: URL that is to be fetched all the same, and has not come yet → rule that it is a trial of.
         self._awaited: dict[str, str] = {}
         self._renaming = Renaming()
@@ -74,9 +87,12 @@ class Exploring:
         for rule in gone:
             self._spelling.discard(rule.id)
             self._trials.pop(rule.id, None)
-            self._of_crawl.discard(rule.id)
-            self._owed.pop(rule.id, None)
-        self._of_crawl.update(rule.id for rule in rules if rule.crawl)
+        # A host's rules are published anew whenever one of them changes: of one that stays there is still one look.
+        before, after = {rule.id for rule in gone}, {rule.id for rule in rules}
+        for rule_id in before - after:
+            self._not_looked.discard(rule_id)
+            self._looks.pop(rule_id, None)
+        self._not_looked.update(rule.id for rule in rules if rule.crawl and rule.id not in before)
         for rule in rules:
             if _is_spelling(rule):
                 self._spelling.add(rule.id)
@@ -102,16 +118,16 @@ class Exploring:
                 del self._awaited[url]
         return awaited
 
-    def look_once_more(self, kept: Counter[str], explored: Counter[str]) -> dict[str, int]:
-        """Return of which rules how many of the next would-be skips are explored before the crawl ends, each rule once.
+    def look_once_more(self, kept: Counter[str], explored: Counter[str]) -> set[str]:
+        """Return the rules of which what they keep out is decided anew before the crawl ends, and some of it explored.
 
-        ``kept``: what each rule keeps out. Not more than that, or an endless family would be followed further.
+        Each once, and not more than they keep out by now, ``kept``, or an endless family would be followed further.
         """
-        looked = self._of_crawl & kept.keys() if self._share else set()
-        owed = {rule: min(kept[rule], LAST_LOOK - explored[rule]) for rule in looked if explored[rule] < LAST_LOOK}
-        self._of_crawl -= looked
-        self._owed.update(owed)
-        return owed
+        looked = self._not_looked & kept.keys() if self._share else set()
+        self._not_looked -= looked
+        owed = {rule: LAST_LOOK - explored[rule] for rule in looked if explored[rule] < LAST_LOOK}
+        self._looks.update((rule, _Look(min(kept[rule], count), kept[rule])) for rule, count in owed.items())
+        return set(owed)
 
     def came(self, url: str) -> None:
         """Note that a URL was fetched, or that it was not found."""
@@ -130,8 +146,7 @@ class Exploring:
         return explores
 
     def _is_trial(self, url: str, rule: str, key: str, explored: int, tried: bool) -> bool:
-        if self._owed[rule] > 0:
-            self._owed[rule] -= 1
+        if rule in self._looks and self._looks[rule].takes_next():
             return True
         if mmh3.hash(url, self._seed, signed=False) < self._below * self._times(rule, key, explored):
             return True

@@ -179,8 +179,8 @@ class KnownPages:
         self._noting.reopened.clear()
         return reopened
 
-    def look_once_more(self, kept: Counter[str]) -> dict[str, int]:
-        """Return of which rules, which keep out so many, how many are explored, now that the crawl would end."""
+    def look_once_more(self, kept: Counter[str]) -> set[str]:
+        """Return the rules of which some of what they keep out, so many each, is explored when it is decided anew."""
         return self._exploring.look_once_more(kept, self.explored)
 
     def _forget(self, domain: str, url: str) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from itertools import count, product
+from math import comb
 
+import numpy as np
 import pytest
 from clusterd.learning.learner import PARTS
 from clusterd.learning.replay import CrawlRow, Replay
+from clusterd.learning.trials.contexts import LUCK, _differ_beyond_luck
 from clusterd_crawler.rules import Edit, Key
 
 from tests.clusterd.learning.one_host import HOST, key, learned
@@ -193,3 +196,19 @@ def test_a_folder_is_left_out_where_it_differs_and_not_where_one_page_changed() 
     assert key(rules, "folder-0/0?view=1") == key(rules, "folder-0/0")
     assert key(rules, "folder-9/0?view=1") != key(rules, "folder-9/0")
     assert not learned(folders(differing=1)).rules
+
+
+@pytest.mark.parametrize("values", [2, 50])
+@pytest.mark.parametrize("share", [0.02, 0.13, 0.5])
+def test_what_differs_beyond_luck_hardly_does_so_by_chance(share: float, values: int) -> None:
+    found = set()
+    for tried, differed in product(range(1, 40), repeat=2):
+        if differed > tried:
+            continue
+        terms = (comb(tried, more) * share**more * (1 - share) ** (tried - more) for more in range(differed, tried + 1))
+        chance = values * sum(terms)
+        beyond = _differ_beyond_luck(np.array([differed]), np.array([tried]), share, values)
+        assert not beyond or (differed > tried * share and chance < LUCK)
+        assert beyond or chance > LUCK / 10
+        found.add(beyond)
+    assert found == {False, True}

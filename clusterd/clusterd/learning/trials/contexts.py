@@ -324,19 +324,17 @@ def _worth(outcome: Outcome) -> float:
     return outcome.agreed - outcome.differed / (1 - BOUND)
 
 
-def _is_left_out(good: Rows, bad: Rows, chosen: Flags, differing: float) -> bool:
-    """Whether each value left out differs too often for luck where so large a share of all trials does.
+def _differ_beyond_luck(differed: Rows, tried: Rows, differing: float, values: int) -> bool:
+    """Whether each of some values, chosen from so many, differs too often for luck where that share of all trials does.
 
     A page that changed between two fetches takes the clean record of the value that it happens to have. (Chernoff's
-    bound of the binomial distribution, for any of all values.)
+    bound of the binomial distribution, for any of all values. Nothing is narrowed where all trials differ, or none.)
     """
-    left = ~chosen & (bad > 0)
-    differed, tried = bad[left], (good + bad)[left]
-    luck = differed * np.log(differed / (tried * differing))
-    some = differed < tried
-    luck[some] += (tried - differed)[some] * np.log((tried - differed)[some] / (tried[some] * (1 - differing)))
+    agreed = tried - differed
+    exponent = differed * np.log(differed / (tried * differing))
+    exponent += agreed * np.log(np.maximum(agreed, 1) / (tried * (1 - differing)))  # 0 where none agreed
     above = differed > tried * differing
-    return bool((above & (luck > log(np.count_nonzero(good + bad) / LUCK))).all())
+    return bool((above & (exponent > log(values / LUCK))).all())
 
 
 #: What is promised (negative: best first), number of the key, key, values, whether their record is beyond luck.
@@ -355,10 +353,12 @@ def _offers(trials: Trials, attribute: Attribute, number: int) -> Iterator[Offer
     share = outcome.agreed / tried
     need = max(2, ceil(log(LUCK) / log(min(share, 0.999))))
     good, bad = trials.records(attribute)
-    values = np.count_nonzero(good + bad)
+    values = int(np.count_nonzero(good + bad))
     for cut in CUTS:
         chosen = (good > 0) & (bad <= (1 - cut) * (good + bad))
-        if int(good[chosen].sum()) < MOST * tried or not _is_left_out(good, bad, chosen, 1 - share):
+        left = ~chosen & (bad > 0)
+        few = int(good[chosen].sum()) >= MOST * tried
+        if not few or not _differ_beyond_luck(bad[left], (good + bad)[left], 1 - share, values):
             chosen &= good >= need * (1 + bad)
         allowed = np.flatnonzero(chosen)
         if attribute.name == DEPTH:  # A context is of one depth, or of any.

@@ -1,4 +1,4 @@
-"""A decider that is loaded in one thread while the crawl asks it in another, and never makes the crawl wait.
+"""A decider that is loaded in one thread while the crawl asks it in another, and makes the crawl wait at its end only.
 
 Loading a rule set computes the keys of all known pages of its host, which takes a second for some hundred thousand.
 Meanwhile nothing is skipped, and fetched pages are noted as soon as it is done. Until there is something to decide by,
@@ -164,15 +164,17 @@ class Decisions:
         finally:
             self._lock.release()
 
-    def look_once_more(self, kept: Counter[str]) -> dict[str, int]:
-        """Return of which rules, which keep out so many, how many are explored, now that the crawl would end."""
-        if not self._decides or not self._lock.acquire(blocking=False):
-            return {}
-        try:
+    def look_once_more(self, kept: Counter[str]) -> frozenset[str]:
+        """Return the rules to be decided anew about before the crawl ends: as `reopened`, and what is looked at then.
+
+        Nobody would ask again, so this waits for the pages that are being taken, a few milliseconds. Not for the loop
+        while a rule set is.
+        """
+        if not self._decides:
+            return frozenset()
+        with self._lock:
             self._note()
-            return self._known.look_once_more(kept)
-        finally:
-            self._lock.release()
+            return frozenset(self._known.reopened() | self._known.look_once_more(kept))
 
     def _watch(self, url: str, content: int) -> None:
         """Tell the guard against traps of a page whose key nobody needs yet."""

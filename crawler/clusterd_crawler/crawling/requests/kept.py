@@ -77,13 +77,11 @@ class Kept:
     def __len__(self) -> int:
         return len(self._held) + len(self._unwritten) + sum(self._spilled.values())
 
-    def rules(self) -> set[str]:
-        """Return the rules that keep something out."""
-        return {kept.rule for kept in (*self._held, *self._unwritten)} | self._spilled.keys()
-
-    def held(self) -> Counter[str]:
-        """Return of which rules how many of the latest requests are held, for `spread`."""
-        return Counter(kept.rule for kept in self._held)
+    def by_rule(self) -> Counter[str]:
+        """Return how many requests each rule keeps out, of those that keep something out."""
+        counted = Counter(kept.rule for kept in (*self._held, *self._unwritten))
+        counted.update(dict(self._spilled))  # of a copy, since `spill` may be at work
+        return counted
 
     def add(self, kept: KeptOut) -> list[KeptOut]:
         """Hold a request; return the older half, to be given to `spill`, where there are too many."""
@@ -99,13 +97,6 @@ class Kept:
             self._held = deque(kept for kept in self._held if kept.rule not in rules)
             self._unwritten = deque(kept for kept in self._unwritten if kept.rule not in rules)
         return taken
-
-    def spread(self, rule: str, count: int) -> list[KeptOut]:
-        """Take so many of what is held of what a rule kept out (as many are), of the whole time as evenly as may be."""
-        of_rule = [kept for kept in self._held if kept.rule == rule]
-        chosen = {id(of_rule[(at + 1) * len(of_rule) // count - 1]) for at in range(count)}
-        self._held = deque(kept for kept in self._held if id(kept) not in chosen)
-        return [kept for kept in of_rule if id(kept) in chosen]
 
     def has_spilled(self, rules: Collection[str]) -> bool:
         """Whether `read` would find something."""

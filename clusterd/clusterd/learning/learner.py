@@ -40,7 +40,7 @@ from clusterd.learning.families.paths import path_families
 from clusterd.learning.families.value_forms import by_form
 from clusterd.learning.names import NameEvidence
 from clusterd.learning.trials.contexts import SHOWN, Proposal, refine, refine_shown
-from clusterd.learning.trials.siblings import beyond_luck
+from clusterd.learning.trials.siblings import beyond_luck, beyond_luck_of_values
 from clusterd.learning.watch import Watch
 
 #: Learn again when the duplicates have grown by this share, on hosts of fewer pages than stand before it: small hosts
@@ -160,15 +160,15 @@ class Learner:
         That one value is another, and that values are dropped, is judged apart, each on top of all other edits: either
         would take the other's trials away, and which came first would change with every new page.
         """
-        fixed = [offer for offer in offered if isinstance(offer[0], DropFixed | BothFixed)]
-        replaced = [offer for offer in offered if isinstance(offer[0], Replace)]
+        fixed = [(edit, prior) for edit, prior in offered if isinstance(edit, DropFixed | BothFixed)]
+        replaced = [(edit, prior) for edit, prior in offered if isinstance(edit, Replace)]
         named = [offer for offer in offered if isinstance(offer[0], Alias)]
         beyond = beyond_luck(snapshot, named)
         apart_from = [*fixed, *replaced, *(offer for offer in named if offer not in beyond)]
         yield from self._refined(snapshot, [offer for offer in offered if offer not in apart_from])
         apart = snapshot.copy() if fixed else snapshot
-        yield from self._refined(snapshot, beyond_luck(snapshot, replaced))
-        for found in self._refined(apart, fixed):
+        yield from self._refined(snapshot, beyond_luck(snapshot, beyond_luck_of_values(snapshot, replaced)))
+        for found in self._refined(apart, beyond_luck_of_values(apart, fixed)):
             accept(snapshot, found)
             yield found
 

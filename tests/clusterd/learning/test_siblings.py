@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, count
 from math import comb
+from random import Random
 
 import pytest
 from clusterd.learning.trials.agreement import NO_OUTCOME, Outcome
@@ -66,3 +67,39 @@ def test_the_luckiest_of_several_pairs_of_values_is_no_rule_though_one_record_di
     agreeing["ad"] = 90
     rules = revisions(agreeing, differing)
     assert key(rules, "rec?id=7000&v=a") == key(rules, "rec?id=7000&v=d")
+
+
+def catalogue(every: int) -> RuleSet:
+    """Learn from items in three of nine pairs of a colour and a size; one in so many is another in each.
+
+    Of the latter red and s was not seen.
+    """
+    chosen, pages = Random(3), []
+    pairs = [(colour, size) for colour in ("red", "blue", "green") for size in "sml"]
+    for item in range(120):
+        differs = item % every == 0
+        pages.append((f"item?id={item}", item * 10))
+        for at, (colour, size) in enumerate(chosen.sample(pairs[differs:], 3), 1):
+            pages.append((f"item?id={item}&c={colour}&s={size}", item * 10 + at * differs))
+    return learned(pages)
+
+
+@pytest.mark.parametrize(("every", "goes"), [(30, False), (3, True)])
+def test_a_pair_of_values_goes_where_its_record_is_no_luck_under_that_of_all_pairs(every: int, goes: bool) -> None:
+    rules = catalogue(every)
+    assert (key(rules, "item?id=7000&c=red&s=s") == key(rules, "item?id=7000")) is goes
+
+
+def colours(differing: int) -> RuleSet:
+    """Learn from 54 items that show the same in red and blue, and so many in which red is another, not seen in blue."""
+    pages = [(f"item?id={at}{way}", at) for at in range(54) for way in ("&c=red", "&c=blue")]
+    pages += [(f"item?id={at}", at) for at in range(0, 54, 3)]
+    for at in range(54, 54 + differing):
+        pages += [(f"item?id={at}", at), (f"item?id={at}&c=red", 1000 + at)]
+    return learned(pages)
+
+
+@pytest.mark.parametrize(("differing", "same"), [(3, False), (30, True)])
+def test_a_value_is_another_where_that_is_no_luck_under_the_record_of_the_parameter(differing: int, same: bool) -> None:
+    rules = colours(differing)
+    assert (key(rules, "item?id=7000&c=red") == key(rules, "item?id=7000&c=blue")) is same

@@ -213,6 +213,11 @@ class Replace(Rewrite):
     kept: str
 
     @property
+    def at_any_value(self) -> Drop:
+        """Dropping the parameter, whichever value it has."""
+        return Drop(self.own)
+
+    @property
     def needs(self) -> tuple[Condition, ...]:
         """The value that goes."""
         return (Condition(Key(*self.own[0]), "is", (self.gone,)),)

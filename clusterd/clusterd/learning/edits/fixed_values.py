@@ -38,6 +38,11 @@ class DropFixed(Drop):
 
     fixed: tuple[tuple[int, ...], ...] = ()
 
+    @property
+    def at_any_value(self) -> Drop:
+        """The same whichever values the parameters have."""
+        return Drop(self.own)
+
     def fits(self, snapshot: Snapshot) -> Flags:
         """Return the rows in which no parameter has another value."""
         found = np.ones(len(snapshot), np.bool_)
@@ -55,6 +60,11 @@ class BothFixed(Both):
     """An edit of the path, and one of the query where it has stated values, that hold only together."""
 
     query: DropFixed
+
+    @property
+    def at_any_value(self) -> Both:
+        """The same whichever values the parameters have."""
+        return Both(self.path, self.query.at_any_value)
 
     def rows(self, snapshot: Snapshot) -> Flags:
         """Return the rows that either changes, those left out in which a parameter has another value."""

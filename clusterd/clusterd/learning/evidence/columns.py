@@ -295,14 +295,15 @@ class Snapshot:
 
         Without those of more than `DEEPEST` components.
         """
-        path = self.path[rows]
-        if (path == path[0]).all():
+        paths, known = self.path[rows].tolist(), self.evidence.paths
+        if len(set(paths)) == 1:
             return
-        known = self.evidence.paths
-        rest = self.key[rows] - known.table()[path]
-        for query in np.unique(rest):
-            paths = map(known.parts, dict.fromkeys(path[rest == query].tolist()))
-            yield [parts for parts in paths if len(parts) <= DEEPEST]
+        queries = self.derived("hashes without paths", lambda: self.key - known.table()[self.path])
+        numbers: dict[int, dict[int, None]] = {}
+        for query, path in zip(queries[rows].tolist(), paths, strict=True):
+            numbers.setdefault(query, {})[path] = None
+        for _, of_query in sorted(numbers.items()):
+            yield [parts for parts in map(known.parts, of_query) if len(parts) <= DEEPEST]
 
     def values(self, key: ColumnKey) -> Rows:
         """Return a query key's value number for every row, 0 where it is absent (or dropped by an accepted rule)."""

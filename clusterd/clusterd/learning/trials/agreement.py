@@ -23,6 +23,8 @@ from clusterd.learning.evidence.columns import Flags, Hashes, Rows
 
 #: Most units of one content.
 REPEATED: Final = 2
+#: Bits of a key by which it is told that a row has none of some keys.
+BITS: Final = 16
 #: One-sided 95 % quantile of the normal distribution.
 Z: Final = 1.645
 
@@ -189,10 +191,15 @@ def _met(seen: Rows, group: Rows) -> Flags:
 
 def _brought_together(after: Hashes, changed: Flags) -> Rows:
     """Return the rows whose key after the edit is shared, in groups that hold a changed row."""
-    order = np.argsort(after, kind="stable")
+    # Most edits change few of a host's pages: only rows that may have a key of these are sorted. (Keys are hashes.)
+    low = after & np.uint64((1 << BITS) - 1)
+    wanted = np.zeros(1 << BITS, np.bool_)
+    wanted[low[changed]] = True
+    near = np.flatnonzero(wanted[low])
+    order = near[np.argsort(after[near], kind="stable")]
     ordered = after[order]
     same = ordered[1:] == ordered[:-1]
-    shared = np.zeros(len(after), np.bool_)
+    shared = np.zeros(len(order), np.bool_)
     shared[1:] |= same
     shared[:-1] |= same
     if not shared.any():

@@ -4,19 +4,28 @@ A code browser shows most files alike under revisions 3 and 4, and under 4 and 5
 pairs one has a clean record soon enough, and means nothing. Where no other pair of values agrees but not always, as
 where ``?C=N`` is ``?C=D`` and the other columns sort otherwise, nothing more is asked than of any edit. So it is with
 folders beside each other: of the regions of one site, ``/en-ca``, ``/en-au``, ``/en-gb``, each differs for some pages.
+
+So it is with some values of parameters under the record of all: where one item in fifty looks otherwise in each colour
+and size, one of the many pairs of a colour and a size has not met such an item yet, nor have red and blue.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from math import exp, lgamma, log
 
 from clusterd.learning.edits.aliases import Alias
-from clusterd.learning.edits.edit import CandidateEdit
+from clusterd.learning.edits.edit import CandidateEdit, Replace
+from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.evidence.columns import Snapshot
 from clusterd.learning.trials.agreement import Outcome
 from clusterd.learning.trials.closing import DIFFER
 from clusterd.learning.trials.contexts import FEWEST, LUCK
 from clusterd.learning.trials.narrowing import Trials
+
+#: What is said of parameters at some of their values.
+OfValues = DropFixed | BothFixed | Replace
 
 
 def beyond_luck(snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) -> list[tuple[CandidateEdit, int]]:
@@ -36,6 +45,24 @@ def beyond_luck(snapshot: Snapshot, offered: list[tuple[CandidateEdit, int]]) ->
         poor = [share for share in shares if share < 1 - DIFFER]
         if not poor or luck(outcomes[at], max(poor)) <= LUCK / len(poor):
             found.append(offer)
+    return found
+
+
+def beyond_luck_of_values(
+    snapshot: Snapshot, offered: Sequence[tuple[OfValues, int]]
+) -> list[tuple[CandidateEdit, int]]:
+    """Leave out what is said of some values and may be luck under the record of the same parameters at any value.
+
+    Nothing more is asked where that differs no more than a rule bears: then it is not for what differs that it fails.
+    """
+    wholes = Counter(edit.at_any_value for edit, _ in offered)
+    outcomes = {whole: judged(snapshot, whole) for whole in wholes}
+    found: list[tuple[CandidateEdit, int]] = []
+    for edit, prior in offered:
+        whole = outcomes[edit.at_any_value]
+        few = whole.differed <= max(1, DIFFER * (whole.agreed + whole.differed))
+        if few or luck(judged(snapshot, edit), whole.share) <= LUCK / wholes[edit.at_any_value]:
+            found.append((edit, prior))
     return found
 
 

@@ -131,3 +131,11 @@ def test_a_parameter_of_one_value_asks_for_no_fewer_pages_of_a_family() -> None:
 def test_a_wall_that_other_forms_show_too_is_known_sooner() -> None:
     each = ALONE // 6
     assert proposed([*media(each, lambda space, tab, number: 7), ("/login.php", 7)]) == 1
+
+
+def test_what_a_family_shows_that_no_page_beside_it_does_ends_it() -> None:
+    """Of 280 empty months three are not, within one in a hundred: these are all that the calendar has."""
+    calendar = [(f"/months?y={year}", 7 if year < 277 else year) for year in range(280)]
+    assert proposed(calendar) == 0
+    assert proposed([*calendar, *((f"/events/{year}", year) for year in (277, 278))]) == 0
+    assert proposed([*calendar, *((f"/events/{year}", year) for year in (277, 278, 279))]) == 1

@@ -2,8 +2,9 @@
 
 A rule of its own, because the evidence is of another kind: one content, many pages. The members of a family share path,
 parameter names, and the values of the parameters that take few; the others take a new value on nearly every page and
-are dropped. Every page of the family has to show the one content, and they have to be enough for the bound. What has a
-further parameter, or another value of one that takes few, is not of the family. (`paths`: those whose paths differ.)
+are dropped. Pages of the family have to show the one content, but for one in a hundred that shows what other pages do,
+and they have to be enough for the bound. What has a further parameter, or another value of one that takes few, is not of
+the family. (`paths`: those whose paths differ.)
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
     for fixed, every in by_values(few, values, rows):
         members = of_clean_forms(snapshot, every, dropped)
         outcome = one_page(snapshot, members)
-        reached = bound_of(outcome) if outcome is not None else 0.0
+        reached = bound_of(snapshot, outcome) if outcome is not None else 0.0
         said = said_of(snapshot, zip(few, fixed, strict=True))
         if outcome is None or reached < FAMILY_BOUND or said is None:
             continue
@@ -76,7 +77,7 @@ def _families_of_form(snapshot: Snapshot, rows: Rows) -> Iterator[Proposal]:
         said, outcome = said_of(snapshot, together.values), together.outcome
         if said is not None:
             context = _context(path, shape, said, dropped)
-            yield Proposal(Drop(dropped), snapshot.flags(together.rows), context, outcome, bound_of(outcome))
+            yield Proposal(Drop(dropped), snapshot.flags(together.rows), context, outcome, bound_of(snapshot, outcome))
 
 
 def said_of(snapshot: Snapshot, values: Iterable[tuple[ColumnKey, Rows]]) -> list[Condition] | None:
@@ -161,7 +162,22 @@ def _beside(seen: Rows, good: Flags, fewest: int) -> Flags:
     return every
 
 
-def bound_of(outcome: Outcome) -> float:
-    """Return the lower bound of a family's share of pages that agree; 0 where too many differ."""
+def bound_of(snapshot: Snapshot, outcome: Outcome) -> float:
+    """Return the lower bound of a family's share of pages that agree; 0 where too many differ.
+
+    Or where one shows what no page beside the family does: of a calendar that is empty for 277 months of 280, the other
+    three are all that there is.
+    """
     tried = outcome.agreed + outcome.differed
-    return lower_bound(outcome.agreed, tried) if outcome.differed <= DIFFER * tried else 0.0
+    if outcome.differed > DIFFER * tried or not _is_elsewhere(snapshot, outcome):
+        return 0.0
+    return lower_bound(outcome.agreed, tried)
+
+
+def _is_elsewhere(snapshot: Snapshot, outcome: Outcome) -> bool:
+    """Whether all that differs in a family is shown by pages beside it, too."""
+    differing = outcome.content[~outcome.good]
+    if not len(differing):
+        return True
+    beside = ~snapshot.flags(outcome.rows)
+    return bool(np.isin(differing, snapshot.content[beside]).all())

@@ -146,7 +146,7 @@ def _by_place(snapshot: Snapshot, places: set[Place]) -> dict[Place, list[int]]:
 
 def _family(snapshot: Snapshot, members: Rows, outcome: Outcome | None, free: list[int]) -> Iterator[Proposal]:
     """Yield the family of these pages, if it holds, in which these components have any value."""
-    reached = bound_of(outcome) if outcome is not None else 0.0
+    reached = bound_of(snapshot, outcome) if outcome is not None else 0.0
     if outcome is None or reached < FAMILY_BOUND:
         return
     query = _query_of(snapshot, int(members[0]))

@@ -96,6 +96,7 @@ def test_what_cannot_be_written_stays_in_memory_up_to_a_limit(tmp_path: Path) ->
     assert [entry.request for entry in kept.everything()] == odd[2:]
     assert [entry.request for entry in kept.take({"r0"})] == odd[2::2]
     assert [entry.request for entry in kept.take({"r1"})] == odd[3::2]
+    assert len(kept) == 0
     kept.close()
 
 

@@ -50,9 +50,9 @@ class Tasks:
 class Changing:
     """Rule changes over real decisions and kept requests."""
 
-    def __init__(self, folder: Path, memory: int) -> None:
+    def __init__(self, folder: Path, memory: int, explore: float = 0) -> None:
         self.loop = Tasks()
-        self.known = KnownPages(explore=0)
+        self.known = KnownPages(explore=explore)
         self.kept = Kept(Spider(), folder, disk_bytes=10**6, memory=memory)
         self.fetched: list[str] = []
         self.told: list[tuple[object, dict[str, Any]]] = []
@@ -156,6 +156,25 @@ def test_what_is_being_decided_about_when_the_crawl_closes_is_kept(tmp_path: Pat
         left = [one.request.url for one in changing.kept.everything()]
         assert sorted(changing.fetched + left) == sorted(f"http://{HOST}/a?s={number}" for number in range(300))
         assert left
+
+    asyncio.run(scenario())
+
+
+def test_what_is_looked_at_when_the_crawl_closes_is_kept(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1000, explore=0.0001)
+        family = Rule("one", HOST, (Condition(Key(name="s"), "any"),), (Edit(Key(), "family"),), crawl="c")
+        await changing.use(1, family)
+        for number in range(50):
+            changing.kept.add(kept_out("one", f"s={number}"))
+        assert changing.changes.look_once_more()
+        assert changing.changes.busy
+        await changing.changes.close()
+        assert sorted(one.request.url for one in changing.kept.everything()) == sorted(
+            f"http://{HOST}/a?s={number}" for number in range(50)
+        )
+        assert not changing.changes.busy
+        assert changing.fetched == []
 
     asyncio.run(scenario())
 

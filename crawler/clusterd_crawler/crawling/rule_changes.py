@@ -71,8 +71,8 @@ class RuleChanges:
 
     @property
     def busy(self) -> bool:
-        """Whether a rule set is being put to use."""
-        return self._working
+        """Whether a rule set is being put to use, or something is on its way that may be fetched."""
+        return self._working or self._moving > 0
 
     def arrived(self, rules: RuleSet) -> None:
         """Take a rule set; it is in use soon. One of its host that still waits never is: each takes seconds to load."""
@@ -93,8 +93,15 @@ class RuleChanges:
         owed = self._decisions.look_once_more(self._kept.held())
         looked = [kept for rule, count in owed.items() for kept in self._kept.spread(rule, count)]
         if looked:
-            self._loop.start(self.decide_anew(looked))
+            self._moving += 1  # from now on, lest the crawl close without them
+            self._loop.start(self._look(looked))
         return bool(looked)
+
+    async def _look(self, looked: list[KeptOut]) -> None:
+        try:
+            await self.decide_anew(looked)
+        finally:
+            self._moving -= 1
 
     def _take(self, what: str | frozenset[str]) -> None:
         self._waiting.append(what)

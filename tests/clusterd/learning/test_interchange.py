@@ -104,6 +104,7 @@ def test_many_rules_of_one_host_are_applied_in_their_order(tmp_path: Path) -> No
     ]
     text, _ = write_rules(rules, "dud")
     assert [entry["order"] for entry in json.loads(text)] == [104, 103, 102, 101]
+    assert json.loads(text)[0]["urlPattern"]["include"] == [f"{HOST}/a/", f"{HOST}/a|"]
     assert groups(theirs(text, tmp_path)) == groups(ours(rules))
 
 

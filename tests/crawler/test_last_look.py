@@ -40,15 +40,28 @@ def test_pages_of_all_of_the_crawl_are_fetched_before_it_ends(
     assert not looked or (days[0] <= 2 and days[-1] == SKIPPED)
 
 
-def test_what_a_rule_keeps_out_is_looked_at_once_and_not_where_no_rule_is_watched() -> None:
-    for share, kept, looked in ((0.0001, 99, {"empty": LAST_LOOK}), (0.0001, 2, {"empty": 2}), (0, 99, {})):
-        known = KnownPages(explore=share)
-        known.load(RuleSet("h.com", 1, (FAMILY,)))
-        known.fetched("http://h.com/?day=0", 1, content=1)
-        assert known.look_once_more(Counter({"empty": kept, "trap-1": 100})) == looked
-        skips = [known.decide(f"http://h.com/?day={day}", 2) for day in range(1, 100)]
-        assert [skip.explore for skip in skips if skip] == [number < sum(looked.values()) for number in range(99)]
-        assert known.look_once_more(Counter({"empty": 100})) == {}
+@pytest.mark.parametrize(
+    ("share", "of_crawl", "explored", "kept", "looked"),
+    [
+        (0.0001, "c", 0, 99, LAST_LOOK),
+        (0.0001, "c", 7, 99, LAST_LOOK - 7),
+        (0.0001, "c", LAST_LOOK + 1, 99, 0),
+        (0.0001, "c", 0, 2, 2),
+        (0.0001, "", 0, 99, 0),
+        (0, "c", 0, 99, 0),
+    ],
+)
+def test_what_a_rule_keeps_out_is_looked_at_once_and_not_where_no_rule_is_watched(
+    share: float, of_crawl: str, explored: int, kept: int, looked: int
+) -> None:
+    known = KnownPages(explore=share)
+    known.load(RuleSet("h.com", 1, (replace(FAMILY, crawl=of_crawl),)))
+    known.fetched("http://h.com/?day=0", 1, content=1)
+    known.explored["empty"] = explored
+    assert known.look_once_more(Counter({"empty": kept, "trap-1": 100})) == ({"empty": looked} if looked else {})
+    skips = [known.decide(f"http://h.com/?day={day}", 2) for day in range(1, 100)]
+    assert [skip.explore for skip in skips if skip] == [number < looked for number in range(99)]
+    assert known.look_once_more(Counter({"empty": 100})) == {}
 
 
 @pytest.mark.parametrize(("count", "taken"), [(2, [4, 9]), (3, [2, 5, 9]), (10, list(range(10)))])

@@ -303,6 +303,8 @@ def full_beyond(size: int) -> Iterator[None]:
 
 def test_a_record_that_the_disk_takes_half_of_spoils_no_other(tmp_path: Path) -> None:
     kept = Kept(Spider(), tmp_path, disk_bytes=10**6)
+    with full_beyond(20):
+        assert len(kept.spill([kept_out("r", "s=0")])) == 1
     kept.spill([kept_out("r", "s=1")])
     size = next(tmp_path.rglob("*.requests")).stat().st_size
     with full_beyond(size + 20):

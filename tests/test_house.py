@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import re
 import subprocess
 import tomllib
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 
+import pytest
 from clusterd.config import Config
 from clusterd_crawler.settings import PREFIX
 
@@ -47,6 +50,21 @@ def test_top_level_holds_what_it_should() -> None:
     }  # fmt: skip
     found = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert {name for name in found if not name.startswith(".")} <= allowed
+
+
+EXAMPLES = [
+    path.relative_to(ROOT)
+    for room in ("crawler", "consumer", "clusterd")
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_in_docstrings_hold(path: Path) -> None:
+    done = doctest.testmod(import_module(".".join(path.with_suffix("").parts[1:])))
+    assert done.attempted > 0
+    assert done.failed == 0
 
 
 def test_docstrings_are_text_that_every_python_compiles() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.evidence import SAME_CONTENT, VERSION, latest, pack, reservoir, unpack
+from clusterd.learning.rulebook.evidence import SAME_CONTENT, VERSION, _witnesses, latest, pack, reservoir, unpack
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.sketch import Name
@@ -95,6 +96,12 @@ def test_watched_pages_stay_and_have_a_share_of_their_own() -> None:
     assert len(kept) == 1_000
     assert set(watched[-100:]) <= set(kept)
     assert sum(p.explored == "r" for p in kept) <= SAME_CONTENT
+
+
+def test_a_watched_page_is_judged_by_the_first_good_page_that_shows_the_same() -> None:
+    says_it_is_none, first, second = replace(page(1, 7), state="soft"), page(2, 7), page(3, 7)
+    watched = page(4, 7, explored="r")
+    assert _witnesses([watched], [says_it_is_none, first, second, watched]) == [first]
 
 
 def test_families_stay_or_go_whole() -> None:

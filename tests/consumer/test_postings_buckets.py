@@ -42,7 +42,15 @@ def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.core
 @settings(max_examples=150, deadline=None)
-@given(DOCUMENTS, DOCUMENTS, st.integers(256, 2000), st.integers(1, 3), st.integers(1, 3), st.booleans())
+@given(
+    DOCUMENTS,
+    DOCUMENTS,
+    st.integers(256, 2000),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.booleans(),
+    st.integers(0, buckets.ENTRY.size - 1),
+)
 def test_compiled_and_plain_agree(
     written: list[tuple[int, list[int]]],
     asked: list[tuple[int, list[int]]],
@@ -50,6 +58,7 @@ def test_compiled_and_plain_agree(
     shards: int,
     bound: int,
     looking: bool,
+    half: int,
 ) -> None:
     assert CORE is not None
     stored: dict[int, bytes] = {}
@@ -63,6 +72,7 @@ def test_compiled_and_plain_agree(
         made = buckets.plan(*arguments)
         steps = list(buckets.STEP.iter_unpack(made[3]))
         read = [stored.get(bucket) for bucket in dict.fromkeys(step[0] for step in steps)]
+        read = [one and one + one[:half] for one in read]  # what is no whole entry is passed over
         answer = reply([*read, b"%d" % (known + 40) if known > 256 else None])
         found = buckets.find(made[3], len(documents), bound, looking, answer)
         struck = buckets.strikes(made[3], answer)
@@ -182,9 +192,10 @@ def test_halves_hold_what_belongs_compiled_and_plain(
     keys += [(tag << depth & 0xFFFFFFFF | bucket, number) for tag, number in entries]
     value = b"".join(buckets.ENTRY.pack(key.to_bytes(4, "little")[1:], number) for key, number in keys)
     low, high, dropped = buckets.split(value, bucket, known)
+    assert buckets.split(value + value[:6], bucket, known) == (low, high, dropped)
     with pytest.MonkeyPatch.context() as patch:
         plainly(patch)
-        assert buckets.split(value, bucket, known) == (low, high, dropped)
+        assert buckets.split(value + value[:6], bucket, known) == (low, high, dropped)
     after = [buckets.bucket_of(key, 2 << depth) for key, number in keys if number]
     assert len(low) == after.count(bucket) * buckets.ENTRY.size
     assert len(high) == after.count(bucket + (1 << depth)) * buckets.ENTRY.size

@@ -93,11 +93,12 @@ def test_what_millions_of_values_share_by_chance_is_counted_in_full() -> None:
     """As of two documents of four million shingles each at 20 bits: 64 bits do not hold what that comes from."""
     assert CORE is not None
     bits, every = 26, np.arange(2**20, 2**21, 2, dtype=np.uint64)
-    unrelated = np.append(every[:1], every[1:] + np.uint64(1))
+    unrelated = np.append(every[:4000], every[4000:] + np.uint64(1))
     streams = [sketch(values, SHORT) for values in (every, unrelated)]
     (a, _), (b, _) = CORE.pack(streams, bits, True, SHORT.code, 0, 0, 0, 0)
     counted = verdict._count(stored.unpack(a, bits), stored.unpack(b, bits), bits)
-    assert counted[:3] == (2**19, 2**19, 1)
+    assert counted[:3] == (2**19, 2**19, 4000)
+    assert 0.004 < verdict._conclude(counted, bits).a_in_b < 0.006  # not the 0.0076 that they share
     assert Estimate(*CORE.judge(a, [b], bits)[0]) == verdict._conclude(counted, bits)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,22 @@ def test_what_cannot_be_written_stays_in_memory_up_to_a_limit(tmp_path: Path) ->
     assert [entry.request for entry in kept.everything()] == odd[2:]
     assert [entry.request for entry in kept.take({"r0"})] == odd[2::2]
     assert [entry.request for entry in kept.take({"r1"})] == odd[3::2]
+    assert len(kept) == 0
+    kept.close()
+
+
+class Unreadable:
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return int, ("no number",)
+
+
+def test_what_cannot_be_read_back_is_counted_and_takes_nothing_else_along(tmp_path: Path) -> None:
+    spider = Spider()
+    kept = Kept(spider, tmp_path, disk_bytes=10**6, memory=1)
+    bad = KeptOut("r1", scrapy.Request("http://a.test/bad", meta={"made": Unreadable()}), filtered=False)
+    assert kept.spill([kept_out(spider, 1), bad, kept_out(spider, 2)]) == []
+    assert [entry.request.url for entry in kept.everything()] == ["http://a.test/1", "http://a.test/2"]
+    assert kept.forgotten == 1
     kept.close()
 
 
@@ -121,6 +138,7 @@ os.kill(os.getpid(), 9)
 def test_what_a_killed_crawl_leaves_is_deleted_by_the_next_and_nothing_of_one_that_lives(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False).returncode == -9
     (left,) = tmp_path.iterdir()
+    opened = len(os.listdir("/dev/fd"))
     spider = Spider()
     both = [Kept(spider, tmp_path, disk_bytes=10**6, memory=2) for _ in range(2)]
     for kept in both:
@@ -134,3 +152,4 @@ def test_what_a_killed_crawl_leaves_is_deleted_by_the_next_and_nothing_of_one_th
         assert kept.spill(late) == late  # by a thread that was late
         kept.close()
     assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/dev/fd")) == opened

@@ -41,18 +41,31 @@ def test_pages_of_all_of_the_crawl_are_fetched_before_it_ends(
     assert not looked or (days[0] <= 2 and days[-1] == SKIPPED)
 
 
-def test_what_a_rule_keeps_out_is_looked_at_once_and_not_where_no_rule_is_watched() -> None:
-    for share, kept, looked in ((0.0001, 99, LAST_LOOK), (0.0001, 3, 3), (0, 99, 0)):
-        known = KnownPages(explore=share)
-        known.load(RuleSet("h.com", 1, (FAMILY,)))
-        known.fetched("http://h.com/?day=0", 1, content=1)
-        assert known.look_once_more(Counter({"empty": kept, "trap-1": 100})) == ({"empty"} if looked else set())
-        known.load(RuleSet("h.com", 2, (FAMILY, replace(FAMILY, id="other", crawl=""))))
-        skips = [known.decide(f"http://h.com/?day={day}", 2) for day in range(1, 100)]
-        explored = [number for number, skip in enumerate(skips, 1) if skip and skip.explore]
-        assert len(explored) == looked
-        assert not looked or (explored[0] <= kept / looked + 1 and explored[-1] == kept)
-        assert known.look_once_more(Counter({"empty": 100})) == set()
+@pytest.mark.parametrize(
+    ("share", "of_crawl", "before", "kept", "looked"),
+    [
+        (0.0001, "c", 0, 99, LAST_LOOK),
+        (0.0001, "c", 7, 99, LAST_LOOK - 7),
+        (0.0001, "c", LAST_LOOK, 99, 0),
+        (0.0001, "c", 0, 3, 3),
+        (0.0001, "", 0, 99, 0),
+        (0, "c", 0, 99, 0),
+    ],
+)
+def test_what_a_rule_keeps_out_is_looked_at_once_and_not_where_no_rule_is_watched(
+    share: float, of_crawl: str, before: int, kept: int, looked: int
+) -> None:
+    known, family = KnownPages(explore=share), replace(FAMILY, crawl=of_crawl)
+    known.load(RuleSet("h.com", 1, (family,)))
+    known.fetched("http://h.com/?day=0", 1, content=1)
+    known.explored["empty"] = before
+    assert known.look_once_more(Counter({"empty": kept, "trap-1": 100})) == ({"empty"} if looked else set())
+    known.load(RuleSet("h.com", 2, (family, replace(FAMILY, id="other", crawl=""))))
+    skips = [known.decide(f"http://h.com/?day={day}", 2) for day in range(1, 100)]
+    explored = [number for number, skip in enumerate(skips, 1) if skip and skip.explore]
+    assert len(explored) == looked
+    assert not looked or (explored[0] <= kept / looked + 1 and explored[-1] == kept)
+    assert known.look_once_more(Counter({"empty": 100})) == set()
 
 
 @pytest.mark.parametrize("memory", [1000, 10])

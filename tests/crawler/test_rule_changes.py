@@ -143,19 +143,42 @@ def test_what_is_withdrawn_while_the_crawl_closes_stays_kept_for_when_it_goes_on
     asyncio.run(scenario())
 
 
-def test_what_is_being_decided_about_when_the_crawl_closes_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unskipped", [False, True])
+def test_what_is_being_decided_about_when_the_crawl_closes_is_kept(unskipped: bool, tmp_path: Path) -> None:
     async def scenario() -> None:
         changing = Changing(tmp_path, memory=1000)
         await changing.use(1, drop("s", "one"))
         for number in range(300):
             changing.kept.add(kept_out("one", f"s={number}"))
-        changing.changes.arrived(RuleSet(HOST, 2, ()))
+        asked = tuple(f"http://{HOST}/a?s={number}" for number in range(300))
+        undone = RuleSet(HOST, 2, (drop("s", "one"),), unskip=asked)
+        changing.changes.arrived(undone if unskipped else RuleSet(HOST, 2, ()))
         while not changing.fetched:
             await asyncio.sleep(0)
         await changing.changes.close()
         left = [one.request.url for one in changing.kept.everything()]
         assert sorted(changing.fetched + left) == sorted(f"http://{HOST}/a?s={number}" for number in range(300))
         assert left
+
+    asyncio.run(scenario())
+
+
+def test_what_is_looked_at_when_the_crawl_closes_is_kept(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1000, explore=0.0001)
+        family = Rule("one", HOST, (Condition(Key(name="s"), "any"),), (Edit(Key(), "family"),), crawl="c")
+        await changing.use(1, family)
+        for number in range(50):
+            changing.kept.add(kept_out("one", f"s={number}"))
+        assert changing.changes.look_once_more()
+        assert changing.changes.busy
+        await changing.changes.close()
+        everything = sorted(f"http://{HOST}/a?s={number}" for number in range(50))
+        assert sorted(one.request.url for one in changing.kept.everything()) == everything
+        await asyncio.sleep(0)  # what was begun begins now: the crawl is writing down what is kept
+        assert sorted(one.request.url for one in changing.kept.everything()) == everything
+        assert not changing.changes.busy
+        assert changing.fetched == []
 
     asyncio.run(scenario())
 
@@ -212,6 +235,7 @@ def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> 
         await asyncio.sleep(0)  # it is in hand: one that waits is replaced
         changing.changes.arrived(RuleSet("other.com", 1, ()))
         await changing.use(2, drop("s", "two"))
+        assert len(changing.loop.tasks) == 1  # one after the other
         assert not changing.changes.busy
         skip = changing.known.decide(f"http://{HOST}/a?s=1", 2)
         assert skip is not None
@@ -241,6 +265,28 @@ def test_of_the_sets_of_a_host_that_wait_the_latest_is_used_and_tells_why_rules_
             (signals.rule_retired, "two", "too few"),
         ]
         assert changing.fetched == [f"http://{HOST}/a?s=1"]
+        changing.told.clear()
+        await changing.use(3, drop("s", "one"))  # one that was late
+        assert changing.told == []
+
+    asyncio.run(scenario())
+
+
+def test_everything_is_decided_anew_where_a_page_that_it_rests_on_is_none(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        await changing.use(1, drop("s", "one"))
+        changing.kept.add(kept_out("one", "s=1"))
+        for everything in (False, True):
+            changing.changes.look_again(everything)
+            assert changing.changes.busy == everything
+            await changing.loop.done()
+        assert changing.fetched == []
+        changing.known.fetched(f"http://{HOST}/a", 2, good=False)
+        changing.changes.look_again(everything=True)
+        await changing.loop.done()
+        assert changing.fetched == [f"http://{HOST}/a?s=1"]
 
     asyncio.run(scenario())
 
@@ -258,6 +304,8 @@ def full_beyond(size: int) -> Iterator[None]:
 
 def test_a_record_that_the_disk_takes_half_of_spoils_no_other(tmp_path: Path) -> None:
     kept = Kept(Spider(), tmp_path, disk_bytes=10**6)
+    with full_beyond(20):
+        assert len(kept.spill([kept_out("r", "s=0")])) == 1
     kept.spill([kept_out("r", "s=1")])
     size = next(tmp_path.rglob("*.requests")).stat().st_size
     with full_beyond(size + 20):

@@ -85,6 +85,10 @@ RARE_PAGES = [
     "<ul><li><div class=tabs>" + "<a href=t>a tab that is long</a>" * 8 + "</div><li>plain words stand here"
     "<li><a href=x>m</a><li><a href=x>n</a><li><a href=x>o</a><li><a href=x>p</a><li><a href=x>q</a></ul><p>"
     + "prose of a page " * 15,
+    "<table><tr>" + "<td></b><b>" * 900,  # an end in one cell ends nothing that another began
+    "<b><svg></b></svg>" * 900,  # what was ended within does not come back
+    "<p class=breadcruaax>x<p class=breadcrumbs>y",  # looked for in one place, and alike in the first eight letters
+    *("<script>s</script><p>" + "x" * count for count in (511, 512)),  # a shell, and a page of letters
 ]  # fmt: skip
 
 

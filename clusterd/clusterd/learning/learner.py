@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 from clusterd_crawler.errors import NotFound, WrongInput
-from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, rule_id
+from clusterd_crawler.rules import Identity, Rule, RuleSet, rule_id
 from clusterd_crawler.urls import Url, canonical, parse
 
 from clusterd.learning.candidates import Candidate, proposals
@@ -247,8 +247,7 @@ class Learner:
         self.version += 1
         self.rules = rules
         self.watch.publish(rules)
-        live = tuple(rule for rule in rules if rule.state in LIVE)
-        return RuleSet(self.host, self.version, live, gone)
+        return RuleSet(self.host, self.version, rules, gone)
 
     def retire(self, rule: str, reason: str) -> RuleSet:
         """Retire a rule (by hand); it does not come back from the evidence that made it."""

@@ -104,7 +104,7 @@ def find(steps: bytes, documents: int, bound: int, looking: bool, reply: Reply) 
     for (bucket, group), value in zip(groups, values, strict=True):
         for _, key, number, place in group:
             tag = key.to_bytes(4, "little")[1:]
-            listed = [one for head, one in ENTRY.iter_unpack(value) if head == tag and one]
+            listed = [one for head, one in _entries(value) if head == tag and one]
             good = COMMON not in listed and (looking or (listed.count(number) == 1 and len(listed) <= bound))
             if bucket_of(key, buckets) == bucket and good:
                 others[place].update(one for one in listed if one != number)
@@ -133,7 +133,7 @@ def split(value: bytes | None, bucket: int, buckets: int) -> tuple[bytes, bytes,
     low: list[bytes] = []
     high: list[bytes] = []
     dropped = 0
-    for tag, number in ENTRY.iter_unpack(value or b""):
+    for tag, number in _entries(value or b""):
         key = int.from_bytes(tag, "little") << 8 | bucket & 255
         if number and key % (1 << depth) != bucket:
             dropped += 1
@@ -177,6 +177,11 @@ def _read(reply: Reply) -> tuple[list[bytes], int]:
     """Return the buckets of a reply, and their number, which stands behind them."""
     *values, buckets = strings(reply)
     return [value or b"" for value in values], int(buckets or FIRST)
+
+
+def _entries(value: bytes) -> Iterator[tuple[bytes, int]]:
+    """Return the entries of a bucket; what is no whole one, at its end, is passed over."""
+    return ENTRY.iter_unpack(value[: len(value) // ENTRY.size * ENTRY.size])
 
 
 def _entry_at(entries: bytearray, entry: bytes) -> int:

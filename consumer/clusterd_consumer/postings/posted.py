@@ -31,6 +31,7 @@ from clusterd_consumer.core.compiled import CORE
 from clusterd_consumer.postings.scheme import Scheme, mantissa
 from clusterd_consumer.postings.stored import Codes, Restored, Values, count_of, cut, ordered, pack, unpack
 
+#: Ascending; "<u4" on every machine, since their bytes are written and compared.
 Keys = npt.NDArray[np.uint32]
 
 GOLDEN: Final = 0x9E3779B1
@@ -149,7 +150,7 @@ def _keys(values: Values, codes: Codes, profile: int, scheme: Scheme) -> Keys:
     salt = np.uint32(profile * GOLDEN & 0xFFFFFFFF)
     low = values & np.where(_sampled(codes, scheme), np.uint64(0xFFFFFF), np.uint64(0xFFFF))
     mixed = fmix32(codes + salt) ^ low.astype(np.uint32) * np.uint32(0x85EBCA6B)
-    return np.unique(fmix32(mixed))
+    return np.unique(fmix32(mixed)).astype("<u4", copy=False)
 
 
 def _windows(codes: Codes, profile: int, scheme: Scheme) -> Keys:
@@ -161,7 +162,7 @@ def _windows(codes: Codes, profile: int, scheme: Scheme) -> Keys:
     mixed = np.full(count, profile * GOLDEN & 0xFFFFFFFF, np.uint32)
     for at in range(run):
         mixed = fmix32(mixed ^ fmix32(codes[at : at + count] + np.uint32(at * GOLDEN & 0xFFFFFFFF)))
-    return np.unique(mixed)
+    return np.unique(mixed).astype("<u4", copy=False)
 
 
 def _supers(codes: Codes, profile: int, scheme: Scheme) -> Keys:

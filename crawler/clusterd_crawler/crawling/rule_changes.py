@@ -114,7 +114,8 @@ class RuleChanges:
             while self._waiting:
                 what = self._waiting.popleft()
                 if isinstance(what, frozenset):
-                    await self._reconsider(what)
+                    if not self._closing:
+                        await self._reconsider(what)
                     continue
                 rules = self._latest.pop(what)
                 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from clusterd.learning.edits.components import Components, Place, _edit
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.exploring import Exploring
 
@@ -51,6 +52,30 @@ def test_a_component_that_is_mostly_a_title_stays(share: int) -> None:
     pages = titles(300) + [(f"item/{page}/reviews", 1000 + page) for page in range(0, 300, share)]
 
     assert not same(learned(pages), "item/900/new", "item/900/newer")
+
+
+@pytest.mark.parametrize(
+    ("long", "short", "place"),
+    [
+        (["a", "b", "t", "c"], ["a", "b", "c"], (True, 4, 2)),
+        (["a", "t", "c"], ["a", "u", "c"], (False, 3, 1)),
+        (["a", "t", "c"], ["b", "u", "c"], None),
+        (["a", "t", "", "c"], ["a", "t", "c"], None),
+        (["a", "t"], ["a", ""], None),
+        (["a", "", "c"], ["a", "t", "c"], None),
+        (["a", "t", "c", "d"], ["a", "b"], None),
+    ],
+)
+def test_only_paths_that_differ_in_one_component_say_something(
+    long: list[str], short: list[str], place: Place | None
+) -> None:
+    components = Components()
+    components.note(short, long)
+    assert components._seen == ({place} if place else set())
+
+
+def test_of_a_long_path_one_more_component_is_looked_at_but_not_the_one_that_goes() -> None:
+    assert [_edit(True, depth, at, "").beyond for depth, at in ((3, 2), (5, 2), (5, 0))] == [0, 6, 5]
 
 
 def test_few_pages_say_nothing_of_any_value() -> None:

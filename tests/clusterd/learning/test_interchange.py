@@ -104,6 +104,7 @@ def test_many_rules_of_one_host_are_applied_in_their_order(tmp_path: Path) -> No
     ]
     text, _ = write_rules(rules, "dud")
     assert [entry["order"] for entry in json.loads(text)] == [104, 103, 102, 101]
+    assert json.loads(text)[0]["urlPattern"]["include"] == [f"{HOST}/a/", f"{HOST}/a|"]
     assert groups(theirs(text, tmp_path)) == groups(ours(rules))
 
 
@@ -116,9 +117,11 @@ def test_all_of_a_repeated_parameter_goes_both_here_and_there(tmp_path: Path) ->
     assert "repeated" in write_rules([both], "dud")[1].notes[both.id]
 
 
-def test_universal_entries_are_repeated_for_every_host(tmp_path: Path) -> None:
-    everywhere = [{"order": 1, "processor": "queryRemoval", "args": ["utm"], "urlPattern": {"include": []}}]
-    text, _ = write_rules([make([], drop("?sid"))], "dud", universal=json.dumps(everywhere))
+@pytest.mark.parametrize("nothing", [[], [""], None])
+def test_universal_entries_are_repeated_for_every_host(nothing: list[str] | None, tmp_path: Path) -> None:
+    everywhere = {"order": 1, "processor": "queryRemoval", "args": ["utm"], "urlPattern": {"include": nothing}}
+    elsewhere = {**everywhere, "args": ["id"], "urlPattern": {"include": ["example.org"]}}
+    text, _ = write_rules([make([], drop("?sid"))], "dud", universal=json.dumps([everywhere, elsewhere]))
     assert theirs(text, tmp_path)(f"http://{HOST}/a?utm=1&sid=2&id=3") == f"http://{HOST}/a?id=3"
 
 

@@ -71,9 +71,11 @@ def test_the_shortest_of_a_component_is_dropped_once(tmp_path: Path) -> None:
     [
         (entry(urlPattern={"include": []}), "every domain"),
         (entry(urlPattern={"include": [""]}), "every domain"),
+        (entry(urlPattern={"include": None}), "every domain"),
         (entry(urlPattern={"include": ["a.example.com"]}), "subdomains"),
         (entry(urlPattern={"include": ["example.com/a*b"]}), "several components"),
         (entry(urlPattern={"include": ["example.com/"], "exclude": ["example.com/a"]}), "excluded"),
+        (entry(urlPattern={"include": ["example.com"], "exclude": ["a.example.com/b"]}), "excluded"),
         (entry(processor="subpathRemoval", args=[0], urlPattern={"include": ["example.com/"]}), "again"),
         (entry(processor="normalizer", args=[], urlPattern={"include": ["example.com"]}), "www"),
         (entry(args=[]), "nothing"),

@@ -159,6 +159,11 @@ class TestDeepTokens:
         )
         assert [run.text for run in candidate_anchors("TheGrudge")] == ["The", "Grudge"]
 
+    def test_a_delimiter_may_stand_first(self):
+        urls = [f"http://a.com/_item-{100019 + 7 * number}" for number in range(30)]
+        deep = DeepTokenizer.learn(map(tokenize, urls)).cut(tokenize(urls[0]))
+        assert list(deep.values()) == ["http", "a.com", "_", "item", "-", "100019"]
+
     def test_a_key_with_few_tokens_stays_whole(self):
         assert list(grow(FIGURE_2).levels()) == [["*"]]
 
@@ -240,3 +245,9 @@ class TestPairwise:
             "k(3.3,1.1)": "lttU7d6kIuGq",
         }
         assert changes_of(pairwise_rule(source, target)) == {"k(3.3,1.1)": "nMfcaJRPUSMQ"}
+
+    def test_a_value_that_is_cut_in_the_target_alone_is_compared_as_a_whole(self):
+        whole, deep = {("?q", 1, 0, 0, 0): "a-1"}, {("?q", 1, 0, 1, 2): "a-", ("?q", 1, 0, 2, 1): "1"}
+        assert pairwise_rule(whole, deep).changes == ()
+        ((_, change),) = pairwise_rule({("?q", 1, 0, 0, 0): "a-2"}, deep).changes
+        assert change.value == "a-1"

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 from clusterd.learning.koppula.apply import matches, transform
 from clusterd.learning.koppula.deep_tokens import DeepTokenizer
-from clusterd.learning.koppula.generalize import Options, generalize, key_order
+from clusterd.learning.koppula.generalize import GeneralRule, Options, generalize, key_order
 from clusterd.learning.koppula.generalize import _viewed as viewed
-from clusterd.learning.koppula.pairwise import PairwiseRule, pairwise_rule
+from clusterd.learning.koppula.pairwise import Change, PairwiseRule, pairwise_rule
 from clusterd.learning.koppula.publish import published
 from clusterd.learning.koppula.targets import most_normal
 from clusterd.learning.koppula.tokenize import key_of, split_url, tokenize
@@ -132,6 +132,15 @@ class TestGeneralization:
         assert [(str(c.key), c.test, c.values) for c in said.context] == [("k(3,1)", "like", ("friends-*",))]
         key = key_under(RuleSet("360.yahoo.com", 1, (said,)), "http://360.yahoo.com/friends-new")[0]
         assert key == "http://360.yahoo.com/friends-*"
+
+    def test_one_cluster_is_not_enough(self):
+        assert learned(yahoo_clusters(), yahoo()) == []
+
+    def test_parameters_are_no_components(self):
+        last = ("", 0, 1, 0, 0)
+        rule = GeneralRule(((last, "b"),), ((last, Change("delete")),), clusters=1, pairs=1)
+        query = "&".join(["x=1"] * 5)
+        assert transform(rule, f"http://a.com/a/b?{query}") == split_url(f"http://a.com/a?{query}")
 
     def test_without_deep_tokens_the_whole_component_is_a_wildcard(self):
         (rule,) = learned(yahoo_clusters(), min_clusters=1)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
-from clusterd.learning.koppula.columns import MAX_NAMES, Columns
+from clusterd.learning.koppula.columns import MAX_NAMES, Columns, Trial
 from clusterd.learning.koppula.generalize import ANY
 from clusterd.learning.koppula.pairwise import DELETE, Change
-from clusterd.learning.koppula.proposals import KEEP, NAMES, PAIRS, pairs_of
+from clusterd.learning.koppula.proposals import KEEP, NAMES, PAIRS, Proposal, pairs_of
 from clusterd.learning.koppula.proposals import _query_contexts as query_contexts
 from clusterd.learning.koppula.protocol import clusters_of, halves, learn, measure, rules_at, sort_rule, split_protocol
 from clusterd.learning.koppula.publish import published
+from clusterd.learning.koppula.selection import _worth
 from clusterd.learning.koppula.targets import SOURCES, select_sources
 from clusterd.learning.koppula.tokenize import split_url
 from clusterd_crawler.rules import RuleSet
@@ -240,6 +241,14 @@ class TestEngines:
 def _largest(group) -> int:
     clusters = [cluster for _, cluster in group]
     return max(map(clusters.count, clusters))
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "precision", "worth"),
+    [(3, 2, 0.9, 1), (5, 4, 0.9, 0), (5, 4, 0.5, 1), (2, 0, 0.9, 2), (1, 0, 0.9, 0)],
+)
+def test_what_a_rule_adds_must_be_right_in_six_of_ten_merges(right, wrong, precision, worth):
+    assert _worth(Trial(20, 0, right, wrong), Proposal((), ()), precision) == worth
 
 
 class TestPublished:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from clusterd.learning.edits.spellings import spelled
+from clusterd.learning.edits.spellings import spaces, spelled
+from clusterd.learning.evidence.columns import Evidence, Snapshot
 from clusterd.learning.interchange.files import read_rules, write_rules
+from clusterd_crawler.urls import parse
 
 from tests.clusterd.learning.one_host import HOST, key, learned
 
@@ -37,6 +39,22 @@ def test_what_forms_write_is_one_where_an_underscore_is_content() -> None:
     assert key(rules, "search?q=a+b") == key(rules, "search?q=a%20b")
     assert key(rules, "search?q=a+b") != key(rules, "search?q=a_b")
     assert [edit.value for rule in rules.rules for edit in rule.transformation] == ["%20"]
+
+
+def test_later_edits_find_what_was_written_anew() -> None:
+    evidence = Evidence()
+    for number, space in enumerate(SPACES):
+        url = f"http://{HOST}/search?q=a{space}b"
+        evidence.add(url, number, parse(url))
+    snapshot = Snapshot(evidence)
+    edit = spaces(("q", 1), "_")
+
+    edit.commit(snapshot, edit.rows(snapshot))
+
+    live = snapshot.columns["q", 1]
+    assert {live.column.text(int(number)) for number in live.values} == {"a_b"}
+    assert len(set(snapshot.key.tolist())) == 1
+    assert not edit.rows(snapshot).any()
 
 
 def test_spaces_that_are_content_stay() -> None:

@@ -110,7 +110,11 @@ def _pairs(snapshot: Snapshot, rows: Rows, components: Components) -> Iterator[t
 
 
 def _prefixes(kept: list[str], gone: list[str]) -> Iterator[tuple[Prefix, Prefix, str]]:
-    """Yield what stands before the components in which two paths end alike, and the first of these, if a folder."""
+    """Yield what stands before the components in which two paths end alike, and the first of these, if a folder.
+
+    >>> list(_prefixes(["a", "x", "page"], ["b", "x", "page"])), list(_prefixes(["a", "page"], ["b", "page"]))
+    ([(('b',), ('a',), 'x')], [(('b',), ('a',), '')])
+    """
     end = 0
     while end < len(kept) and kept[-1 - end] == gone[-1 - end]:
         end += 1

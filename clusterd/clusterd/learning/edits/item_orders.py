@@ -47,7 +47,7 @@ def item_orders_in_paths(snapshot: Snapshot, clusters: Iterable[Rows]) -> list[P
 
 
 def _separators(first: str, second: str) -> Iterator[str]:
-    """Yield by what two texts are separated into the same items, in another order.
+    """Yield by what two texts, which differ, are separated into the same items, in another order.
 
     >>> list(_separators("red,blue", "blue,red")), list(_separators("red,blue", "red"))
     ([','], [])
@@ -55,7 +55,7 @@ def _separators(first: str, second: str) -> Iterator[str]:
     if len(first) != len(second) or sorted(first) != sorted(second):
         return
     for separator in SEPARATORS:
-        if separator in first and sorted(first.split(separator)) == sorted(second.split(separator)):
+        if sorted(first.split(separator)) == sorted(second.split(separator)):
             yield separator
 
 

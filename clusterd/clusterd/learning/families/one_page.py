@@ -3,8 +3,8 @@
 A rule of its own, because the evidence is of another kind: one content, many pages. The members of a family share path,
 parameter names, and the values of the parameters that take few; the others take a new value on nearly every page and
 are dropped. Pages of the family have to show the one content, but for one in a hundred that shows what other pages do,
-and they have to be enough for the bound. What has a further parameter, or another value of one that takes few, is not of
-the family. (`paths`: those whose paths differ.)
+and they have to be enough for the bound. What has a further parameter, or another value of one that takes few, is not
+of the family. (`paths`: those whose paths differ.)
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _beside(seen: Rows, good: Flags, fewest: int) -> Flags:
 def bound_of(snapshot: Snapshot, outcome: Outcome) -> float:
     """Return the lower bound of a family's share of pages that agree; 0 where too many differ.
 
-    Or where one shows what no page beside the family does: of a calendar that is empty for 277 months of 280, the other
+    Or where one shows what no page beside the family does: of a calendar that is empty for 397 months of 400, the other
     three are all that there is.
     """
     tried = outcome.agreed + outcome.differed

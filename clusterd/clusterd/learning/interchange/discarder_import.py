@@ -82,10 +82,9 @@ def _check(entry: Any, where: str) -> None:
         given = pattern.get(name) or []
         if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
             raise RuleError(f"{where}: urlPattern: {name} is {given!r}; a list of texts is expected")
-    if any(pattern["include"] or []):
-        for text in pattern["include"]:
-            if text and not _split(text, where).host:
-                raise RuleError(f"{where}: urlPattern: include {text!r} has no domain")
+    for text in pattern["include"] or []:
+        if text and not _split(text, where).host:
+            raise RuleError(f"{where}: urlPattern: include {text!r} has no domain")
     for text in pattern.get("exclude") or []:
         _split(text, where)
 

@@ -73,7 +73,7 @@ def _at_home(entry: Any) -> Any:
 def _universal(text: str) -> list[dict[str, Any]]:
     given = _parsed(text)
     read_entries(given)
-    return [entry for entry in given if not any(entry["urlPattern"]["include"])]
+    return [entry for entry in given if not any(entry["urlPattern"]["include"] or [])]
 
 
 def _parsed(text: str) -> Any:

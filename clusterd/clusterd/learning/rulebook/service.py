@@ -371,8 +371,7 @@ class RuleService:
             self._publish(topics.RULES, rules.host.encode(), rules_to_bytes(rules))
             self._flush()
             later = self.book.load(rules.host).rules if self.book.version(rules.host) > rules.version else None
-            if later is None:
-                self.book.note_announced(rules.host, rules.version)
+        self.book.note_announced(rules.host, rules.version)
         log.info("rules of %s: version %d, %d in force", rules.host, rules.version, len(rules.rules))
 
     def _announce_again(self, host: str) -> None:

@@ -12,10 +12,13 @@ common and U = (S+d+m)/2 in the union, they tell of it with the (Fisher) informa
 
     I = N / (4 U³) (S²/C + B²/(A-C) + A²/(B-C)) / (1 - N/U)
 
-taken where the parities say that it is: a sample in which nothing differs would be sure of itself. The mean of both, by
-their information, is the likeliest to the first order. At r = .9, where 192 values are right to .018, it is right to
-.0027 for pages of 450 shingles, .0036 for 1,000 and .005 for 4,000; .0045 while the values that were read stayed in the
-parities.
+taken where both say that it is: a sample in which nothing differs would be sure of itself, so it begins where the
+parities say, and the mean of both, by their information, is taken for it `PASSES` times. That is the likeliest: by the
+first pass alone a document within a longer one leaned, since where the parities say too much the values have no weight,
+and where they say too little all (450 shingles in 1,575: the containment was .9956 on average, now .9999; of .94 it
+was found ≥ .9 in .90 of the cases, by values alone in .92, now in .93). At r = .9, where 192 values are right to .018,
+the mean is right to .0027 for pages of 450 shingles, .0036 for 1,000 and .005 for 4,000; .0045 while the values that
+were read stayed in the parities.
 
 Of a document that is kept entire the parity is made of its codes (`of_codes`), where the other was sampled.
 Of documents that differ in many more shingles than there are cells (`FULL`) the parities say nothing: half of the cells
@@ -39,6 +42,8 @@ FULL: Final = 1.4
 LEAST: Final = 2 / sqrt(PARITY_BITS)
 #: Least variance of m: where no cell differs two shingles may have met in one.
 SURE: Final = 0.5
+#: How often the information of the values is taken anew: more say the same to a tenth of the error.
+PASSES: Final = 3
 
 
 def of_codes(codes: np.typing.NDArray[np.uint32], bits: int) -> bytes:
@@ -63,8 +68,17 @@ def difference(by_values: float, read: float, apart: float, cells: int, a: int, 
     u = max(1 - 2 * cells / PARITY_BITS, LEAST)
     by_parity = apart - PARITY_BITS / 2 * log(u)
     certainty = 1 / max(PARITY_BITS / 4 * (1 / (u * u) - 1 + 2 * log(u)), SURE)
-    at = min(max(by_parity, least + 1), both - 1)
+    differ = by_parity
+    for _ in range(PASSES):
+        information = _information(differ, read, float(a), float(b))
+        differ = (by_parity * certainty + by_values * information) / (certainty + information)
+    return min(max(differ, least), both)
+
+
+def _information(differ: float, read: float, a: float, b: float) -> float:
+    """Return what so many values read tell of the shingles in which documents differ, where they differ in so many."""
+    both = a + b
+    at = min(max(differ, abs(a - b) + 1), both - 1)
     common, union = (both - at) / 2, (both + at) / 2
     parts = both * both / common + (b * b / (a - common) + a * a / (b - common))  # the same whichever is A
-    information = read * parts / (4 * union * union * max(union - read, 1))
-    return min(max((by_parity * certainty + by_values * information) / (certainty + information), least), both)
+    return read * parts / (4 * union * union * max(union - read, 1))

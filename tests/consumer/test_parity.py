@@ -110,6 +110,29 @@ def test_a_document_kept_entire_and_a_longer_one_are_told_as_exactly(common: int
     assert (np.array(far).std(axis=0) < 0.3 * np.sqrt(truth * (1 - truth) / 192)).all()
 
 
+@pytest.mark.parametrize(("shingles", "longer"), [(300, 900), (450, 1350), (1000, 1700)])
+def test_a_document_within_a_longer_one_is_told_to_be(shingles: int, longer: int) -> None:
+    """No value of it is missed, and how the cells fell does not outweigh that; whole and as they are stored."""
+    rng, told = np.random.default_rng(shingles), []
+    for _ in range(RUNS // 4):
+        a, b = pair(rng, shingles, 0, longer - shingles)
+        packed = [posted.prepare(one, TEXT, DEFAULT)[0] for one in (a, b)]
+        found = verdict.judge(packed[0], packed[1], mantissa(TEXT))
+        assert verdict._verdict(*(unpack(one, mantissa(TEXT)) for one in packed), mantissa(TEXT)) == found
+        told.append((estimate(a, b, TEXT).a_in_b, found.a_in_b))
+    assert (np.array(told).mean(axis=0) > 0.999).all()
+
+
+def test_of_documents_mostly_within_a_longer_one_as_many_are_found_as_by_values() -> None:
+    rng, told = np.random.default_rng(5), []
+    for _ in range(RUNS):
+        a, b = pair(rng, 423, 27, 1152)
+        told.append([estimate(replace(a, parity=kept), b, TEXT).a_in_b for kept in (b"", a.parity)])
+    by_values, by_both = np.array(told).T
+    assert abs(by_both.mean() - 0.94) < 0.006
+    assert (by_both >= 0.9).sum() >= (by_values >= 0.9).sum()
+
+
 def test_documents_of_one_sample_that_differ_elsewhere_are_not_equal() -> None:
     a = sketched(np.random.default_rng(1).integers(0, 2**40, 5000, np.uint64))
     cells = np.unpackbits(np.frombuffer(a.parity, np.uint8))

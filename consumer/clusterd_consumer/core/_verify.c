@@ -17,6 +17,7 @@ enum { UNBOUNDED = 1, EXACT = 2, OCTAVE = 4, HEADER = 8, SIZE_BITS = 11, EVIDENC
 #define WITH_PARITY 0x80000000u
 #define FULL 1.4
 #define SURE 0.5
+#define PASSES 3
 
 static const uint32_t GOLDEN = 0x9E3779B1u;
 
@@ -388,16 +389,25 @@ static const uint64_t *parity_of(const Decoded *d, int bits, uint64_t *made) {
     return made;
 }
 
+/* As `_information` of parity.py. */
+static double information(double differ, double read, double a, double b) {
+    const double both = a + b, at = fmin(fmax(differ, fabs(a - b) + 1), both - 1);
+    const double common = (both - at) / 2, all = (both + at) / 2;
+    double parts = both * both / common + (b * b / (a - common) + a * a / (b - common));
+    return read * parts / (4 * all * all * fmax(all - read, 1));
+}
+
 /* As `difference` of parity.py. */
 static double difference(double by_values, double read, double apart, int cells, double a, double b) {
-    const double n = 8 * PARITY_BYTES, both = a + b, least = fabs(a - b), least_u = 2 / sqrt(n);
+    const double n = 8 * PARITY_BYTES, least_u = 2 / sqrt(n);
     if (by_values - apart > FULL * n) return by_values;
-    double u = fmax(1 - 2 * (double)cells / n, least_u), by_parity = apart - n / 2 * log(u);
+    double u = fmax(1 - 2 * (double)cells / n, least_u), by_parity = apart - n / 2 * log(u), differ = by_parity;
     double certainty = 1 / fmax(n / 4 * (1 / (u * u) - 1 + 2 * log(u)), SURE);
-    double at = fmin(fmax(by_parity, least + 1), both - 1), common = (both - at) / 2, all = (both + at) / 2;
-    double parts = both * both / common + (b * b / (a - common) + a * a / (b - common));
-    double information = read * parts / (4 * all * all * fmax(all - read, 1));
-    return fmin(fmax((by_parity * certainty + by_values * information) / (certainty + information), least), both);
+    for (int i = 0; i < PASSES; i++) {
+        double told = information(differ, read, a, b);
+        differ = (by_parity * certainty + by_values * told) / (certainty + told);
+    }
+    return fmin(fmax(differ, fabs(a - b)), a + b);
 }
 
 /* As `refined` of resemblance.py. */

@@ -135,9 +135,9 @@ def refined(found: Estimate, read: float, apart: float, cells: int, shingles_a: 
 
 def read(a: StreamSketch, b: StreamSketch, profile: Profile) -> Reading:
     """Read the union of two streams as far as both sketches know it."""
-    va, vb = np.frombuffer(a.values, "<u8"), np.frombuffer(b.values, "<u8")
     if profile.kind == "min":
-        return _read_together(va, vb, a.complete, b.complete)
+        return _read_together(a, b)
+    va, vb = np.frombuffer(a.values, "<u8"), np.frombuffer(b.values, "<u8")
     if profile.kind == "v":
         shared = max(modulus_exponent(a.shingles, profile.size), modulus_exponent(b.shingles, profile.size))
         va, vb = coarsen(va, shared), coarsen(vb, shared)
@@ -186,27 +186,26 @@ def _share(part: float, whole: float) -> float:
 
 def _of_one(a: StreamSketch, b: StreamSketch) -> Values:
     """MIN_s: the values that were read and are of one document alone."""
+    return np.setxor1d(*_judged(a, b), assume_unique=True)
+
+
+def _judged(a: StreamSketch, b: StreamSketch) -> tuple[Values, Values]:
+    """MIN_s: the values of both up to the last one that both sketches can judge."""
     va, vb = np.frombuffer(a.values, "<u8"), np.frombuffer(b.values, "<u8")
-    end = _end(va, vb, a.complete, b.complete)
-    both = np.setxor1d(va, vb, assume_unique=True)
-    return both if end is None else both[: np.searchsorted(both, end, "right")]
+    ends = [int(values[-1]) for values, one in ((va, a), (vb, b)) if not one.complete]
+    if not ends:
+        return va, vb
+    end = np.uint64(min(ends))
+    return va[: np.searchsorted(va, end, "right")], vb[: np.searchsorted(vb, end, "right")]
 
 
-def _end(a: Values, b: Values, a_complete: bool, b_complete: bool) -> np.uint64 | None:
-    """MIN_s: the last value that both sketches can judge; None where they judge all."""
-    ends = [int(v[-1]) for v, complete in ((a, a_complete), (b, b_complete)) if not complete]
-    return np.uint64(min(ends)) if ends else None
-
-
-def _read_together(a: Values, b: Values, a_complete: bool, b_complete: bool) -> Reading:
-    """MIN_s: read the union up to the last value that both sketches can judge."""
-    end = _end(a, b, a_complete, b_complete)
-    stopped_by_a = end is not None and not a_complete and a[-1] == end
-    stopped_by_b = end is not None and not b_complete and b[-1] == end
-    if end is not None:
-        a, b = a[: np.searchsorted(a, end, "right")], b[: np.searchsorted(b, end, "right")]
-    common = common_values(a, b)
-    return Reading(common, len(a) - common, len(b) - common, stopped_by_a, stopped_by_b)
+def _read_together(a: StreamSketch, b: StreamSketch) -> Reading:
+    """MIN_s: read the union up to the last value that both sketches can judge, which one gives, or both."""
+    va, vb = _judged(a, b)
+    common = common_values(va, vb)
+    stopped_by_a = not a.complete and va.nbytes == len(a.values)
+    stopped_by_b = not b.complete and vb.nbytes == len(b.values)
+    return Reading(common, len(va) - common, len(vb) - common, stopped_by_a, stopped_by_b)
 
 
 def from_reading(common: int, only_a: int, only_b: int, stopped_by_a: bool, stopped_by_b: bool) -> Estimate:

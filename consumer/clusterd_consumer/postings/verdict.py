@@ -110,19 +110,18 @@ def _surprise(common: int, of: int, expected: float) -> float:
 
 
 def _count(a: Stored, b: Stored, bits: int) -> Counts:
-    codes_a, codes_b = _read(a, b, bits)
-    limit = min(_threshold(a, bits), _threshold(b, bits))
+    codes_a, codes_b, limit = _read(a, b, bits)
     common = len(np.intersect1d(_numbered(codes_a), _numbered(codes_b), assume_unique=True))
     last = limit & (1 << bits) - 1  # (of no threshold: none)
     whole_a, whole_b = a.exact and len(codes_a) == len(a.codes), b.exact and len(codes_b) == len(b.codes)
     return len(codes_a), len(codes_b), common, last, whole_a, whole_b, a.shingles, b.shingles
 
 
-def _read(a: Stored, b: Stored, bits: int) -> tuple[Codes, Codes]:
-    """Return the codes of both up to the lower of their thresholds."""
+def _read(a: Stored, b: Stored, bits: int) -> tuple[Codes, Codes, int]:
+    """Return the codes of both up to the lower of their thresholds, and that."""
     limit = min(_threshold(a, bits), _threshold(b, bits))
     codes_a, codes_b = (one.codes[: np.searchsorted(one.codes, limit, "right")] for one in (a, b))
-    return codes_a, codes_b
+    return codes_a, codes_b, limit
 
 
 def _threshold(sketch: Stored, bits: int) -> int:
@@ -151,13 +150,13 @@ def _differing(a: Stored, b: Stored, bits: int) -> int | None:
     of_a, of_b = (one.parity or (of_codes(one.codes, bits) if one.exact else b"") for one in (a, b))
     if not (of_a and of_b):
         return None
-    codes_a, codes_b = _read(a, b, bits)
+    codes_a, codes_b, _ = _read(a, b, bits)
     apart = np.setxor1d(_numbered(codes_a), _numbered(codes_b), assume_unique=True)
     return differing(of_a, of_b, of_codes((apart >> np.uint64(REPEATS)).astype(np.uint32), bits))
 
 
 def _conclude(counts: Counts, bits: int, cells: int | None = None) -> Estimate:
-    """Turn counts into ratios, corrected for chance; ``cells``: in how many of them the parities differ."""
+    """Turn counts into ratios, corrected for chance; ``cells``: as `_differing` returns them."""
     a, b, common, last, whole_a, whole_b, shingles_a, shingles_b = counts
     if not a or not b or not common:
         return NOTHING

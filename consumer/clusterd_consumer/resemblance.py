@@ -4,18 +4,12 @@ A ∪ B is read in the order of the permutation, and the reading stops as soon a
 x values seen in both, p in A alone, q in B alone (n = x + p + q):
 
 - nothing was left out (both sketches complete): r = x/n, c(A, B) = x/(x+p). Exact.
-- MOD_m, and V_i at the modulus of the longer document: the same ratios; the theorem of the paper.
-- MIN_s: the paper takes the s smallest of F(A) ∪ F(B). Both sketches are known up to the lower of their largest
-  values, which is further (n lies between s and 2s), so we read up to there. The reading stopped because a sketch
-  had given s values, so plain ratios would lean a little; the estimate is the conditional probability that the *first*
-  value read is a common one, given where the reading stopped, and so is unbiased like the paper's (Rao–Blackwell),
-  with a variance lower by the n/s values more:
+- otherwise the paper takes the same ratios as estimates: of MOD_m, of V_i at the modulus of the longer document, and of
+  MIN_s, where it reads the s smallest values of F(A) ∪ F(B). Both sketches are known up to the lower of their largest
+  values, which is further (n lies between s and 2s), so we read up to there, for a variance lower by the n/s values
+  more.
 
-      r       = x (s-1) / (s (n-1))        where one sketch stopped the reading; (x-1)/(n-1) where both did at once
-      c(A, B) = x / s                      where A stopped it, having given s values
-      c(A, B) = [q x/(x+p) + x (x-1)/(x-1+p)] / s      where B stopped it, having given s = x + q values
-
-Those ratios (`unbiased`) leave out what a sketch also says: how many shingles A and B have. `estimate` is the likeliest
+Those ratios leave out what a sketch also says: how many shingles A and B have. `estimate` is the likeliest
 resemblance given those too. With a = |A|/(|A|+|B|), b = |B|/(|A|+|B|) and v = (|A|+|B|)/|A ∪ B|, a value read lies in
 both, in A alone or in B alone with probability v-1, 1-bv or 1-av: linear in v, so that the likelihood is concave, and
 its maximum is the smaller root of
@@ -70,13 +64,11 @@ EQUAL: Final = Estimate(1.0, 1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was seen of A ∪ B: values in both, in A alone, in B alone, and whose sketch of MIN_s stopped the reading."""
+    """What was seen of A ∪ B: values in both, in A alone, in B alone."""
 
     common: int
     only_a: int
     only_b: int
-    stopped_by_a: bool = False
-    stopped_by_b: bool = False
 
 
 def estimate(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
@@ -100,14 +92,6 @@ def estimate(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
 def _parity(stream: StreamSketch) -> bytes:
     """Return the parity of a stream, of one that is kept entire by its values; empty where it has none."""
     return stream.parity or (parity_of(np.frombuffer(stream.values, "<u8")) if stream.complete else b"")
-
-
-def unbiased(a: StreamSketch, b: StreamSketch, profile: Profile) -> Estimate:
-    """Return the estimate of the paper's theorem, from the values alone."""
-    if not a.shingles or not b.shingles:
-        return NOTHING
-    seen = read(a, b, profile)
-    return from_reading(seen.common, seen.only_a, seen.only_b, seen.stopped_by_a, seen.stopped_by_b)
 
 
 def likeliest(common: float, only_a: float, only_b: float, shingles_a: int, shingles_b: int) -> Estimate:
@@ -136,8 +120,9 @@ def refined(found: Estimate, read: float, apart: float, cells: int, shingles_a: 
 def read(a: StreamSketch, b: StreamSketch, profile: Profile) -> Reading:
     """Read the union of two streams as far as both sketches know it."""
     if profile.kind == "min":
-        return _read_together(a, b)
-    va, vb = np.frombuffer(a.values, "<u8"), np.frombuffer(b.values, "<u8")
+        va, vb = _judged(a, b)
+    else:
+        va, vb = np.frombuffer(a.values, "<u8"), np.frombuffer(b.values, "<u8")
     if profile.kind == "v":
         shared = max(modulus_exponent(a.shingles, profile.size), modulus_exponent(b.shingles, profile.size))
         va, vb = coarsen(va, shared), coarsen(vb, shared)
@@ -197,37 +182,3 @@ def _judged(a: StreamSketch, b: StreamSketch) -> tuple[Values, Values]:
         return va, vb
     end = np.uint64(min(ends))
     return va[: np.searchsorted(va, end, "right")], vb[: np.searchsorted(vb, end, "right")]
-
-
-def _read_together(a: StreamSketch, b: StreamSketch) -> Reading:
-    """MIN_s: read the union up to the last value that both sketches can judge, which one gives, or both."""
-    va, vb = _judged(a, b)
-    common = common_values(va, vb)
-    stopped_by_a = not a.complete and va.nbytes == len(a.values)
-    stopped_by_b = not b.complete and vb.nbytes == len(b.values)
-    return Reading(common, len(va) - common, len(vb) - common, stopped_by_a, stopped_by_b)
-
-
-def from_reading(common: int, only_a: int, only_b: int, stopped_by_a: bool, stopped_by_b: bool) -> Estimate:
-    """The unbiased estimate for a reading that saw these counts, and of MIN_s stopped there."""
-    if not (stopped_by_a or stopped_by_b):
-        return ratios(common, only_a, only_b)
-    read = common + only_a + only_b
-    if stopped_by_a and stopped_by_b:  # the last value read is a common one
-        resemblance = _share(common - 1, read - 1) if read > 1 else 1.0
-    else:
-        s = common + (only_a if stopped_by_a else only_b)
-        resemblance = _share(common * (s - 1), s * (read - 1)) if read > 1 else float(common)
-    return Estimate(
-        resemblance,
-        _containment(common, only_a, only_b, stopped_by_a),
-        _containment(common, only_b, only_a, stopped_by_b),
-    )
-
-
-def _containment(common: int, own: int, other: int, stopped_by_own: bool) -> float:
-    """Of the document with ``own`` values of its own in the one with ``other``."""
-    if stopped_by_own or not common:
-        return _share(common, common + own)
-    rest = _share(common - 1, common - 1 + own) if common + own > 1 else 1.0
-    return (other * common / (common + own) + common * rest) / (common + other)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from clusterd_consumer.resemblance import Estimate, estimate, exact, from_reading, likeliest, unbiased
+from clusterd_consumer.resemblance import Estimate, estimate, exact, likeliest, ratios, read
 from clusterd_crawler.sketch import (
     COMPACT,
     EMPTY,
@@ -71,26 +71,21 @@ SIZES += [(700, 300, 4000), (3000, 300, 200)]
 
 @pytest.mark.parametrize("profile", [MIN, LONG, V, MOD], ids=lambda profile: profile.name)
 @pytest.mark.parametrize(("common", "only_a", "only_b"), SIZES)
-def test_estimates_are_unbiased(profile: Profile, common: int, only_a: int, only_b: int) -> None:
+def test_estimates_lean_by_less_than_a_tenth_of_a_value(
+    profile: Profile, common: int, only_a: int, only_b: int
+) -> None:
     rng = np.random.default_rng(abs(hash((profile.size, common, only_a, only_b))) % 1000)
     told: list[list[float]] = [[], [], []]
     for _ in range(1500):
         a, b = documents(rng, common, only_a, only_b, profile)
-        found = unbiased(a, b, profile)
-        # A ratio is told where there is a sample of what it is the share of.
-        for column, value, sampled in zip(
-            told,
-            (found.resemblance, found.a_in_b, found.b_in_a),
-            (a.values or b.values, a.values, b.values),
-            strict=True,
-        ):
-            if sampled:
+        if a.values and b.values:  # MOD_m keeps nothing of some short documents, and says nothing of them
+            for column, value in zip(told, estimate(a, b, profile), strict=True):
                 column.append(value)
     truth = [common / (common + only_a + only_b), common / (common + only_a), common / (common + only_b)]
     for i, column in enumerate(told):
         if i == 1 and _paucity(profile, common + only_a, common + only_b):
             continue  # the paper's "paucity of samples": below the threshold the small document may have no value
-        assert abs(np.mean(column) - truth[i]) <= 4.5 * np.std(column) / math.sqrt(len(column)) + 1e-9
+        assert abs(np.mean(column) - truth[i]) <= 4.5 * np.std(column) / math.sqrt(len(column)) + 0.1 / profile.size
 
 
 def _paucity(profile: Profile, a: int, b: int) -> bool:
@@ -104,11 +99,17 @@ def test_reading_beyond_the_least_s_of_the_union_is_more_exact_than_the_papers_e
     ours, papers = [], []
     for _ in range(1500):
         a, b = documents(rng, 300, 150, 150, MIN)
-        ours.append(unbiased(a, b, MIN).resemblance)
+        ours.append(estimate(a, b, MIN).resemblance)
         f_a, f_b = (set(np.frombuffer(s.values, "<u8").tolist()) for s in (a, b))
         papers.append(len(set(sorted(f_a | f_b)[: MIN.size]) & f_a & f_b) / MIN.size)
     assert np.mean(papers) == pytest.approx(0.5, abs=0.015)
     assert np.var(ours) < 0.9 * np.var(papers)
+
+
+def share_seen(a: StreamSketch, b: StreamSketch, profile: Profile) -> float:
+    """What the paper takes for the resemblance: the share of the values read that are common."""
+    seen = read(a, b, profile)
+    return ratios(seen.common, seen.only_a, seen.only_b).resemblance
 
 
 @pytest.mark.parametrize(("common", "only_a", "only_b"), [(900, 20, 80), (900, 50, 50), (600, 100, 300), (300, 0, 900)])
@@ -117,7 +118,7 @@ def test_knowing_the_sizes_lowers_the_error(common: int, only_a: int, only_b: in
     truth = common / (common + only_a + only_b)
     rng = np.random.default_rng(common + only_a)
     pairs = [documents(rng, common, only_a, only_b, profile) for _ in range(1500)]
-    plain = np.array([unbiased(a, b, profile).resemblance for a, b in pairs]) - truth
+    plain = np.array([share_seen(a, b, profile) for a, b in pairs]) - truth
     likely = np.array([estimate(a, b, profile).resemblance for a, b in pairs]) - truth
     assert abs(np.mean(likely)) < 0.004
     # Equal sizes say nothing; a document within the other is known by its size alone.
@@ -140,15 +141,6 @@ def test_the_likeliest_is_the_most_likely(x: int, p: int, q: int, more_a: int, m
     assert all(likelihood(min(a, b) * share / 50) <= best + 1e-4 for share in range(1, 51))
     assert found.resemblance <= min(a, b) / max(a, b) + 1e-9
     assert found.a_in_b * a == pytest.approx(found.b_in_a * b)
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.booleans(), st.booleans())
-def test_estimates_lie_between_zero_and_one(x: int, p: int, q: int, by_a: bool, by_b: bool) -> None:
-    if (by_a and x + p == 0) or (by_b and x + q == 0) or (by_a and by_b and x == 0):
-        return
-    found = from_reading(x, p, q, by_a, by_b)
-    assert all(0 <= value <= 1 for value in (found.resemblance, found.a_in_b, found.b_in_a))
 
 
 def test_the_likeliest_is_the_same_to_the_last_bit_from_either_side() -> None:

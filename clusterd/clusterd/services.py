@@ -125,7 +125,7 @@ class Services:
         """Return the transport of this process for what it only publishes."""
         return self.transport()
 
-    def transport(self, remembered: Callable[[], Position] | None = None) -> Transport:
+    def transport(self) -> Transport:
         """Return a new transport; it joins the consumer group when it is first polled."""
         transport: Transport
         if self.config.uses_kafka():
@@ -138,7 +138,7 @@ class Services:
                 session_timeout=self.config.session_timeout,
                 partitions=self.config.kafka_partitions,
                 replication=self.config.kafka_replication,
-                remembered=remembered or self._position,
+                remembered=self._position,
             )
         else:
             from clusterd_consumer.transport.redis_streams import RedisStreamTransport

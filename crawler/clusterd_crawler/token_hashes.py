@@ -9,7 +9,7 @@
 
 Cost: about 9 ns a byte, 60 µs for a page of 1,000 words: arrays are short, so the number of passes is what counts, and
 what a pass takes besides its numbers: half as much where it makes no array, and its constants are arrays.
-Same results as `tokens.tokens` and `tokens.token_hash`.
+Same results as `tokens.tokens`, hashed one by one.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-import mmh3
 import numpy as np
 import numpy.typing as npt
 
@@ -107,8 +106,3 @@ def tokens(text: str) -> list[str]:
     """Return the tokens of a text in order."""
     folded = fold(text)
     return (_ASCII_TOKEN if folded.isascii() else _TOKEN).findall(folded)
-
-
-def token_hash(token: str) -> int:
-    """Return the 64-bit hash of one token."""
-    return int(mmh3.hash64(token.encode("utf-8", "surrogatepass"), signed=False)[0])

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import mmh3
 import numpy as np
 from clusterd_crawler.sketch import Profile, StreamSketch, sketch_hashes
-from clusterd_crawler.tokens import Hashes, token_hash
+from clusterd_crawler.tokens import Hashes
+
+
+def token_hash(token: str) -> int:
+    return int(mmh3.hash64(token.encode("utf-8", "surrogatepass"), signed=False)[0])
 
 
 def hash_tokens(sequence: Sequence[str]) -> Hashes:

@@ -21,11 +21,11 @@ from clusterd_crawler.sketch import (
     sketch_text,
 )
 from clusterd_crawler.token_hashes import fmix64, hash_text
-from clusterd_crawler.tokens import token_hash, tokens
+from clusterd_crawler.tokens import tokens
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.crawler.hashed import hash_tokens, sketch_tokens
+from tests.crawler.hashed import hash_tokens, sketch_tokens, token_hash
 
 V = Profile(90, "v", 10, "v", 50)
 MOD = Profile(91, "mod", 10, "mod", 25)

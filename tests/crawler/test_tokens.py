@@ -12,11 +12,11 @@ from clusterd_crawler import sketch, token_classes
 from clusterd_crawler.core import compiled
 from clusterd_crawler.sketch import TEXT, Profile
 from clusterd_crawler.token_hashes import hash_text
-from clusterd_crawler.tokens import PIECE, composed, fold, token_hash, tokens
+from clusterd_crawler.tokens import PIECE, composed, fold, tokens
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.crawler.hashed import hash_tokens, sketch_tokens
+from tests.crawler.hashed import hash_tokens, sketch_tokens, token_hash
 
 EVERY = Profile(99, "every", 1, "mod", 1)
 

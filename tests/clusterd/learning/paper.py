@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from clusterd.learning.koppula.deep_tokens import DeepTokenizer
+from clusterd.learning.koppula.apply import changed_tokens, matches
+from clusterd.learning.koppula.deep_tokens import DeepTokenizer, PatternTree
 from clusterd.learning.koppula.generalize import GeneralRule, Options, generalize
 from clusterd.learning.koppula.pairwise import PairwiseRule
 from clusterd.learning.koppula.targets import generate_all_rules
-from clusterd.learning.koppula.tokenize import Tokens, key_of, split_url, tokenize
+from clusterd.learning.koppula.tokenize import Tokens, UrlParts, join, key_of, split_url, tokenize
 
 
 def written(tokens: Tokens) -> dict[str, str]:
@@ -40,6 +41,26 @@ def learned(
 
     parts = [[split_url(url) for url in cluster] for cluster in clusters]
     return generalize(generate_all_rules(parts, tokens, Random(0)), Options(**options))
+
+
+def levels(tree: PatternTree) -> list[list[str]]:
+    """The patterns level by level (figure 2)."""
+    found, level = [], [tree]
+    while level:
+        found.append([node.pattern.text for node in level])
+        level = [child for node in level for child in node.children]
+    return found
+
+
+def transform(rule: GeneralRule, url: str, tokenizer: DeepTokenizer | None = None) -> UrlParts | None:
+    """r(u), or None where the rule does not apply."""
+    tokens = tokenize(split_url(url))
+    if tokenizer is not None:
+        tokens = tokenizer.cut(tokens)
+    if not matches(rule.context, tokens):
+        return None
+    changed = changed_tokens(rule.changes, tokens)
+    return join(changed) if changed is not None else None
 
 
 def context_of(rule: GeneralRule) -> dict[str, str | None]:

@@ -18,6 +18,7 @@ from clusterd.learning.koppula.tokenize import split_url, tokenize
 
 from tests.clusterd.learning.paper import (
     changes_of,
+    levels,
     written,
     yahoo,
 )
@@ -69,7 +70,7 @@ class TestDeepTokens:
     """Section 3.1.2, algorithms 1 and 2, figure 2."""
 
     def test_figure_2_tree(self):
-        assert list(grow(FIGURE_2, min_tokens=6).levels()) == [
+        assert levels(grow(FIGURE_2, min_tokens=6)) == [
             ["*"],
             ["*-Austria-*.html"],
             ["ctattractions-*-Austria-*.html", "profile-*-Austria-*.html"],
@@ -165,7 +166,7 @@ class TestDeepTokens:
         assert list(deep.values()) == ["http", "a.com", "_", "item", "-", "100019"]
 
     def test_a_key_with_few_tokens_stays_whole(self):
-        assert list(grow(FIGURE_2).levels()) == [["*"]]
+        assert levels(grow(FIGURE_2)) == [["*"]]
 
 
 class TestPairwise:

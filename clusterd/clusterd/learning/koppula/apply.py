@@ -1,4 +1,4 @@
-"""A generalized rule applied to a URL: r(u) as definition 2 has it, for trials (`columns`) and the worked examples.
+"""A generalized rule applied to a URL: r(u) as definition 2 has it, for trials (`columns`).
 
 The crawl, and the protocol's metrics, apply published rules with compiled code (`clusterd_crawler.rule_language.keys`);
 this is the plain form over slots. Cost: linear in the URL's tokens and the rule's keys.
@@ -6,10 +6,9 @@ this is the plain form over slots. Cost: linear in the URL's tokens and the rule
 
 from __future__ import annotations
 
-from clusterd.learning.koppula.deep_tokens import DeepTokenizer
-from clusterd.learning.koppula.generalize import ANY, Context, GeneralRule
+from clusterd.learning.koppula.generalize import ANY, Context
 from clusterd.learning.koppula.pairwise import CONVERSIONS, Change, Transformation
-from clusterd.learning.koppula.tokenize import Slot, Tokens, UrlParts, join, split_url, tokenize
+from clusterd.learning.koppula.tokenize import Slot, Tokens
 
 _CONVERT = dict(CONVERSIONS)
 
@@ -38,18 +37,6 @@ def matches(context: Context, tokens: Tokens) -> bool:
         elif test is None or (test != ANY and test != value):
             return False
     return True
-
-
-def transform(rule: GeneralRule, url: str | UrlParts, tokenizer: DeepTokenizer | None = None) -> UrlParts | None:
-    """Return r(u), or None where the rule does not apply."""
-    parts = split_url(url) if isinstance(url, str) else url
-    tokens = tokenize(parts)
-    if tokenizer is not None:
-        tokens = tokenizer.cut(tokens)
-    if not matches(rule.context, tokens):
-        return None
-    changed = changed_tokens(rule.changes, tokens)
-    return join(changed) if changed is not None else None
 
 
 def changed_tokens(changes: Transformation, tokens: Tokens) -> Tokens | None:

@@ -134,13 +134,6 @@ class PatternTree:
         if self.pattern.parts != (STAR,):
             yield self.pattern
 
-    def levels(self) -> Iterator[list[str]]:
-        """Yield the patterns level by level (figure 2)."""
-        level = [self]
-        while level:
-            yield [node.pattern.text for node in level]
-            level = [child for node in level for child in node.children]
-
 
 def grow(tokens: Iterable[str], *, min_tokens: int = MIN_TOKENS) -> PatternTree:
     """DeepTokenize (algorithm 1): grow the tree for one key's tokens."""

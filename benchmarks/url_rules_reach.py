@@ -22,7 +22,7 @@ from clusterd.learning.evidence.columns import Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.replay import CrawlRow, read_crawl
 from clusterd.learning.trials.agreement import Outcome, lower_bound
-from clusterd.learning.trials.contexts import BOUND
+from clusterd.learning.trials.bounds import BOUND
 from clusterd.learning.trials.siblings import judged
 from clusterd_crawler.skipping.bearers import parse_names
 from clusterd_crawler.urls import canonical, parse

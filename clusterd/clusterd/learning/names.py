@@ -37,7 +37,7 @@ from clusterd_crawler.urls import Url, hash_of
 
 from clusterd.learning.pointers import Pointer, pointers
 from clusterd.learning.trials.agreement import lower_bound
-from clusterd.learning.trials.contexts import OPEN_BOUND, SMALL
+from clusterd.learning.trials.bounds import OPEN_BOUND, SMALL
 
 #: Contents that a number has to be right about that stands for an address (other names: 52, by `OPEN_BOUND`) …
 RIGHT: Final = 15

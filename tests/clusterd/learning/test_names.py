@@ -8,7 +8,7 @@ import pytest
 from clusterd.learning.names import PATHS, RIGHT, RULES, TIMES, NameEvidence, form_of
 from clusterd.learning.pointers import pointers
 from clusterd.learning.replay import CrawlRow, replay
-from clusterd.learning.trials.contexts import SMALL
+from clusterd.learning.trials.bounds import SMALL
 from clusterd_crawler.rules import Rule
 from clusterd_crawler.sketch import Name
 from clusterd_crawler.skipping.bearers import parse_names

@@ -25,9 +25,6 @@ PROPOSED: Final = 20
 VALUES: Final = 8
 #: Most edits judged at a time.
 EDITS: Final = 4
-#: Lower bound asked of an edit (and of a title that is cut off), as of a family: 105 clean trials. Any value goes, and
-#: in an order that is not random a word that means something (``/12/page-2`` among titles) may come late.
-ANY_BOUND: Final = 0.974
 #: The last place of which a context knows the component by itself (`attributes`).
 KNOWN: Final = 4
 

@@ -18,7 +18,7 @@ from clusterd.learning.trials.agreement import lower_bound
 from clusterd.learning.trials.attributes import FEW_VALUES, Attribute
 from clusterd.learning.trials.narrowing import Trials
 
-#: Most units of a live rule that may differ, of those tried, when there are many (of few: `contexts.ONE_DIFFERS`).
+#: Most units of a live rule that may differ, of those tried, when there are many (of few: `bounds.ONE_DIFFERS`).
 DIFFER: Final = 0.01
 #: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
 OPEN: Final = 0.84

@@ -5,7 +5,8 @@ the other (path, folder, depth, a parameter, or its being there) whose own recor
 under the record of the whole: with a share s of agreement overall, n clean trials in a row are luck with probability
 s^n, and that has to be below `LUCK`. Where no key is clean by itself, the edited parameter is taken at one of its
 values, and so many more trials are asked for as there are blocks that could be chosen (`_at_one_value`). At last the
-context is closed (`closing`). What it leaves out is judged by itself: each part of a site may have its rule.
+context is closed (`closing`), and the record of what is left has to reach a bound (`bounds`). What it leaves out is
+judged by itself: each part of a site may have its rule.
 """
 
 from __future__ import annotations
@@ -19,38 +20,29 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.edits import item_orders, spellings
-from clusterd.learning.edits.aliases import Alias
-from clusterd.learning.edits.components import ANY_BOUND, VALUES, AnyComponent
-from clusterd.learning.edits.deep import Cut, Ending
-from clusterd.learning.edits.edit import Blank, CandidateEdit, Drop, DropUnordered, PathEdit, Replace
-from clusterd.learning.edits.fixed_values import DropFixed
-from clusterd.learning.edits.path_pairs import PathPair
-from clusterd.learning.edits.path_references import PathReference
-from clusterd.learning.edits.path_values import PathValue
+from clusterd.learning.edits import item_orders
+from clusterd.learning.edits.edit import CandidateEdit, Drop, DropUnordered
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.trials.agreement import Outcome, lower_bound
 from clusterd.learning.trials.attributes import DEPTH, FEW_VALUES, Attribute, attributes, depth_attribute
-from clusterd.learning.trials.closing import DIFFER, close, is_open
+from clusterd.learning.trials.bounds import (
+    BOUND,
+    NARROWED_BOUND,
+    OPEN_BOUND,
+    bound_of_one,
+    bound_of_values,
+    could_hold,
+    enough,
+    holds,
+)
+from clusterd.learning.trials.closing import DIFFER, close
 from clusterd.learning.trials.narrowing import Trials
 from clusterd.learning.trials.tried_together import by_parameter
 
-#: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).
-BOUND: Final = 0.869
-#: The bound for a parameter that takes any value, as an identifier does, or that goes from any page: 52 clean trials.
-OPEN_BOUND: Final = 0.95
-#: The bound where a context was narrowed to values whose record may be luck, since they were chosen: 31 clean trials.
-NARROWED_BOUND: Final = 0.919
-#: The bound for a parameter that takes this many values or more, on a host of fewer pages: 31 clean trials.
-MANY_BOUND: Final = 0.919
-MANY: Final = 5
-SMALL: Final = 500
 #: Groups in which a content stands before rules are looked for that ask for it; most such contents of an edit.
 SHOWN: Final = 52
 SHOWN_CONTENTS: Final = 3
-#: One unit of few may differ if the bound is this all the same: 42 trials.
-ONE_DIFFERS: Final = 0.9
 #: Most probability that the clean record of a value is luck.
 LUCK: Final = 0.05
 #: Where the clean values of a key hold this share of all trials, the few that differ beyond luck are left out.
@@ -71,8 +63,6 @@ CUTS: Final = (1 - DIFFER, 0.9, 0.6)
 NARROWINGS: Final = 3
 #: Parameters of a joint deletion, or more, of which those are taken by themselves that have a record of their own.
 POOLED: Final = 3
-#: Fewest agreements, with those that the kind of edit brings along: an edit with fewer is not looked at further.
-FEWEST: Final = 5
 
 
 @dataclass(slots=True)
@@ -93,7 +83,7 @@ def refine(snapshot: Snapshot, edit: CandidateEdit, prior: int = 0) -> Proposal 
     """
     rows = edit.rows(snapshot)
     # A page agrees with one that the edit brings it to: agreements are no more than pages edited.
-    if not _enough(int(np.count_nonzero(rows)), BOUND, prior):
+    if not enough(int(np.count_nonzero(rows)), BOUND, prior):
         return None
     trials = Trials(snapshot, edit, rows)
     whole = trials.outcome
@@ -110,13 +100,13 @@ def _at_one_value(snapshot: Snapshot, edit: CandidateEdit, whole: Outcome, prior
 
     So it is where each kind of list has an order of its own, and the others' orders matter to it.
     """
-    if type(edit) is not Drop or len(edit.own) != 1 or not _could_hold(whole, NARROWED_BOUND, prior):
+    if type(edit) is not Drop or len(edit.own) != 1 or not could_hold(whole, NARROWED_BOUND, prior):
         return None
     values = snapshot.values(edit.own[0])
     agreed = np.bincount(values[whole.rows[whole.good]])
     agreed[:1] = 0
     for value in np.argsort(-np.minimum(agreed, COMMON), kind="stable")[:TRIED].tolist():
-        if not _enough(int(agreed[value]), NARROWED_BOUND, prior):
+        if not enough(int(agreed[value]), NARROWED_BOUND, prior):
             break
         trials = Trials(snapshot, edit, edit.rows(snapshot) & (values == value))
         found, _ = _refined(snapshot, trials, NARROWED_BOUND, prior)
@@ -166,7 +156,7 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
 
     (Of two that promise as much, one may leave values that ask for a longer record than there is.)
     """
-    if not _could_hold(trials.outcome, bound, prior):
+    if not could_hold(trials.outcome, bound, prior):
         return NOWHERE
     edit = trials.edit
     # A parameter that only has to be there can still be narrowed and closed to the values seen.
@@ -188,9 +178,9 @@ def _narrowed(
     conditions: list[Condition] = []
     first = None
     for _ in range(NARROWINGS):
-        if _holds(trials.outcome, bound, prior):
+        if holds(trials.outcome, bound, prior):
             break
-        narrowed = _narrowest(trials, narrowing, bound, prior) if _could_hold(trials.outcome, bound, prior) else None
+        narrowed = _narrowest(trials, narrowing, bound, prior) if could_hold(trials.outcome, bound, prior) else None
         if narrowed is None:
             return first, NOWHERE
         attribute, values, beyond_luck = narrowed
@@ -202,7 +192,7 @@ def _narrowed(
         if not beyond_luck:
             bound = max(bound, NARROWED_BOUND)
         trials.narrow(np.isin(attribute.values, allowed))
-    if not _holds(trials.outcome, bound, prior):
+    if not holds(trials.outcome, bound, prior):
         return first, NOWHERE
     return first, _closed(snapshot, trials, found, conditions, bound, prior)
 
@@ -219,76 +209,14 @@ def _closed(
     if not close(snapshot, trials, found, conditions, prior):
         return NOWHERE
     outcome = trials.outcome
-    if not _holds(outcome, max(bound, _bound_of_values(trials, found, len(snapshot), prior)), prior):
+    if not holds(outcome, max(bound, bound_of_values(trials, found, len(snapshot), prior)), prior):
         return NOWHERE
     alone = by_parameter(snapshot, trials)
-    unproven = frozenset(key for key, by_it in alone if not _holds(by_it, _bound_of_one(key, trials, found), prior))
+    unproven = frozenset(key for key, by_it in alone if not holds(by_it, bound_of_one(key, trials, found), prior))
     if unproven:
         return None, unproven
     reached = lower_bound(outcome.agreed + prior, outcome.agreed + outcome.differed + prior)
     return Proposal(trials.edit, trials.rows, conditions, outcome, reached), unproven
-
-
-def _bound_of_values(trials: Trials, found: list[Attribute], pages: int, prior: int) -> float:
-    """Return the bound that the values of the edited parameters ask for.
-
-    What takes ever new values is mostly what the content hangs on; what takes many may be, and on a small host no page
-    is explored soon enough to tell. Where it is the rest of the URL that takes ever new values, as many trials are
-    needed: of a catalogue's records one in ten differs by ``branch``, and 18 that do not come before the first of these
-    in 15 % of orders. (A parameter that is dropped at one value is mostly at its default there.) So it is with a value
-    that is written for another, and with scripts that stand for one another, whatever their parameters. Of an alias, by
-    which every page of a site may be left out, no more may differ than of a rule of many trials.
-    """
-    if isinstance(trials.edit, Alias) and trials.outcome.share < 1 - DIFFER:
-        return 1.0
-    if isinstance(trials.edit, AnyComponent | Cut | PathValue) or spellings.is_guess(trials.edit):
-        return ANY_BOUND
-    if isinstance(trials.edit, PathPair):  # Of many values it is a component of any value.
-        values = [trials.records(known)[0] for known in found if known.key == trials.edit.value]
-        return ANY_BOUND if any(np.count_nonzero(good[1:]) >= VALUES for good in values) else OPEN_BOUND
-    own = [trials.records(known) for known in found if known.column in trials.edit.own]
-    if isinstance(trials.edit, PathReference | Ending) or any(is_open(good, bad) for good, bad in own):
-        return OPEN_BOUND
-    rest = [known for known in found if known.column not in trials.edit.own]
-    if isinstance(trials.edit, PathEdit) and not prior:  # That it holds for any path below is what an alias says.
-        rest = [known for known in rest if known.column is not None]
-    elif isinstance(trials.edit, Replace):
-        rest = [known for known in rest if known.name != "path"]
-    elif not _at_any_value(trials.edit) or not any(np.count_nonzero(good[1:]) > 1 for good, _ in own):
-        rest = []
-    if any(is_open(*trials.records(known)) for known in rest):
-        return OPEN_BOUND
-    return MANY_BOUND if pages < SMALL and any(np.count_nonzero(good[1:]) >= MANY for good, _ in own) else 0.0
-
-
-def _bound_of_one(key: ColumnKey, trials: Trials, found: list[Attribute]) -> float:
-    """Return the bound that one parameter of a joint deletion has to reach by itself: what it would have to alone."""
-    values = [trials.records(known)[0] for known in found if known.column == key]
-    rest = [known for known in found if known.column not in trials.edit.own]
-    several = any(np.count_nonzero(good[1:]) > 1 for good in values)
-    return OPEN_BOUND if several and any(is_open(*trials.records(known)) for known in rest) else BOUND
-
-
-def _at_any_value(edit: CandidateEdit) -> bool:
-    """Whether an edit drops parameters, or their values, whichever value they have."""
-    return isinstance(edit, Drop | Blank) and not isinstance(edit, DropFixed)
-
-
-def _could_hold(outcome: Outcome, bound: float, prior: int) -> bool:
-    """Whether the agreements would be enough if nothing differed: narrowing takes agreements away, it brings none."""
-    return outcome.agreed > 0 and _enough(outcome.agreed, bound, prior)
-
-
-def _enough(agreements: int, bound: float, prior: int) -> bool:
-    agreed = agreements + prior
-    return agreed >= FEWEST and lower_bound(agreed, agreed) >= bound
-
-
-def _holds(outcome: Outcome, bound: float, prior: int) -> bool:
-    units = outcome.agreed + outcome.differed + prior
-    if not outcome.agreed or outcome.differed > max(1, DIFFER * units):
-        return False
-    return lower_bound(outcome.agreed + prior, units) >= (max(bound, ONE_DIFFERS) if outcome.differed else bound)
 
 
 def _narrowest(trials: Trials, found: list[Attribute], bound: float, prior: int) -> tuple[Attribute, Rows, bool] | None:
@@ -304,7 +232,7 @@ def _narrowest(trials: Trials, found: list[Attribute], bound: float, prior: int)
     for _, _, attribute, allowed, beyond_luck in sorted(offers, key=lambda offer: offer[:2])[:TRIED]:
         outcome = trials.preview(np.isin(attribute.values, allowed))
         worth = _worth(outcome)
-        if worth <= whole and not (_holds(outcome, bound, prior) and _picked_out(trials, attribute, allowed, outcome)):
+        if worth <= whole and not (holds(outcome, bound, prior) and _picked_out(trials, attribute, allowed, outcome)):
             continue
         kept = worth - VALUE_COST * attribute.named(allowed)
         if (worth > whole, kept) > highest:

@@ -41,9 +41,10 @@ from pathlib import Path
 from typing import Any
 
 from clusterd_crawler import topics
-from clusterd_crawler.message import Verdict, decode, encode_verdict
+from clusterd_crawler.message import decode
 from clusterd_crawler.servers.redis_client import connect
 from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.verdict import Verdict, encode_verdict
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from benchmarks.crawl_overhead_site import documents

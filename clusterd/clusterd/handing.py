@@ -17,7 +17,7 @@ from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.message import Verdict, encode_verdict
+from clusterd_crawler.verdict import Verdict, encode_verdict
 
 from clusterd.alerts import WEBHOOK_TIMEOUT, Alert, Alerts, alerts_of
 from clusterd.clusters.contract import Outcome

@@ -1,4 +1,4 @@
-"""The wire contract: what a crawl says about its pages, as bytes, and the daemon's short answers.
+"""The wire contract: what a crawl says about its pages, as bytes.
 
 A message is read in any language with this page alone. Integers are little-endian; ``u8``, ``u16``, ``u64`` are
 unsigned and ``i64`` signed of that many bits; a ``varint`` is LEB128 (7 bits a byte, least significant group first,
@@ -38,16 +38,13 @@ Fingerprints take 5 bytes and not the differences a varint: of 192 values of a p
 need 30 bits on average, which is 5 bytes of a varint too, and a fixed width is read by one vectorised copy.
 A page's message is 1.4 kB with the ``text`` profile (2.7 kB where main and whole text differ), 0.4 kB with ``compact``.
 Cost: linear in its bytes; about 15 µs to write and 15 µs to read.
-
-A verdict (daemon → the crawl that asked, `topics.VERDICTS`) is one JSON object with the fields of `Verdict`.
 """
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -151,33 +148,6 @@ Message = Sketch | SkipReport | Failure | Redirect | File
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The daemon's answer for one page: which known page it resembles, and its cluster under a policy."""
-
-    url: str
-    fetched_at: int
-    crawl: str = ""
-    #: The known page that matches best; None where there is none.
-    match: str | None = None
-    resemblance: float = 0.0
-    cluster: str | None = None
-    policy: str = "near"
-    #: URLs in the cluster.
-    size: int = 1
-
-
-_VERDICT_FIELDS: Final = tuple(f.name for f in fields(Verdict))
-#: Types of a verdict's fields, where they are not text.
-_VERDICT_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "fetched_at": (int,),
-    "size": (int,),
-    "resemblance": (int, float),
-    "match": (str, type(None)),
-    "cluster": (str, type(None)),
-}
-
-
-@dataclass(frozen=True, slots=True)
 class _Layout:
     """The body of a message that is no sketch: numbers, then texts, each by the name of its field."""
 
@@ -238,29 +208,6 @@ def decode(raw: bytes) -> Message:
     if not YEAR_1 <= at < YEAR_10000:
         raise MessageError(f"{at} is no time (Unix milliseconds) of a year that has four digits", raw)
     return message
-
-
-def encode_verdict(verdict: Verdict) -> bytes:
-    """Return the JSON of a verdict."""
-    return json.dumps(asdict(verdict), ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def decode_verdict(raw: bytes) -> Verdict:
-    """Return the verdict in a JSON object; fields that we do not know are ignored, as later versions may add some."""
-    try:
-        given = json.loads(raw)
-        known = {name: given[name] for name in _VERDICT_FIELDS if name in given}
-        _check_verdict(known)
-        return Verdict(**known)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise MessageError(f"not a verdict: {error}", raw) from None
-
-
-def _check_verdict(known: dict[str, Any]) -> None:
-    """Refuse a value of another type than its field's."""
-    for name, value in known.items():
-        if not isinstance(value, _VERDICT_TYPES.get(name, str)):
-            raise TypeError(f"{name} is {value!r}")
 
 
 def _put_sketch(out: bytearray, page: Sketch) -> None:

@@ -17,8 +17,9 @@ from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
-from clusterd_crawler.message import Failure, SkipReport, decode_verdict, encode
+from clusterd_crawler.message import Failure, SkipReport, encode
 from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.verdict import decode_verdict
 
 from clusterd import health
 from tests.contract.index_world import page

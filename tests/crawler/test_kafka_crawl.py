@@ -17,7 +17,7 @@ import pytest
 from clusterd_consumer.transport import kafka_topics
 from clusterd_crawler import fetches, topics
 from clusterd_crawler.fetches import Fetch
-from clusterd_crawler.message import SkipReport, Verdict, decode, encode_verdict
+from clusterd_crawler.message import SkipReport, decode
 from clusterd_crawler.publish.contract import Refused
 from clusterd_crawler.publish.kafka_log import KafkaLog
 from clusterd_crawler.publish.publisher import Publisher
@@ -26,6 +26,7 @@ from clusterd_crawler.rule_language.json_form import rule_set_to_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.kafka_feed import KafkaFeed, version_of
 from clusterd_crawler.subscribe.subscriber import Subscriber
+from clusterd_crawler.verdict import Verdict, encode_verdict
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from tests.conftest import needs_kafka

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from dataclasses import replace
@@ -20,12 +19,9 @@ from clusterd_crawler.message import (
     Message,
     Redirect,
     SkipReport,
-    Verdict,
     _packed,
     decode,
-    decode_verdict,
     encode,
-    encode_verdict,
 )
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.sketch import TEXT as PROFILE
@@ -247,16 +243,3 @@ def test_a_url_that_is_not_unicode_is_refused_by_the_writer() -> None:
 def test_a_default_page_stays_small() -> None:
     stream = sketch_text(" ".join(map(str, range(1000))), PROFILE)
     assert len(encode(replace(PAGE, main=stream, whole=stream))) < 1_200
-
-
-def test_a_verdict_comes_back_and_ignores_what_it_does_not_know() -> None:
-    verdict = Verdict("http://a.test/é", 5, "c", "http://a.test/b", 0.95, "k1", "near", 2)
-    raw = encode_verdict(verdict)
-    assert decode_verdict(raw) == verdict
-    assert decode_verdict(json.dumps({**json.loads(raw), "new": 1}).encode()) == verdict
-
-
-@pytest.mark.parametrize("raw", [b"", b"[]", b"5", b"{", b"\xff", b'{"url": 3, "fetched_at": 1}', b'{"url": "u"}'])
-def test_what_is_no_verdict_is_refused(raw: bytes) -> None:
-    with pytest.raises(MessageError):
-        decode_verdict(raw)

@@ -13,7 +13,6 @@ import redis
 from clusterd_crawler import fetches, topics
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.errors import MessageError
-from clusterd_crawler.message import Verdict, encode_verdict
 from clusterd_crawler.purpose import Purpose
 from clusterd_crawler.rule_language.json_form import rule_set_to_json
 from clusterd_crawler.rules import Edit, Key, Rule, RuleSet, rule_id
@@ -22,6 +21,7 @@ from clusterd_crawler.settings import Settings
 from clusterd_crawler.subscribe.contract import News
 from clusterd_crawler.subscribe.redis_feed import RedisFeed
 from clusterd_crawler.subscribe.subscriber import Subscriber
+from clusterd_crawler.verdict import Verdict, encode_verdict
 
 from tests.crawler.outage import Server
 from tests.services.waiting import wait_until

@@ -18,8 +18,9 @@ from clusterd_crawler import topics
 from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
 from clusterd_crawler.crawling.pages.near_duplicates import NearDuplicates
 from clusterd_crawler.crawling.pages.verdicts import MISSES, SILENT_SECONDS, Verdicts
-from clusterd_crawler.message import Verdict, decode, encode_verdict
+from clusterd_crawler.message import decode
 from clusterd_crawler.sketch import Sketch
+from clusterd_crawler.verdict import Verdict, encode_verdict
 from scrapy import Spider
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler

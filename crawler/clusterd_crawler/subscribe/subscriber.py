@@ -17,11 +17,11 @@ from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import ClusterdError, Forbidden, MessageError, Unreachable
 from clusterd_crawler.fetches import Fetch, host_and_crawl, key
-from clusterd_crawler.message import Verdict, decode_verdict
 from clusterd_crawler.rule_language.json_form import rule_set_from_json
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.subscribe.contract import Feed, News
 from clusterd_crawler.subscribe.others_pages import OthersPages
+from clusterd_crawler.verdict import Verdict, decode_verdict
 
 logger = logging.getLogger(__name__)
 

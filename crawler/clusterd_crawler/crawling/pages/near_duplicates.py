@@ -12,7 +12,7 @@ from scrapy.statscollectors import StatsCollector
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
 from clusterd_crawler.crawling.pages.verdicts import Verdicts, is_near
-from clusterd_crawler.message import Verdict
+from clusterd_crawler.verdict import Verdict
 
 
 class NearDuplicates:

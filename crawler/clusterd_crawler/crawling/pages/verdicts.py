@@ -23,7 +23,7 @@ from twisted.internet.defer import Deferred
 
 from clusterd_crawler.crawling.event_loop import Promise, awaited, keep
 from clusterd_crawler.crawling.older_scrapy import sleep
-from clusterd_crawler.message import Verdict
+from clusterd_crawler.verdict import Verdict
 
 logger = logging.getLogger(__name__)
 

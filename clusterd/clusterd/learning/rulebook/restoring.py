@@ -56,7 +56,7 @@ def _announce_lost(rules: RuleService, logged: Mapping[str, int]) -> None:
     if lost:
         log.warning("the log came without %d rule sets of the store, which are announced again", len(lost))
     for host in lost:
-        rules.announce(rules.book.load(host).rules)
+        rules.sets.announce(rules.book.load(host).rules)
 
 
 def restore(book: RuleBook, published: Iterable[tuple[bytes, bytes]], at: int) -> int:

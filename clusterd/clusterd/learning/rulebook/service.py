@@ -6,7 +6,7 @@ Learning a host (`RuleService.learn_due`) is done by one worker at a time, which
 2. where the evidence changed enough, it learns; the rules that watched pages contradict are told apart;
 3. what both say is merged into the book by compare-and-set, and tried again where another change came first;
 4. the new rule set is offered to crawlers that start later, published to those that run, and noted as announced when
-   it has arrived in the log;
+   it has arrived in the log (`rule_sets`);
 5. where it has live rules, its pages are shared with the crawls (`sharing`);
 6. the host is taken off the list of changed ones, unless evidence has come since.
 
@@ -28,8 +28,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from clusterd_crawler import topics, urls
-from clusterd_crawler.errors import ClusterdError, NotFound, Unreachable, WrongInput
+from clusterd_crawler import urls
+from clusterd_crawler.errors import NotFound, Unreachable, WrongInput
 from clusterd_crawler.message import Failure, File, Redirect, SkipReport
 from clusterd_crawler.rules import LIVE, Identity, Rule, RuleSet, State
 from clusterd_crawler.sketch import Sketch
@@ -39,11 +39,11 @@ from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.learner import Learner
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence, HostRules, RuleBook
-from clusterd.learning.rulebook.entries import rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.identity import Shown, by_host, failed, filed, page_of, redirected, texts
 from clusterd.learning.rulebook.recall import Recall, Recalls
+from clusterd.learning.rulebook.rule_sets import RuleSets
 from clusterd.learning.rulebook.sharing import Publish, share
 
 log = logging.getLogger(__name__)
@@ -57,8 +57,6 @@ SLACK: Final = 1.25
 SHRINK_SECONDS: Final = 1.0
 #: Blocks beyond the fewest possible before a log is packed anew (a slow crawl brings blocks of one page).
 LOOSE_BLOCKS: Final = 2_000
-#: Times that a change is tried again when another came first.
-ATTEMPTS: Final = 8
 
 
 class RuleService:
@@ -77,8 +75,7 @@ class RuleService:
     ) -> None:
         """Take where rules are kept and told, and by which identity pages are judged (`identity.shown_by`)."""
         self.book, self._shown, self._publish = book, shown, publish
-        #: Returns when what was published has arrived, raises `Unreachable` where it has not.
-        self._flush = flush
+        self.sets = RuleSets(book, publish, flush)
         self._limit = evidence_limit
         self._recalls = Recalls(make_learner or partial(Learner, identity=identity))
         self._groups = Groups(book, identity)
@@ -215,7 +212,7 @@ class RuleService:
             turns.imported(self.book.load(host), given, at)
         entered = []
         for host, given in by_host.items():
-            state = self._change(host, lambda before, given=given: turns.imported(before, given, at))  # type: ignore[misc]
+            state = self.sets.change(host, lambda before, given=given: turns.imported(before, given, at))  # type: ignore[misc]
             entered += [state.entries[turns.entered_as(state, rule)].rule for rule in given]
         return entered
 
@@ -239,7 +236,7 @@ class RuleService:
         for host, exempt in by_host.items():  # what is refused is refused whole
             turns.unskipped(self.book.load(host), exempt, at)
         for host, exempt in by_host.items():
-            self._change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt, at))  # type: ignore[misc]
+            self.sets.change(host, lambda before, exempt=exempt: turns.unskipped(before, exempt, at))  # type: ignore[misc]
         return list(undone.values())
 
     def close(self) -> None:
@@ -274,7 +271,7 @@ class RuleService:
         self._leased.add(lease)
         try:
             recall = self._groups.caught_up(group)
-            self._announce_again(group)
+            self.sets.announce_again(group)
             return self._relearn(group, recall, now, spans=True)
         except Exception as error:
             self._groups.recalls.forget(group)
@@ -295,7 +292,7 @@ class RuleService:
                 state = turns.relearned(state, learned, now, spans=spans)
             return turns.struck(state, failing, now, spans=spans) if failing else state
 
-        state = self._change(host, change)
+        state = self.sets.change(host, change)
         recall.tell(state)
         return state.rules if state.rules.version != before else None
 
@@ -310,7 +307,7 @@ class RuleService:
         elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
             evidence = self._packed(host, evidence)
         if recall.take(evidence.pages, self.book, host):
-            self._announce_again(host)
+            self.sets.announce_again(host)
         recall.mark = evidence.mark
         self._groups.tell(host, recall)
         return recall
@@ -332,7 +329,7 @@ class RuleService:
     def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:
         host, _ = self._found(rule)
         try:
-            after = self._change(host, lambda before: turns.turned(before, {rule: (state, "hand", reason)}, at))
+            after = self.sets.change(host, lambda before: turns.turned(before, {rule: (state, "hand", reason)}, at))
         except Unreachable as error:  # of the store, which then does not answer here either, or of the log
             if self._found(rule)[1].rule.state != state:
                 raise
@@ -346,38 +343,6 @@ class RuleService:
         if host is None or entry is None:
             raise NotFound(f"there is no rule {rule}; clusterd rules list --all shows the ids")
         return host, entry
-
-    def _change(self, host: str, change: Callable[[HostRules], HostRules]) -> HostRules:
-        """Change a host's rules by compare-and-set, and announce what the crawlers must know and were not told yet."""
-        for _ in range(ATTEMPTS):
-            before = self.book.load(host)
-            after = change(before)
-            if after is before or self.book.save(after, before):
-                if after.rules.version != before.rules.version or after.rules.version > self.book.announced(host):
-                    self.announce(after.rules)
-                return after
-        raise ClusterdError(f"the rules of {host} changed {ATTEMPTS} times meanwhile; try again")
-
-    def announce(self, rules: RuleSet) -> None:
-        """Tell the crawlers that start later, and those that run.
-
-        Another may have saved a later version meanwhile and have published it before ours arrived. Of a compacted
-        topic only the last record stays, so the later version is then published once more, behind ours.
-        """
-        later: RuleSet | None = rules
-        while later is not None:
-            rules = later
-            self.book.offer(rules)
-            self._publish(topics.RULES, rules.host.encode(), rules_to_bytes(rules))
-            self._flush()
-            later = self.book.load(rules.host).rules if self.book.version(rules.host) > rules.version else None
-        self.book.note_announced(rules.host, rules.version)
-        log.info("rules of %s: version %d, %d in force", rules.host, rules.version, len(rules.rules))
-
-    def _announce_again(self, host: str) -> None:
-        """Announce a set that was saved by a worker that died before it could say so."""
-        if self.book.version(host) > self.book.announced(host):
-            self.announce(self.book.load(host).rules)
 
 
 def _lease_of(group: str) -> str:

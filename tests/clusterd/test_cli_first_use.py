@@ -136,11 +136,11 @@ def test_what_others_publish_meanwhile_is_not_waited_for(redis_url: str, prefix:
         assert services.lag() == 1
 
 
-def test_what_the_readme_does_from_python(
+def test_what_the_questions_do_from_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    code = readme.partition("### From Python\n")[2].partition("```python\n")[2].partition("```")[0]
+    page = (Path(__file__).parents[2] / "docs" / "questions.md").read_text("utf-8")
+    code = page.partition("## From Python\n")[2].partition("```python\n")[2].partition("```")[0]
     monkeypatch.chdir(tmp_path)
     Path("page.html").write_text("<title>Some</title><p>words")
     exec(code, {})

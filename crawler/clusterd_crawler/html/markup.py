@@ -1,6 +1,6 @@
 """Markup → its visible text, with marks around what is not main text. One pass over the bytes, linear.
 
-The input is UTF-8 markup. Tags, comments and attributes are read as the HTML standard's tokenizer reads them; the text
+The input is UTF-8 markup. Tags and comments are read as the HTML standard's tokenizer reads them (`tags`); the text
 that is shown is copied, blocks are set apart by a line break, and a stack of the open containers says what is hidden,
 what is chrome (`chrome`), and how much of a block is links. At the end `main_text` decides, from the page alone.
 
@@ -17,7 +17,6 @@ The compiled core has the same walk (`core/markup.h`), about a hundred times fas
 from __future__ import annotations
 
 import html
-import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,6 +27,7 @@ from clusterd_crawler.html.embedded_content import Embedded
 from clusterd_crawler.html.formatting import Formatting, Open
 from clusterd_crawler.html.main_text import CHROME_BEGINS, CHROME_ENDS, Found, other_spans, with_marks
 from clusterd_crawler.html.raw_elements import end_of_raw
+from clusterd_crawler.html.tags import TAG, end_of_comment, read_attributes
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
@@ -41,13 +41,6 @@ MAX_MAINS: Final = 8
 DENSE_LINKS: Final = 5
 DENSE_PERCENT: Final = 85
 
-_TAG: Final = re.compile(rb"</?([A-Za-z][^\t\n\f\r />]*)")
-_ATTRIBUTE: Final = re.compile(
-    rb"""[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"""
-    rb"""(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)(?:"|\Z)|'([^']*)(?:'|\Z)|([^\t\n\f\r >]*)))?"""
-)
-_TAG_END: Final = re.compile(rb"[\t\n\f\r /]*>")
-_COMMENT_END: Final = re.compile(rb"--!?>")
 #: All but the bytes that are counted as letters: ASCII letters and digits, and everything beyond ASCII.
 _NO_LETTERS: Final = bytes(i for i in range(128) if not chr(i).isalnum())
 _BLANKED: Final = bytes.maketrans(CHROME_BEGINS + CHROME_ENDS, b"  ")
@@ -111,10 +104,10 @@ class Walk:
     def _markup(self, tag: int) -> int:
         """Read what begins with the ``<`` at ``tag``; return where it ends."""
         data = self.data
-        match = _TAG.match(data, tag)
+        match = TAG.match(data, tag)
         if match:
             name = match[1].lower()
-            attributes, end = self._attributes(match.end())
+            attributes, self.attributes, end = read_attributes(data, match.end())
             if end < 0:
                 return len(data)
             if data[tag + 1] == 0x2F:
@@ -122,7 +115,7 @@ class Walk:
                 return end
             return self._start(name, attributes, end)
         if data.startswith(b"<!--", tag):
-            return self._comment_end(tag + 4)
+            return end_of_comment(data, tag + 4)
         if data.startswith((b"<!", b"<?"), tag) or (data.startswith(b"</", tag) and tag + 2 < len(data)):
             if data.startswith(b"<![CDATA[", tag):
                 self._irregular()
@@ -130,29 +123,6 @@ class Walk:
             return len(data) if end < 0 else end + 1
         self._text(tag, tag + 1)  # a lone "<" is a sign like any other
         return tag + 1
-
-    def _comment_end(self, at: int) -> int:
-        for closed in (b">", b"->"):
-            if self.data.startswith(closed, at):
-                return at + len(closed)
-        match = _COMMENT_END.search(self.data, at)
-        return match.end() if match else len(self.data)
-
-    def _attributes(self, at: int) -> tuple[dict[bytes, bytes], int]:
-        """Read a tag's attributes from behind its name; -1 for the end where the markup ends first."""
-        found: dict[bytes, bytes] = {}
-        self.attributes = 0
-        while True:
-            end = _TAG_END.match(self.data, at)
-            if end:
-                return found, end.end()
-            match = _ATTRIBUTE.match(self.data, at)
-            if not match:
-                return found, -1
-            at = match.end()
-            self.attributes += 1
-            name, double, single, bare = match.groups()
-            found.setdefault(name.lower(), double or single or bare or b"")
 
     def _text(self, start: int, end: int) -> None:
         if self.hidden or start >= end:

@@ -14,7 +14,6 @@ from clusterd_consumer.hash_tags import hash_tags, numbered, spread_tags
 from clusterd_consumer.postings.scheme import DEFAULT, Scheme
 from clusterd_crawler.errors import WrongInput
 
-from clusterd.clusters.contract import Policy
 from clusterd.clusters.redis.home import Home
 
 #: Of the records (lua/records.lua), lists and sketches. Counted up when a store of before can no longer be read.
@@ -41,11 +40,6 @@ def _read(known: bytes) -> Scheme | None:
     with suppress(TypeError, ValueError):
         return Scheme(**json.loads(known))
     return None
-
-
-def added(policy: Policy) -> tuple[str, str, int]:
-    """Return what add_policy.lua is given of a policy."""
-    return policy.name, json.dumps(asdict(policy)), 0 if policy.identical else 1
 
 
 def founded(home: Home, scheme: Scheme, shards: int, layout: int = LAYOUT) -> tuple[tuple[str, ...], int]:

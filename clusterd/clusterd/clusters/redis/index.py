@@ -19,7 +19,6 @@ and `spans` where there are several). Between them other workers may do what the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -31,19 +30,20 @@ from clusterd_consumer.postings.scheme import Scheme
 from clusterd_consumer.redis_connection import Client, connect, translated
 from clusterd_consumer.redis_scripts import Calls
 from clusterd_consumer.resemblance import Estimate
-from clusterd_crawler.errors import Unreachable, WrongInput
+from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.servers.redis_address import is_cluster
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
 from clusterd.clusters.contract import DEFAULT_POLICIES, Cluster, Hit, Look, Outcome, Policy, Split, Version
 from clusterd.clusters.redis.asking.questions import Questions
-from clusterd.clusters.redis.founding import LAYOUT, SPREAD, added, founded, keeps_whole, scheme_of
-from clusterd.clusters.redis.home import ADD_POLICY, REGISTER, Home
+from clusterd.clusters.redis.founding import LAYOUT, SPREAD, founded, keeps_whole, scheme_of
+from clusterd.clusters.redis.home import REGISTER, Home
 from clusterd.clusters.redis.homes import OWN, Homes
 from clusterd.clusters.redis.linking import Linker
 from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending, positions, tell
+from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.posting import postings_of, verdicts_on
 from clusterd.clusters.redis.registered import (
     CURRENT,
@@ -63,8 +63,6 @@ from clusterd.clusters.redis.stream import SecondStream, Showing
 
 #: Hash slots that a Redis Cluster's postings and sketches are spread over.
 SHARDS: Final = 16
-#: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
-GRADED_MOST: Final = 16
 #: Ghosts that may wait for the settler, and steps that a worker does where there are more.
 BACKLOG: Final = 64
 HELP: Final = 4
@@ -104,12 +102,11 @@ class RedisIndex:
         self._home = homes.first
         self._numbers = [Numbers(self._calls, one, prefix, tags, alone) for one in homes.all] if len(tags) > 1 else []
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
-        self._policies: list[Policy] = []
-        self._agree()
+        self._policies = Policies(homes)
         if policies is None:
-            policies = self._policies or DEFAULT_POLICIES
+            policies = self._policies.known or DEFAULT_POLICIES
         for policy in policies:
-            if policy not in self._policies:
+            if policy not in self._policies.known:
                 self.add_policy(policy)
         self._spans = Spans(homes)
         self._questions = Questions(homes, self._spans, self._lists, scheme)
@@ -121,7 +118,7 @@ class RedisIndex:
         self._marks = Marks(self._calls, homes, prefix, tags, self._pending, self._numbers) if self._numbers else None
         if self._marks:
             self._marks.begin()
-        self._linker = Linker(homes, self._spans, self._pending, self._graded, self._agree)
+        self._linker = Linker(homes, self._spans, self._pending, self._policies)
         #: Ghosts that waited when a batch was last registered.
         self._waiting = 0
 
@@ -167,20 +164,20 @@ class RedisIndex:
         self._show_whole(sketches, registered)
         united = self._linker.link(sketches, registered, verdicts, position, states)
         if len(self._homes) > 1:
-            Beyond(self._homes, self._spans, len(self._graded())).tell(sketches, registered, united)
-        return outcomes_of(self._policies, sketches, registered)
+            Beyond(self._homes, self._spans, len(self._policies.graded)).tell(sketches, registered, united)
+        return outcomes_of(self._policies.known, sketches, registered)
 
     def _help(self) -> None:
         """Settle a little where ghosts pile up: they would be proposed to every page that resembles them."""
         if self._waiting > BACKLOG:
-            self._settler.settle(HELP, self._policies)
+            self._settler.settle(HELP, self._policies.known)
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
         known: list[Registered | None] = [None] * len(sketches)
         left = self._homes.places(sketches)
         waiting = 0
         while left:
-            graded = self._graded()
+            graded = self._policies.graded
             with ExitStack() as stack:
                 calls = {}
                 for home, of in left.items():
@@ -239,20 +236,20 @@ class RedisIndex:
         tell(self._homes, self._pending)
         if self._marks:
             self._marks.look()
-        policies = self._reload()
-        if len(self._homes) > 1 and any(one.graded != len(self._graded()) for one in self._homes.counters()):
-            policies = self._agree()  # whoever added one died at it, or a home was set back
+        policies = self._policies.reload()
+        if len(self._homes) > 1 and any(one.graded != len(self._policies.graded) for one in self._homes.counters()):
+            policies = self._policies.agree()  # whoever added one died at it, or a home was set back
         waiting = self._settler.settle(steps, policies)
         return waiting + (self._whole.settle(steps) if self._whole else 0)
 
     def splits(self) -> list[Split]:
         """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
-        self._reload()
-        return splits_of(self._homes, self._graded())
+        self._policies.reload()
+        return splits_of(self._homes, self._policies.graded)
 
     def told(self, splits: Sequence[Split]) -> None:
         """Forget splits that were told to whoever wants to know."""
-        forget_splits(self._homes, self._graded(), splits)
+        forget_splits(self._homes, self._policies.graded, splits)
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
@@ -268,75 +265,40 @@ class RedisIndex:
 
     def policies(self) -> list[Policy]:
         """Return the policies in use."""
-        return self._reload()
+        return self._policies.reload()
 
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
-        self._agree()
-        self._take(self._home.run(ADD_POLICY, *added(policy)))
-        self._agree()
-        if not policy.identical and all(known.name != policy.name for known in self._policies):
-            raise WrongInput(
-                f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept"
-            )
-        if policy not in self._policies:
-            raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
-
-    def _reload(self) -> list[Policy]:
-        return self._take(self._home.command("LRANGE", "policies", 0, -1))
-
-    def _agree(self) -> list[Policy]:
-        """Learn the policies anew; let all homes know all of them, in one order.
-
-        Each is added to the first home before the others: who has more than that knows what it has lost.
-        """
-        lists = self._homes.ask("LRANGE", "policies", 0, -1)
-        known, most = self._take(lists[0]), max(lists, key=len)
-        if len(most) > len(known):
-            for policy in self._take(most):
-                self._home.run(ADD_POLICY, *added(policy))
-            known = self._reload()
-        short = [home for home, texts in zip(self._homes.all, lists, strict=True) if len(texts) < len(known)]
-        if short:  # one may have come back with nothing: it takes no page before it knows all policies
-            self._homes.seed()
-        self._homes.send([home.function(ADD_POLICY, *added(policy)) for home in short for policy in known])
-        return known
+        self._policies.add(policy)
 
     def _catch_up(self) -> None:
         """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
-        known = self._policies
+        known = self._policies.known
         for numbers in self._numbers:
             numbers.go_on()
         for pending in self._pending:
             pending.look_anew()
         for home in self._homes.all:
             home.forget_labels()
-        names = {policy.name for policy in self._reload()}
+        names = {policy.name for policy in self._policies.reload()}
         lost = [policy for policy in known if policy.name not in names]
         if lost:
             founded(self._home, self._scheme, len(self._tags), self._layout)
             keeps_whole(self._home, self._whole is not None)
         self._homes.seed()
-        self._agree()
+        self._policies.agree()
         for policy in lost:
             self.add_policy(policy)
-
-    def _take(self, texts: Sequence[bytes]) -> list[Policy]:
-        self._policies = [Policy(**json.loads(text)) for text in texts]
-        return list(self._policies)
-
-    def _graded(self) -> list[Policy]:
-        return [policy for policy in self._policies if not policy.identical]
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:
         """Yield the clusters, largest first; with ``host`` those with a member there."""
-        return self._questions.clusters(self._reload(), policy, min_size, host)
+        return self._questions.clusters(self._policies.reload(), policy, min_size, host)
 
     def cluster_of(self, url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL's current version; None for an unknown URL."""
-        return self._questions.cluster_of(self._reload(), url, policy)
+        return self._questions.cluster_of(self._policies.reload(), url, policy)
 
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
@@ -344,7 +306,7 @@ class RedisIndex:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if self._whole and stream == "whole":
             return self._questions.similar_whole(self._whole, query, profile, limit)
-        return self._questions.similar(self._reload(), query, profile, limit, stream, look)
+        return self._questions.similar(self._policies.reload(), query, profile, limit, stream, look)
 
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none."""
@@ -368,7 +330,7 @@ class RedisIndex:
 
     def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""
-        return self._questions.originals(self._reload(), policy, asked)
+        return self._questions.originals(self._policies.reload(), policy, asked)
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
@@ -387,7 +349,7 @@ class RedisIndex:
 
     def cluster_counts(self) -> dict[str, int]:
         """Return how many clusters of two URLs and more each policy has, as they are counted."""
-        return self._questions.cluster_counts(self._reload())
+        return self._questions.cluster_counts(self._policies.reload())
 
     def close(self) -> None:
         """Free connections."""

@@ -8,7 +8,7 @@ more; what is to be united beyond that home is due from then on, and is united a
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 from clusterd_consumer.redis_scripts import packed_numbers
@@ -18,12 +18,12 @@ from clusterd_crawler.sketch import Sketch
 
 from clusterd.clusters.acceptance import mask
 from clusterd.clusters.changes import GREW, MERGED
-from clusterd.clusters.contract import Policy
 from clusterd.clusters.identity import sketch_key
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import ACCEPT, LINK
 from clusterd.clusters.redis.homes import Homes
 from clusterd.clusters.redis.pending import Pending, tell
+from clusterd.clusters.redis.policies import Policies
 from clusterd.clusters.redis.registered import Registered, matches_of, note
 from clusterd.clusters.redis.spans.standings import SPANNED, Span
 from clusterd.clusters.redis.spans.steps import ACCEPTED, ALL, EDGE, PAIR, TWO, UNION, Eras, Pair, Spans, pairs_of
@@ -41,19 +41,11 @@ Offer = tuple[int, int, int, bool, bytes]
 class Linker:
     """Links what was verified."""
 
-    def __init__(
-        self,
-        homes: Homes,
-        spans: Spans,
-        pending: Sequence[Pending],
-        graded: Callable[[], list[Policy]],
-        reload: Callable[[], object],
-    ) -> None:
+    def __init__(self, homes: Homes, spans: Spans, pending: Sequence[Pending], policies: Policies) -> None:
         self._homes = homes
         self._spans = spans
         self._pending = pending
-        self._graded = graded
-        self._reload = reload
+        self._policies = policies
 
     def link(
         self,
@@ -101,7 +93,7 @@ class Linker:
         open_ = dict(linked)
         unions: dict[int, list[bytes]] = {}
         while open_:
-            graded = self._graded()
+            graded = self._policies.graded
             calls: dict[int, list[Any]] = {}
             for home, pages in open_.items():
                 arguments = calls[home] = [len(graded), len(offsets) // 2, *offsets, posted[home]]
@@ -122,7 +114,7 @@ class Linker:
                     for joined in reply[1 + 3 * len(pages) :]:
                         unions[home] = [TWO.pack(UNION, *two) for two in struct.iter_unpack("<II", joined)]
             if open_:
-                self._reload()
+                self._policies.agree()
         return unions
 
     # -- several homes ---------------------------------------------------------------------------------------------
@@ -210,7 +202,7 @@ class Linker:
     ) -> tuple[dict[int, list[Offer]], dict[int, Any]]:
         """Offer contents of other homes their edges; return what each home was asked, and what it replies."""
         while True:
-            graded = self._graded()
+            graded = self._policies.graded
             asked: dict[int, list[Offer]] = {}
             for home, pages in linked.items():
                 for place, matches in pages.items():
@@ -229,7 +221,7 @@ class Linker:
             replies = self._homes.each(ACCEPT, calls)
             if all(reply[0] == len(graded) for reply in replies.values()):
                 return asked, replies
-            self._reload()
+            self._policies.agree()
 
     def _next_best(self, gone: Set[int], linked: Mapping[int, Mapping[int, list[int]]]) -> dict[int, tuple[int, bytes]]:
         """Return the best matches in other homes that pages show, where the best of all departed meanwhile."""
@@ -244,7 +236,7 @@ class Linker:
             home: b"".join([ACCEPTED.pack(number, 0, 0, 1, bytes(8), NO_PROFILE) for _, number in of])
             for home, of in asked.items()
         }
-        graded = len(self._graded())
+        graded = len(self._policies.graded)
         urls: dict[tuple[int, int], bytes] = {}
         for home, reply in self._homes.each(ACCEPT, {home: (graded, one) for home, one in packed.items()}).items():
             if reply[0] == graded:

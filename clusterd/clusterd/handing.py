@@ -19,7 +19,8 @@ from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.verdict import Verdict, encode_verdict
 
-from clusterd.alerts import WEBHOOK_TIMEOUT, Alert, Alerts, alerts_of
+from clusterd.alert_webhook import WEBHOOK_TIMEOUT
+from clusterd.alerts import Alert, Alerts, alerts_of
 from clusterd.clusters.contract import Outcome
 from clusterd.health import Report
 

@@ -1,10 +1,10 @@
-"""``clusterd rules list|show|why|retire|pin|export|import|replay``: the URL rules, and what they rest on."""
+"""``clusterd rules list|show|why|retire|pin|export|import``: the URL rules, and what they rest on."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,10 +16,10 @@ from clusterd_crawler.errors import NotFound, WrongInput
 
 from clusterd.cli.invocation import Invocation
 from clusterd.cli.place import Place
-from clusterd.cli.share import Share
+from clusterd.cli.replay import replay_crawls
 
 if TYPE_CHECKING:
-    from clusterd_crawler.rules import Identity, Rule
+    from clusterd_crawler.rules import Rule
 
     from clusterd.learning.rulebook.contract import Entry
     from clusterd.learning.rulebook.service import RuleService
@@ -31,19 +31,15 @@ FIELDS: Final = (
     *("id", "host", "text", "context", "transformation", "support", "coverage", "precision", "lower_bound"),
     *("state", "since"),
 )
-REPLAY_COLUMNS: Final = (
-    *("pages", "fetched", "skipped", "reduction", "skip_precision", "lost_contents", "rules", "urls_per_second"),
-)
-SPLIT_COLUMNS: Final = (
-    *("precision", "rules", "reduction", "average_reduction_10", "average_reduction_100", "average_reduction_1000"),
-    "possible_reduction",
-)
 FORMATS: Final = click.Choice(["clusterd", "dud"])
 
 
 @click.group("rules")
 def rules() -> None:
     """List, explain, retire, exchange and replay URL rules."""
+
+
+rules.add_command(replay_crawls)
 
 
 @rules.command("list")
@@ -171,53 +167,6 @@ def import_rules(invocation: Invocation, file: str, file_format: Literal["cluste
             tell(invocation, rule, done.notes.get(rule.id, note))
     for entry, reason in done.refused:
         invocation.emit({"id": entry, "reason": reason}, f"{entry}  not imported: {reason}")
-
-
-@rules.command("replay")
-@click.argument("crawl", metavar="CRAWL…", type=Place(), nargs=-1, required=True)
-@click.option("--order", type=click.Choice(["file", "random"]), default="file", show_default=True, help="Of the pages.")
-@click.option("--seed", metavar="N", type=int, default=0, show_default=True, help="Of the random order, of the split.")
-@click.option("--explore", metavar="SHARE", type=Share(), help="Would-be skips fetched all the same.")
-@click.option("--policy", type=click.Choice(["identical", "near"]), default="identical", show_default=True)
-@click.option("--split", metavar="SHARE", type=Share(min_open=True, max_open=True), help="Learn on it.")
-@click.pass_obj
-def replay_crawls(
-    invocation: Invocation,
-    crawl: tuple[str, ...],
-    order: Literal["file", "random"],
-    seed: int,
-    explore: float | None,
-    policy: Identity,
-    split: float | None,
-) -> None:
-    """Run recorded crawls (tab-separated: url, content, …) through the learner and the crawler's decision.
-
-    With --split the protocol of Koppula et al., section 5: learn on that share of the clusters, test on the rest.
-    """
-    if split is not None:
-        from clusterd.learning.koppula.protocol import split_protocol
-        from clusterd.learning.replay import read_crawl
-
-        rows = [row for path in crawl for row in read_crawl(path)]
-        invocation.show(split_protocol(rows, split=split, seed=seed, policy=policy), SPLIT_COLUMNS)
-        return
-    invocation.show(replayed(crawl, order, seed, explore, policy), (*(("crawl",) * (len(crawl) > 1)), *REPLAY_COLUMNS))
-
-
-def replayed(
-    crawls: Iterable[str],
-    order: Literal["file", "random"],
-    seed: int,
-    explore: float | None,
-    policy: Identity,
-) -> Iterator[dict[str, Any]]:
-    """Yield the figures of each crawl, named where there are several."""
-    from clusterd.learning.replay import EXPLORE, read_crawl, replay
-
-    share = EXPLORE if explore is None else explore
-    for path in crawls:
-        figures = replay(read_crawl(path), order=order, seed=seed, explore=share, policy=policy)
-        yield {"crawl": Path(path).name.partition(".")[0], **figures}
 
 
 def spelled(host: str | None, book: RuleService) -> str:

@@ -135,7 +135,7 @@ def _fixed(snapshot: Snapshot, counted: Counter[Difference]) -> Iterator[Candida
         if kind == "fixed":
             fixed[what] = support  # type: ignore[index]
     index = {name: index_page(name) for name, _ in fixed if name}
-    return fixed_edits(snapshot, fixed, index, PROPOSED)
+    return fixed_edits(snapshot, fixed, index)
 
 
 def _escaped(snapshot: Snapshot) -> list[ColumnKey]:

@@ -18,6 +18,8 @@ from clusterd.learning.edits.edit import Both, Drop, PathEdit
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
 
+#: Fewest contents that propose an edit before it is judged.
+PROPOSED: Final = 4
 #: Most edits with stated values that are judged at a time.
 FIXED: Final = 12
 #: Most parameters of which the values are stated together.
@@ -72,9 +74,9 @@ class BothFixed(Both):
 
 
 def fixed_edits(
-    snapshot: Snapshot, counted: Counter[tuple[str, FixedPairs]], index: dict[str, PathEdit], fewest: int
+    snapshot: Snapshot, counted: Counter[tuple[str, FixedPairs]], index: dict[str, PathEdit]
 ) -> Iterator[DropFixed | BothFixed]:
-    """Yield the edits that so many contents propose, the best supported first.
+    """Yield the edits that enough contents propose, the best supported first.
 
     Counted is the name of an index page that the other page ended in ("" where both had one path), with the pairs.
     """
@@ -86,7 +88,7 @@ def fixed_edits(
         sets[what] = count
     ranked = sorted(sets.items(), key=lambda item: (-item[1], item[0]))
     for (name, own, values), support in ranked[:FIXED]:
-        if support >= fewest:
+        if support >= PROPOSED:
             edit = DropFixed(own, fixed=values)
             yield BothFixed(index[name], edit) if name else edit
 

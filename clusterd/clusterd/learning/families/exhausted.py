@@ -26,8 +26,7 @@ from clusterd_crawler.rules import Condition, Edit, Key
 from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of
-from clusterd.learning.trials.agreement import Outcome, lower_bound
-from clusterd.learning.trials.closing import DIFFER, OPEN
+from clusterd.learning.trials.agreement import DIFFER, OPEN, Outcome, lower_bound
 from clusterd.learning.trials.contexts import Proposal
 
 #: Members in a row that brought nothing new.

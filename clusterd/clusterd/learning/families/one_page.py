@@ -20,9 +20,8 @@ from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, by_number,
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS, joint
 from clusterd.learning.families.value_forms import of_clean_forms
-from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound
 from clusterd.learning.trials.attributes import one_of
-from clusterd.learning.trials.closing import DIFFER
 from clusterd.learning.trials.contexts import Proposal
 
 #: Fewest pages of a family. One page answers for all others, and what differs is found nowhere else: an empty list is

@@ -25,6 +25,10 @@ from clusterd.learning.evidence.columns import Flags, Hashes, Rows
 REPEATED: Final = 2
 #: Bits of a key by which it is told that a row has none of some keys.
 BITS: Final = 16
+#: Most units of a live rule that may differ, of those tried, when there are many (of few: `bounds.ONE_DIFFERS`).
+DIFFER: Final = 0.01
+#: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
+OPEN: Final = 0.84
 #: One-sided 95 % quantile of the normal distribution.
 Z: Final = 1.645
 
@@ -37,6 +41,12 @@ def lower_bound(agreed: float, tried: float) -> float:
     centre = share + z2 / (2 * tried)
     spread = Z * sqrt(share * (1 - share) / tried + z2 / (4 * tried * tried))
     return max(0.0, (centre - spread) / (1 + z2 / tried))
+
+
+def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
+    """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
+    clean = int(np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:])))
+    return lower_bound(clean + prior, int(np.count_nonzero(good[1:] + bad[1:])) + prior) >= OPEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,8 @@ from clusterd.learning.edits.path_pairs import PathPair
 from clusterd.learning.edits.path_references import PathReference
 from clusterd.learning.edits.path_values import PathValue
 from clusterd.learning.evidence.shapes import ColumnKey
-from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.agreement import DIFFER, Outcome, is_open, lower_bound
 from clusterd.learning.trials.attributes import Attribute
-from clusterd.learning.trials.closing import DIFFER, is_open
 from clusterd.learning.trials.narrowing import Trials
 
 #: A rule goes live above this lower bound: 18 clean trials (below .8 small sites lose contents).

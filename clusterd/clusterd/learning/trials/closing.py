@@ -12,16 +12,12 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Snapshot, distinct
 from clusterd.learning.trials import seen_shapes, tried_together, unseen_pairs
-from clusterd.learning.trials.agreement import lower_bound
+from clusterd.learning.trials.agreement import DIFFER, is_open
 from clusterd.learning.trials.attributes import FEW_VALUES, Attribute
 from clusterd.learning.trials.narrowing import Trials
 
-#: Most units of a live rule that may differ, of those tried, when there are many (of few: `bounds.ONE_DIFFERS`).
-DIFFER: Final = 0.01
-#: Any value of a key is accepted when its values themselves, each a trial, pass this lower bound: 15 clean ones.
-OPEN: Final = 0.84
 #: A value is rare when another of its key has so many times its pages.
 RARE: Final = 4
 #: Fewest agreements that a value of an edited key needs.
@@ -35,7 +31,7 @@ NONE: Final = np.array([0, 0], np.int64)
 def close(snapshot: Snapshot, trials: Trials, found: list[Attribute], conditions: list[Condition], prior: int) -> bool:
     """Restrict the context to what its evidence has seen; false where that cannot be written."""
     path_closed = False
-    required = tried_together.restrict(snapshot, trials, conditions, DIFFER, OPEN)
+    required = tried_together.restrict(snapshot, trials, conditions)
     for attribute in found:
         if path_closed and attribute.column is None:
             continue
@@ -128,9 +124,3 @@ def _pairs_are_open(trials: Trials, attribute: Attribute, edited: Attribute) -> 
     agreed = np.bincount(which.ravel(), weights=good[tried])
     differed = np.bincount(which.ravel()) - agreed
     return is_open(np.append(0, agreed), np.append(0, differed))
-
-
-def is_open(good: Rows, bad: Rows, prior: int = 0) -> bool:
-    """Whether the next value may be expected to agree too: of the values seen, nearly all did, and they are many."""
-    clean = int(np.count_nonzero((good[1:] > 0) & (bad[1:] <= DIFFER * good[1:])))
-    return lower_bound(clean + prior, int(np.count_nonzero(good[1:] + bad[1:])) + prior) >= OPEN

@@ -24,7 +24,7 @@ from clusterd.learning.edits import item_orders
 from clusterd.learning.edits.edit import CandidateEdit, Drop, DropUnordered
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
-from clusterd.learning.trials.agreement import Outcome, lower_bound
+from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound
 from clusterd.learning.trials.attributes import DEPTH, FEW_VALUES, Attribute, attributes, depth_attribute
 from clusterd.learning.trials.bounds import (
     BOUND,
@@ -36,7 +36,7 @@ from clusterd.learning.trials.bounds import (
     enough,
     holds,
 )
-from clusterd.learning.trials.closing import DIFFER, close
+from clusterd.learning.trials.closing import close
 from clusterd.learning.trials.narrowing import Trials
 from clusterd.learning.trials.tried_together import by_parameter
 

@@ -19,9 +19,8 @@ from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.edit import CandidateEdit, Replace
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.evidence.columns import Snapshot
-from clusterd.learning.trials.agreement import Outcome
+from clusterd.learning.trials.agreement import DIFFER, Outcome
 from clusterd.learning.trials.bounds import FEWEST
-from clusterd.learning.trials.closing import DIFFER
 from clusterd.learning.trials.contexts import LUCK
 from clusterd.learning.trials.narrowing import Trials
 

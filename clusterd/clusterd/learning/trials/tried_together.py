@@ -28,7 +28,7 @@ from clusterd_crawler.rules import Condition, Key
 from clusterd.learning.edits.edit import Drop, DropUnordered
 from clusterd.learning.evidence.columns import Flags, Rows, Snapshot
 from clusterd.learning.evidence.shapes import ColumnKey
-from clusterd.learning.trials.agreement import Outcome, judge, lower_bound
+from clusterd.learning.trials.agreement import DIFFER, OPEN, Outcome, judge, lower_bound
 from clusterd.learning.trials.narrowing import Trials, settled_keys
 
 #: Fewest agreements of a combination.
@@ -39,20 +39,16 @@ MOST: Final = 62
 MANY: Final = 64
 
 
-def restrict(
-    snapshot: Snapshot, trials: Trials, conditions: list[Condition], differ: float, enough: float
-) -> set[ColumnKey]:
+def restrict(snapshot: Snapshot, trials: Trials, conditions: list[Condition]) -> set[ColumnKey]:
     """Restrict a joint deletion to combinations that were tried; return the parameters that have to be there.
 
-    ``differ``: most units of a clean record that may differ; ``enough``: lower bound of the share of clean combinations
-    above which the next may be expected to be clean. Other edits are left as they are: what they do to a page that has
-    none of the parameters is tried as well.
+    Other edits are left as they are: what they do to a page that has none of the parameters is tried as well.
     """
     own = trials.edit.own
     if len(own) < 2 or type(trials.edit) is not Drop:
         return set()
     pattern = combinations(snapshot, own[:MOST])
-    taken = Records.of(pattern, trials, differ).together(pattern[trials.rows], enough) if len(own) <= MOST else []
+    taken = Records.of(pattern, trials).together(pattern[trials.rows]) if len(own) <= MOST else []
     trials.narrow(lets_through(taken, pattern) if taken else np.zeros(len(snapshot), np.bool_))
     if not taken:
         return set()
@@ -80,7 +76,7 @@ class Records:
     clean: Flags
 
     @classmethod
-    def of(cls, pattern: Rows, trials: Trials, differ: float) -> Records:
+    def of(cls, pattern: Rows, trials: Trials) -> Records:
         """Return the records of combinations (the empty one left out), the most tried first."""
         outcome = trials.outcome
         edited = trials.rows[outcome.rows]
@@ -93,11 +89,11 @@ class Records:
         order = np.argsort(-right, kind="stable")
         order = order[numbers[order] != 0]
         numbers, right, wrong = numbers[order], right[order], wrong[order]
-        return cls(numbers, right, (right > 0) & (wrong <= differ * right))
+        return cls(numbers, right, (right > 0) & (wrong <= DIFFER * right))
 
-    def together(self, host: Rows, enough: float) -> list[int]:
+    def together(self, host: Rows) -> list[int]:
         """Return the combinations that a context takes in, of those that the host has."""
-        if lower_bound(int(np.count_nonzero(self.clean)), len(self.numbers)) >= enough:
+        if lower_bound(int(np.count_nonzero(self.clean)), len(self.numbers)) >= OPEN:
             every: list[int] = self.numbers[self.clean].tolist()
             return every
         often: list[int] = self.numbers[self.clean & (self.right >= TOGETHER)][:MANY].tolist()

@@ -1,8 +1,10 @@
 """Which would-be skips are fetched all the same, so that rules are watched: a share of them, by the hash of the URL.
 
-A rule is explored the more the less is known of it. By URL, so that a replay repeats, and by the crawl, so that what
-one crawl leaves out wrongly, and never looks at, another one does. (How many more of a renamed folder: `renaming`; of
-what holds on pages of any path: `resting`; on which values: `spreading`.)
+The less is known of a rule, the larger the share. Which URLs are fetched is decided by a hash of the URL, so that a
+replay repeats itself, and of the crawl, so that what one crawl wrongly leaves out is fetched by another. Some rules are
+tried further: those that rename folders (`renaming`), those that hold on pages of any path (`resting`), and these on
+each value that many of their skips have (`spreading`).
+
 Cost: a hash a would-be skip.
 """
 

@@ -1,9 +1,9 @@
 """A page that a crawl knows, and how it is kept: so that Python's garbage collector need not look at it.
 
-The collector goes through every object that may be part of a ring, each time it collects: 30 ms for 100,000 pages
-that are objects of a class, in which the crawl's loop stands still. Plain tuples of nothing but atoms, and of such
-tuples, it lets go of at first sight; of named ones it does not. So a page is kept as a plain tuple, its names and its
-purpose as well, and is a `KnownPage` while it is looked at.
+Each time it collects, the collector visits every object that may be part of a reference cycle: 30 ms for 100,000 pages
+that are objects of a class, in which the crawl's loop stands still. It stops tracking plain tuples that hold nothing
+but atoms and such tuples (named tuples it goes on tracking). So a page is kept as a plain tuple, its names and its
+purpose as well, and is made a `KnownPage` while it is looked at.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Pages that bring nothing new themselves, but lead to what is new: "you leave this site", "your download starts soon",
 lists of nothing but buttons.
 
-Rules speak of what pages show. What they lead to is seen by the crawl alone: a page that brought a content that was not
-known, or a file, was linked from somewhere. Where so many of the pages of one key led to such, no skip rests on that
-key. Some may by chance, those that were fetched before the rule was known, each of them the first to lead to some part
-of the site: as further ones lead nowhere, skips rest on the key again. Of a family only the latest members count.
+Rules speak of what pages show; where they lead, only the crawl sees. When a page brings a content that was not known,
+or a file, the page that linked to it has led to something new. Where too many pages of one key did, no skip rests on
+that key. Some may have done so by chance: pages that were fetched before the rule was known, each the first to lead to
+some part of the site. So when further pages of the key lead nowhere, skips rest on it again. Of a family only the
+latest members count.
 
 Cost: a set entry and two numbers for each page that led to something; a bit for some members of each family.
 """

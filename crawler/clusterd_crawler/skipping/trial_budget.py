@@ -1,11 +1,13 @@
 """How many skips may rest on the trials of each rule, before one of its would-be skips is tried further.
 
-`renaming` has the argument, and takes rules that rename folders; `resting` takes rules that hold on pages of any path
-or of one script. So many skips may rest on each trial; from `MANY` trials on they may grow with their square, for one
-wrong skip in several hundred. What is explored counts as a trial from then on, also of a rule that takes the place of
-its own before the page has come; after a trial that differed each counts for half, and so on. That is so at once: the
-rule does not come again where its evidence still carries it. What then rests on it beyond what may is decided anew, and
-most of it tried.
+So many skips may rest on each trial (a page that agreed when the rule was learned, or that was explored since); from
+`MANY` trials on skips may grow with the square of the trials, for one wrong skip in several hundred. `renaming` has the
+argument and takes the rules that rename folders, `resting` those that hold on pages of any path or of one script.
+
+A page counts as a trial from when it is explored, also for a rule that takes the place of its own before the page has
+come. After a trial that differed each trial counts for half, after two for a third, and so on. That holds at once, as
+the daemon publishes nothing where its evidence still carries the rule. Skips beyond what is then allowed are decided
+anew, and most of them fetched.
 
 Cost: a look-up a would-be skip; a number for each rule.
 """

@@ -1,10 +1,10 @@
 """Requests that a site redirects: what is seen at the end of it, their URL shows as well.
 
-A redirect takes a request, and often fetches a page anew, as the log-in page to which every link to edit something
-leads. So it is noted and told what leads where. It is read as it comes from the network, since no page may follow: the
-duplicate filter drops what was fetched before. A page that sends its reader to another one
-(``<meta http-equiv="refresh">``) is to Scrapy a redirect as well: no spider is given it. A browser that fetches for
-Scrapy goes on by itself, also where a script sends it.
+A redirect costs a request, and often a page that is fetched anew: every link to edit something leads to the log-in
+page. So the daemon is told what leads where. A redirect is read as it comes from the network, since no page may follow:
+Scrapy's duplicate filter drops what was fetched before. To Scrapy a page that sends its reader on (``<meta
+http-equiv="refresh">``) is a redirect as well, which no spider is given. A browser that fetches for Scrapy follows by
+itself, also where a script sends it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Pages that have come and that the spider has not been given yet.
 
-A page is known, so that others of its key are skipped, when the spider has it: a spider middleware may refuse it still
-(``process_spider_input``), without a word to us. In Scrapy a page takes some turns of the loop from the last downloader
-middleware to the spider, so one that has not been given to it after `UNREAD_SECONDS` was refused. That it came has been
-published; so then it is published that it is as good as not fetched, to other crawlers and to this crawl where it is
-paused and goes on. So it is of a page of which an exception was raised, by its callback or by what takes what that
-brings: what was lost by it another URL of the page may bring. So it is of one that the spider has asked for again
-(`get_retry_request`), also when it comes again: whether it is given up then nobody tells.
+A page is known, so that others of its key are skipped, once the spider has it: until then a spider middleware may
+refuse it (``process_spider_input``), and tells nobody. From the last downloader middleware to the spider a page takes
+some turns of Scrapy's loop, so one that has not been given to the spider after `UNREAD_SECONDS` was refused. By then it
+has been published; so it is published once more, as a fetch that failed, for other crawlers, and for this crawl where
+it is paused and goes on.
+
+The same is done with a page of which an exception was raised, by its callback or by what takes the callback's items:
+another URL of the page may bring what was lost. And with one that the spider has asked for again (`get_retry_request`),
+also when it comes again: nobody tells whether the spider gives it up then.
 
 Cost: two dictionary entries a page.
 """

@@ -3,8 +3,7 @@
 The first of a key never waits and a request that waits holds no key, so nobody waits for one that waits. A wait ends
 with the page that is waited for, whatever became of it, at the latest after the time that a download may take. So that
 slow pages do not hold the crawl up, at most three quarters of the requests that it may have under way wait, and half of
-them for one page. (Where pages link others twice, side by side, half of all requests would wait at most times: where no
-more might, 550 of 1,500 were fetched twice, now 127, in the same time.)
+them for one page.
 
 A page has come when the spider is given it. Where another middleware makes something else of it (a redirect, a retry),
 or refuses it, that it left the downloader is all that is seen: `LEFT_SECONDS` later it counts as gone. Where another

@@ -2,9 +2,9 @@
 
 A redirect costs a request, and often a page that is fetched anew: every link to edit something leads to the log-in
 page. So the daemon is told what leads where. A redirect is read as it comes from the network, since no page may follow:
-Scrapy's duplicate filter drops what was fetched before. To Scrapy a page that sends its reader on (``<meta
-http-equiv="refresh">``) is a redirect as well, which no spider is given. A browser that fetches for Scrapy follows by
-itself, also where a script sends it.
+Scrapy's duplicate filter drops what was fetched before. To Scrapy a page that sends its reader on is a redirect as well
+(``<meta http-equiv="refresh">``), which no spider is given. A browser that fetches for Scrapy follows by itself, also
+where a script sends it.
 """
 
 from __future__ import annotations

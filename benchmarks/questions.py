@@ -6,7 +6,7 @@ memory and keeps the same cut sketches as the one on Redis. What is missed is pr
 - `lost_short`: 34,298 pages of 4 to 250 words in five sweeps; git's renames are the truth. A page that git calls gone
   may have been merged into a new one of the same name: those are counted apart ("namesakes").
 - `lost_manual`: a manual's version 2.0 against 2.4, pages of all languages as candidates; the truth is the page's name
-  and language, of which the search uses the name as a tie-break (`clusterd.queries.nearest`).
+  and language, of which the search uses the name as a tie-break (`clusterd.queries.addresses`).
 - `pairs_…`: against exact Jaccard of 10-shingles, by ``clusterd.batch.pairs``.
 - `held`: texts of 150 words put into pages of many times that length; which of these `holders` finds, and which pages
   it names that carry none.
@@ -29,11 +29,11 @@ from clusterd.batch import pairs, whole_profile
 from clusterd.clusters.memory.index import MemoryIndex
 from clusterd.ingest.reading import read
 from clusterd.ingest.sketching import Sketching
+from clusterd.queries.addresses import page_name
 from clusterd.queries.alike import holders
 from clusterd.queries.documents import of_text
 from clusterd.queries.elsewhere import Elsewhere
 from clusterd.queries.moves import Found, Search
-from clusterd.queries.nearest import page_name
 from clusterd_consumer.resemblance import estimate, exact, shingle_set
 from clusterd_crawler.page import sketch_plain
 from clusterd_crawler.sketch import SHORT, TEXT, Profile, Sketch, StreamSketch

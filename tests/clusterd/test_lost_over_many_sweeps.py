@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import pytest
 from clusterd.queries import moves
-from clusterd.queries.nearest import Match, Nearest
+from clusterd.queries.nearest import Nearest
+from clusterd.queries.nearness import Match
 from clusterd_crawler.sketch import TEXT
 
 from clusterd import queries

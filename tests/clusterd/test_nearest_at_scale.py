@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 import pytest
-from clusterd.queries.nearest import Nearest, Page, beyond_chance
+from clusterd.queries.nearest import Nearest
+from clusterd.queries.nearness import Page, beyond_chance
 from clusterd_consumer.postings.stored import coarse
 from clusterd_crawler.sketch import TEXT, StreamSketch
 

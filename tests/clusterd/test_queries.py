@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from clusterd.queries import timeline
+from clusterd.queries.addresses import page_name
 from clusterd.queries.changes import quantiles
-from clusterd.queries.nearest import Nearest, Page, page_name
+from clusterd.queries.nearest import Nearest
+from clusterd.queries.nearness import Page
 from clusterd.queries.timeline import in_order
 from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import COMPACT, EMPTY, TEXT, sketch_text

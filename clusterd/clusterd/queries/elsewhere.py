@@ -27,7 +27,8 @@ from clusterd.clusters.contract import Index, Version
 from clusterd.queries.alike import similar
 from clusterd.queries.documents import Document
 from clusterd.queries.likeness import likeness
-from clusterd.queries.nearest import Owners, Page, Values
+from clusterd.queries.nearest import Owners, Values
+from clusterd.queries.nearness import Page
 from clusterd.queries.timeline import FAILED, Timeline, sweep_of
 
 #: Resemblance at which a page counts as another copy of the lost one, whatever else it resembles.

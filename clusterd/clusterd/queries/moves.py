@@ -41,9 +41,11 @@ from clusterd_crawler.errors import NotFound, WrongInput
 from clusterd_crawler.sketch import Profile, StreamSketch
 
 from clusterd.clusters.contract import Index, Version
+from clusterd.queries.addresses import address_bonus
 from clusterd.queries.elsewhere import SAME, TWIN, Elsewhere
 from clusterd.queries.likeness import likeness, made_by
-from clusterd.queries.nearest import NEAR, Match, Nearest, Owners, Page, address_bonus
+from clusterd.queries.nearest import Nearest, Owners
+from clusterd.queries.nearness import NEAR, Match, Page
 from clusterd.queries.stand_ins import Skipped
 from clusterd.queries.timeline import Timeline, timeline
 

@@ -13,14 +13,7 @@ off what two pages share. That makes short pages match well under the default 10
 page's sketch leaves nothing out: of the 581 pages of a collection of 30–90 words that moved, the best match is right
 for 98 % (by 4-word shingles: the same), so that no other profile need be chosen for them.
 
-Of a page that was merged into one many times its length the resemblance is low: a shorter page that shares a passage
-would be nearer. So a page that holds nearly the whole of the query (weighted containment of `WHOLE`) has a score of
-`TAKEN_IN` at least. Of 301 pages that were merged four and four, 4 instead of 26 are told to be in another page.
-
-Between pages whose texts say the same, the address decides: a page tends to keep its name when it moves. An equal last
-part of the path is worth `SAME_NAME`, and `SAME_PLACE` more where one folder of the path was renamed and no more
-(``/docs/2.0/filter.html`` → ``/docs/2.4/filter.html``): together a twentieth of a full match. Such a page is the match
-where no text is near: it was rewritten in its place, and its resemblance says so.
+What counts as near is in `nearness`, what the addresses of two pages add to their score in `addresses`.
 
 Cost: building, a sort of all values; a query, the postings of its rare values, `ROWS` at most, an exact reading of the
 `READ` best, and a few additions for each page of the set. Memory: some 25 bytes a value beside the sketches.
@@ -28,18 +21,18 @@ Cost: building, a sort of all values; a query, the postings of its rare values, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
-from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
 from clusterd_consumer.postings.scheme import mantissa
 from clusterd_crawler.fingerprints import FINGERPRINT_BITS
 from clusterd_crawler.sketch import Profile, StreamSketch
+
+from clusterd.queries.addresses import address_bonus, page_name
+from clusterd.queries.nearness import DEVIATIONS_OF_NAMESAKES, Match, Page, beyond_chance, is_chance
 
 #: A shingle on more pages than this proposes nothing (paper, section 5.1: common shingles).
 COMMON: Final = 1000
@@ -48,36 +41,6 @@ READ: Final = 32
 #: Entries of the postings that one query reads, those of its shortest lists: of 50,000 pages thousands carry a value by
 #: chance. The longest lists are those of the largest values, which hold most of the chance and half of the sample.
 ROWS: Final = 100_000
-#: What an equal page name adds to a score of at most 1, and what a path that differs in one part at most adds to that.
-SAME_NAME: Final = 0.03
-SAME_PLACE: Final = 0.02
-#: A page that holds this much of the query, beyond what chance may bring, has taken it in, and is as near as one that
-#: resembles it so: less than by half, since one that does is rather the page itself.
-WHOLE: Final = 0.9
-TAKEN_IN: Final = 0.45
-#: What counts as near at all: this score by text, from `PHRASES` shingles at least, a lower one where `PASSAGES` of
-#: them are shared (long pages of which little is left), any where it is all that is seen of the query (`WHOLE`), from
-#: `PHRASES` shingles: each beyond what chance may bring (`beyond_chance`); of fewer shingles `PLAIN`, unless chance
-#: may bring them (`is_chance`); any for a namesake that shares something, and more of it than chance may bring.
-NEAR: Final = 0.05
-PLAIN: Final = 0.22
-PHRASES: Final = 3.0
-NEAR_WITH_PASSAGES: Final = 0.01
-PASSAGES: Final = 6.0
-NAMESAKE: Final = 0.5
-#: Deviations that chance may bring a page of a set of so many; of a larger set the luckiest one is luckier.
-DEVIATIONS: Final = 3.0
-ORDINARY: Final = 1000
-#: Deviations that it may bring a namesake: a page has few of them.
-DEVIATIONS_OF_NAMESAKES: Final = 1.5
-
-#: How many of the pages that have their chance may share as much with a short one by chance: of 6,000 pages of a single
-#: shingle each, one looks like any other.
-STRAY: Final = 0.01
-
-#: Page names that name only their folder.
-_NAMELESS: Final = ("index.", "default.", "home.", "main.")
-
 #: Bit lengths that a fingerprint can have.
 OCTAVES: Final = FINGERPRINT_BITS + 2
 
@@ -85,55 +48,6 @@ Values = npt.NDArray[np.uint64]
 Weights = npt.NDArray[np.float64]
 #: Places of pages in the set.
 Owners = npt.NDArray[np.intp]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page to be found: its URL and the sketch of its main text."""
-
-    url: str
-    sketch: StreamSketch
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A page and how near it is."""
-
-    page: Page
-    #: The weighted resemblance, the weight of what is shared, and what the address adds.
-    text: float
-    shared: float
-    address: float
-    #: How much of ``shared`` may be chance, and whether all of it may.
-    doubt: float = 0.0
-    stray: bool = False
-    #: The share of the query's weight that is shared: its weighted containment.
-    held: float = 0.0
-
-    @property
-    def score(self) -> float:
-        """Return what matches are ranked by."""
-        return (max(self.text, TAKEN_IN) if self.whole else self.text) + self.address
-
-    @property
-    def whole(self) -> bool:
-        """Whether the page holds nearly the whole of the query, as far as can be told."""
-        return self.held >= WHOLE and self.shared - self.doubt >= PHRASES
-
-    @property
-    def near(self) -> bool:
-        """Whether the pages share more than a phrase of the site."""
-        if self.address:
-            return self.address > SAME_NAME or self.shared > max(NAMESAKE, self.doubt)
-        return self.near_by_text
-
-    @property
-    def near_by_text(self) -> bool:
-        """Whether they would be near under any addresses."""
-        certain = self.shared - self.doubt
-        if certain >= PHRASES:
-            return self.whole or self.text >= (NEAR_WITH_PASSAGES if certain >= PASSAGES else NEAR)
-        return self.text >= PLAIN and not self.stray
 
 
 class Nearest:
@@ -327,28 +241,6 @@ def _rank(text: int, match: Match) -> tuple[float, bool, str]:
     return -match.score, match.page.sketch.text != text, match.page.url
 
 
-def beyond_chance(expected: float, pages: int, deviations: float = DEVIATIONS) -> float:
-    """Return how far beyond what is expected of chance one of so many pages may lie.
-
-    The tail of Poisson's distribution falls by expected / k from k to k + 1: where more pages have their chance, it is
-    followed so much farther that no more of them lie beyond.
-    """
-    if expected <= 0:
-        return 0.0
-    beyond = deviations * float(expected**0.5)
-    return beyond + math.log(max(1.0, pages / ORDINARY)) / math.log((expected + beyond + PHRASES) / expected)
-
-
-def is_chance(shared: float, expected: float, pages: int) -> bool:
-    """Whether chance may bring one of so many pages this many values in common (Chernoff's bound, as in `verdict`).
-
-    Deviations do not tell where less than one is expected, as of short pages.
-    """
-    if shared <= expected or expected <= 0:
-        return shared <= expected
-    return shared * math.log(shared / expected) - (shared - expected) < math.log(max(1, pages) / STRAY)
-
-
 def values(sketch: StreamSketch) -> Values:
     """Return the kept fingerprints of a sketch, ascending."""
     return np.frombuffer(sketch.values, "<u8")
@@ -364,23 +256,3 @@ def last(sketch: StreamSketch, profile: Profile) -> int:
     if sketch.complete or profile.kind != "min" or not sketch.values:
         return 1 << 62
     return int.from_bytes(sketch.values[-8:], "little")
-
-
-@lru_cache(maxsize=4)  # of one query it is asked for each candidate
-def page_name(url: str) -> str:
-    """Return the last part of a URL's path, with its query; with the folder before it where it says only "index"."""
-    parts = urlsplit(url)
-    folder, _, name = parts.path.rstrip("/").rpartition("/")
-    if name.lower().startswith(_NAMELESS):
-        name = f"{folder.rpartition('/')[2]}/{name}"
-    return f"{name}?{parts.query}" if parts.query else name
-
-
-def address_bonus(a: str, b: str) -> float:
-    """Return what the addresses add to the score of two pages."""
-    name = page_name(a)
-    if not name or name != page_name(b):
-        return 0.0
-    first, second = urlsplit(a).path.split("/"), urlsplit(b).path.split("/")
-    in_place = len(first) == len(second) and sum(x != y for x, y in zip(first, second, strict=True)) <= 1
-    return SAME_NAME + SAME_PLACE * in_place

@@ -18,7 +18,7 @@ import numpy as np
 from clusterd.learning.candidates import proposals
 from clusterd.learning.contract import Page
 from clusterd.learning.edits.edit import CandidateEdit
-from clusterd.learning.evidence.columns import Snapshot
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.replay import CrawlRow, read_crawl
 from clusterd.learning.trials.agreement import Outcome, lower_bound

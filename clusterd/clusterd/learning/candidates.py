@@ -23,8 +23,9 @@ from clusterd.learning.edits.proposing import ValuePair
 from clusterd.learning.edits.references import Plans, compared, references
 from clusterd.learning.edits.spellings import cases, decoded, form_spaces, spaces_in_path, wiki_spaces
 from clusterd.learning.edits.synonyms import synonyms
-from clusterd.learning.evidence.columns import VALUELESS, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.pooled import pools
 
 #: Most candidates judged at a time.

@@ -16,8 +16,9 @@ import numpy as np
 from clusterd.learning.edits.deep import ending_of, infix_of
 from clusterd.learning.edits.fixed_values import TOGETHER
 from clusterd.learning.edits.spellings import spaces_of_components
-from clusterd.learning.evidence.columns import Rows, Snapshot, by_number
+from clusterd.learning.evidence.columns import Rows, by_number
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4

@@ -32,8 +32,9 @@ from clusterd.learning.edits.deep import Cut
 from clusterd.learning.edits.edit import CandidateEdit, Replace
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
 from clusterd.learning.edits.references import Reference
-from clusterd.learning.evidence.columns import Evidence, Flags, Novelty, Snapshot
+from clusterd.learning.evidence.columns import Evidence, Flags, Novelty
 from clusterd.learning.evidence.settled import FOLLOWED, Accepted
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.exhausted import Exhausted, exhausted
 from clusterd.learning.families.one_page import families
 from clusterd.learning.families.paths import path_families

@@ -29,7 +29,8 @@ from clusterd_crawler.urls import Url, canonical, registrable
 
 from clusterd.learning.contract import Page
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import Rows, Snapshot
+from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner, accept
 from clusterd.learning.trials.contexts import Proposal, refine
 

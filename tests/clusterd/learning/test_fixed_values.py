@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from clusterd.learning.contract import Page
-from clusterd.learning.evidence.columns import Evidence, Snapshot
+from clusterd.learning.evidence.columns import Evidence
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.replay import CrawlRow, Replay
 from clusterd_crawler.rules import RuleSet

@@ -7,7 +7,8 @@ from itertools import count, product
 
 import numpy as np
 from clusterd.learning.contract import Page
-from clusterd.learning.evidence.columns import Evidence, Snapshot
+from clusterd.learning.evidence.columns import Evidence
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS
 from clusterd.learning.families.one_page import FAMILY, families
 from clusterd.learning.learner import Learner

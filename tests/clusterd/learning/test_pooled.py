@@ -6,7 +6,8 @@ import random
 from collections import Counter
 
 from clusterd.learning.edits.edit import DropUnordered
-from clusterd.learning.evidence.columns import Evidence, Snapshot
+from clusterd.learning.evidence.columns import Evidence
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import accept
 from clusterd.learning.replay import CrawlRow, replay
 from clusterd.learning.trials.contexts import refine

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 from clusterd.learning.edits.spellings import spaces, spelled
-from clusterd.learning.evidence.columns import Evidence, Snapshot
+from clusterd.learning.evidence.columns import Evidence
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.interchange.files import read_rules, write_rules
 from clusterd_crawler.urls import parse
 

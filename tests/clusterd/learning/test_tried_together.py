@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from clusterd.learning.contract import Page
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.columns import Evidence, Snapshot
+from clusterd.learning.evidence.columns import Evidence
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.learner import Learner
 from clusterd.learning.trials.contexts import refine
 from clusterd.learning.trials.tried_together import chosen, lets_through

@@ -20,7 +20,8 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite
 from clusterd.learning.edits.proposing import ValuePair, by_values
-from clusterd.learning.evidence.columns import VALUELESS, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose a cut, and most of them that are judged at a time.
 PROPOSED: Final = 20

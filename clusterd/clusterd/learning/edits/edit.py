@@ -15,9 +15,10 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd_crawler.urls import hash_of
 
-from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, value_hash
 from clusterd.learning.evidence.moves import Moves
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, in_order, without
+from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
 
 
 class CandidateEdit(Protocol):

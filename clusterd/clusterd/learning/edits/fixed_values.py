@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 
 from clusterd.learning.edits.edit import Both, Drop, PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS, Flags
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose an edit before it is judged.
 PROPOSED: Final = 4

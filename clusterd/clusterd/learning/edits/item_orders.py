@@ -23,7 +23,8 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
 from clusterd.learning.edits.proposing import ValuePair, by_paths, by_values
 from clusterd.learning.edits.spellings import Respell
-from clusterd.learning.evidence.columns import Rows, Snapshot
+from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose an edit, and most edits of paths judged at a time.
 PROPOSED: Final = 4

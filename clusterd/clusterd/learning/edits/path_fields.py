@@ -21,7 +21,8 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.components import AnyComponent
 from clusterd.learning.edits.proposing import by_paths
-from clusterd.learning.evidence.columns import Rows, Snapshot
+from clusterd.learning.evidence.columns import Rows
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 20

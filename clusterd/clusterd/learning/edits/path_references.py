@@ -20,8 +20,9 @@ from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import shortened
 from clusterd.learning.edits.proposing import by_plain_pages
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, Snapshot, path_hash
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, path_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4

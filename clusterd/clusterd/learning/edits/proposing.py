@@ -11,8 +11,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeVar
 
-from clusterd.learning.evidence.columns import Rows, Snapshot
+from clusterd.learning.evidence.columns import Rows
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Most pages of one content that are compared.
 COMPARED: Final = 100

@@ -20,8 +20,9 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, LiveColumn, Rows, Snapshot, value_hash
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Hashes, Rows, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape, without
+from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
 
 #: Fewest contents that propose a reference before it is judged.
 PROPOSED: Final = 4

@@ -27,8 +27,9 @@ from clusterd_crawler.rules import Condition, Edit, Key
 
 from clusterd.learning.edits.edit import PathEdit, Rewrite
 from clusterd.learning.edits.proposing import ValuePair, by_values
-from clusterd.learning.evidence.columns import VALUELESS, Snapshot
+from clusterd.learning.evidence.columns import VALUELESS
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Fewest contents that propose that a space in a parameter is ``_``.
 PROPOSED: Final = 4

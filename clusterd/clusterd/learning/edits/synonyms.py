@@ -20,8 +20,9 @@ from clusterd_crawler.urls import UNNAMED
 
 from clusterd.learning.edits.edit import chosen_of, renumber, reshape
 from clusterd.learning.edits.references import Compared, text_of
-from clusterd.learning.evidence.columns import Flags, Hashes, LiveColumn, Snapshot, value_hash
+from clusterd.learning.evidence.columns import Flags, Hashes, value_hash
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.snapshot import LiveColumn, Snapshot
 
 #: Fewest contents that propose an edit, and most edits judged at a time.
 PROPOSED: Final = 4

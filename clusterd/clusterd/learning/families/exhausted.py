@@ -23,8 +23,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key
 
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, by_number, distinct
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import brings_new_values, by_values, new_valued, said_of
 from clusterd.learning.trials.agreement import DIFFER, OPEN, Outcome, lower_bound
 from clusterd.learning.trials.contexts import Proposal

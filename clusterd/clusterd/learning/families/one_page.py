@@ -16,8 +16,9 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import Drop
-from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, by_number, distinct
+from clusterd.learning.evidence.columns import Flags, Rows, by_number, distinct
 from clusterd.learning.evidence.shapes import ColumnKey, Shape
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.joint import ALONE, EACH, TRIALS, joint
 from clusterd.learning.families.value_forms import of_clean_forms
 from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound

@@ -22,7 +22,8 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Edit, Key, component
 
 from clusterd.learning.edits.edit import PathEdit
-from clusterd.learning.evidence.columns import Flags, Hashes, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Hashes, Rows, distinct
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.families.one_page import FAMILY, FAMILY_BOUND, bound_of, one_page, said_of
 from clusterd.learning.families.value_forms import FORMS
 from clusterd.learning.trials.agreement import Outcome

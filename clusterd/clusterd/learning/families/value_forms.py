@@ -21,8 +21,9 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Rows, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.contexts import Proposal
 from clusterd.learning.trials.tried_together import TOGETHER
 

@@ -10,8 +10,9 @@ import numpy as np
 from clusterd_crawler.rules import Condition, Key
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
-from clusterd.learning.evidence.columns import VALUELESS, Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import VALUELESS, Flags, Rows, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 
 #: Most values that a condition lists.
 LISTED: Final = 400

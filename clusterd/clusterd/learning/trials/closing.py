@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from clusterd_crawler.rules import Condition
 
-from clusterd.learning.evidence.columns import Snapshot, distinct
+from clusterd.learning.evidence.columns import distinct
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials import seen_shapes, tried_together, unseen_pairs
 from clusterd.learning.trials.agreement import DIFFER, is_open
 from clusterd.learning.trials.attributes import FEW_VALUES, Attribute

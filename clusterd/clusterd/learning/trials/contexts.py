@@ -22,8 +22,9 @@ from clusterd_crawler.rules import Condition
 
 from clusterd.learning.edits import item_orders
 from clusterd.learning.edits.edit import CandidateEdit, Drop, DropUnordered
-from clusterd.learning.evidence.columns import Flags, Rows, Snapshot, distinct
+from clusterd.learning.evidence.columns import Flags, Rows, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound
 from clusterd.learning.trials.attributes import DEPTH, FEW_VALUES, Attribute, attributes, depth_attribute
 from clusterd.learning.trials.bounds import (

@@ -20,8 +20,9 @@ from typing import Final
 
 import numpy as np
 
-from clusterd.learning.evidence.columns import Hashes, Rows, Snapshot
+from clusterd.learning.evidence.columns import Hashes, Rows
 from clusterd.learning.evidence.shapes import ColumnKey
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import Outcome, judge
 from clusterd.learning.trials.attributes import path_attributes
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from clusterd_crawler.rules import Condition, Key
 
-from clusterd.learning.evidence.columns import Snapshot, distinct
+from clusterd.learning.evidence.columns import distinct
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.attributes import depth_attribute
 from clusterd.learning.trials.narrowing import Trials
 

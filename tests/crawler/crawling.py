@@ -31,6 +31,9 @@ MODES = {
 REST = {"rest": True}
 #: As well, and the daemon has answered for all of it.
 ANSWERED = {"answered": True}
+#: Settings: pages are fetched to watch rules where that is owed, and none by chance, which goes by the URL: the site's
+#: port is in it, so of a share of .0001 one run in fifty had fetched another page.
+SELDOM = {"CLUSTERD_EXPLORE": 1e-9}
 #: Two URLs of one content that are on their way at once are both fetched.
 ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1}
 #: Settings: pages of any status reach the spider, at the first attempt.

@@ -22,6 +22,7 @@ from tests.crawler.crawling import (
     MODES,
     ONE_BY_ONE,
     REST,
+    SELDOM,
     Crawled,
     Crawling,
     at,
@@ -93,6 +94,7 @@ def test_what_must_be_sent_is_sent(
     steps = [
         "/page/1",
         REST,
+        SELDOM,
         {"url": "/page/1?sid=a", "options": {"dont_filter": True}},
         {"url": "/redir/1?sid=b"},
         {"url": "/page/1?sid=c", "options": {"method": "POST"}},
@@ -243,7 +245,7 @@ def test_a_skipped_page_is_not_tried_for_being_linked_often(
     young = replace(sid_rule(site.host), lower_bound=0.8693)
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (young,)))
     steps = ["/page/1", REST, *["/page/1?sid=a"] * 150]
-    done = crawl(tmp_path, at(site, steps), settings | {"CLUSTERD_EXPLORE": 0.0001})
+    done = crawl(tmp_path, at(site, steps), settings | SELDOM)
     assert done.paths() == ["/page/1"]
     assert (done.stat("explored"), done.stat("skipped")) == (0, 1)
 

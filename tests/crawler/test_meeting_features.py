@@ -12,14 +12,12 @@ from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.traps import RUN, TrapGuard
 
-from tests.crawler.crawling import REST, Crawling, crawl, publish_rules, published, sid_rule
+from tests.crawler.crawling import REST, SELDOM, Crawling, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site
 from tests.services.waiting import wait_until
 
 #: A bound that one trial or so stands for: the seventh skip is tried.
 YOUNG = 0.25
-#: A share by which no page is explored by chance.
-SELDOM = {"CLUSTERD_EXPLORE": 0.00001}
 ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1}
 REWRITE = {"CLUSTERD_REWRITE": True, **ONE_BY_ONE}
 

@@ -110,7 +110,7 @@ def test_those_who_wait_for_a_page_that_is_refused_go_on(
     first, *others = (f"{site.url}/slow/page/1{query}" for query in ("", "?sid=a", "?sid=b"))
     done = crawl(tmp_path, [f"{site.url}/", REST, first, *others], settings | REFUSED[how][0])
     assert (done.stat("awaited"), done.stat("skipped")) == (2, 1)
-    assert done.stats["elapsed_time_seconds"] < 15
+    assert done.stats["elapsed_time_seconds"] < 60
 
 
 def test_a_page_is_what_the_spider_is_shown(

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 import redis
 
-from tests.services.redis_server import connect_cluster
+from tests.services.redis_server import connect_cluster, reserve
+
+ROOT = Path(__file__).parents[1]
+#: Asks for two ports in a row, and stays until its input ends.
+ASKING = (
+    "import sys; from tests.services.redis_server import free_port; print(free_port(2), flush=True); sys.stdin.read()"
+)
 
 
 def test_redis_answers(redis_url: str, prefix: str) -> None:
@@ -17,3 +28,14 @@ def test_the_cluster_spreads_keys_over_three_nodes(redis_cluster_url: str, prefi
     with connect_cluster(redis_cluster_url) as client:
         nodes = {client.get_node_from_key(f"{prefix}{n}").port for n in range(100)}
     assert len(nodes) == 3
+
+
+def test_no_port_is_given_to_two_processes() -> None:
+    """Nor that of its server's cluster bus, though none of them is open yet."""
+    command = [sys.executable, "-c", ASKING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as other:
+        assert other.stdout is not None
+        port = int(other.stdout.readline())
+        for given in (port, port + 1, port + 10_000, port + 10_001):
+            with pytest.raises(OSError, match="in use"):
+                reserve(given)

@@ -14,15 +14,17 @@ import subprocess
 import sys
 import tempfile
 import termios
-import time
 import uuid
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import redis
+from clusterd.alerts import Alert, Alerts
 from clusterd.cli.alerts import moment
 from clusterd.cli.commands import run
 from clusterd.config import Config
+from clusterd_crawler.clock import iso, now_ms
 from clusterd_crawler.errors import SettingError, WrongInput
 from clusterd_crawler.settings import DAEMON_ONLY, Settings
 
@@ -145,17 +147,23 @@ class TestSettings:
 @pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
 def test_following_ends_in_order_when_asked(redis_url: str, prefix: str, tmp_path: Path, asked: signal.Signals) -> None:
     """Also where a shell has started it in the background, with SIGINT ignored."""
+    with redis.Redis.from_url(redis_url) as client:
+        told = Alert(iso(now_ms()), "joined", "http://h/a", "near", "c", 2, None, 0.5)
+        Alerts(client, Config(redis_prefix=prefix)).publish([told])
     follower = subprocess.Popen(
-        [sys.executable, "-m", "clusterd", "alerts", "--follow"],
+        [sys.executable, "-m", "clusterd", "alerts", "--follow", "--since", "1h"],
+        bufsize=0,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
         env={**os.environ, "CLUSTERD_REDIS": redis_url, "CLUSTERD_REDIS_PREFIX": prefix},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN) and None,
     )
     try:
-        time.sleep(3)
+        assert follower.stdout is not None
+        assert b"http://h/a" in follower.stdout.readline()
         follower.send_signal(asked)
-        _, said = follower.communicate(timeout=20)
+        _, said = follower.communicate(timeout=60)
     finally:
         follower.kill()
     assert (follower.returncode, said) == (0, b"stopped\n")

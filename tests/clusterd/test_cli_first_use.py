@@ -77,7 +77,7 @@ def daemon(environment: dict[str, str], tmp_path: Path, typed: Typed) -> Iterato
     running = subprocess.Popen(
         [sys.executable, "-m", "clusterd", "run"], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while typed("run", "--check").returncode and time.monotonic() < deadline:
         time.sleep(0.2)
     yield running
@@ -183,7 +183,7 @@ def test_the_daemon_of_a_crawl_works_on_the_crawls_store_whatever_the_environmen
     daemon.start()
     try:
         client = connect(embedded_url(tmp_path / "data"))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not client.exists("own:daemons") and time.monotonic() < deadline:
             time.sleep(0.1)
         assert client.exists("own:daemons")

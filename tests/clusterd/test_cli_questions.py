@@ -198,7 +198,7 @@ def test_alerts_are_followed(redis_url: str, prefix: str, tmp_path: Path) -> Non
         env=environment,
         cwd=tmp_path,
     )
-    timer = threading.Timer(30, follower.kill)
+    timer = threading.Timer(120, follower.kill)
     timer.start()
     try:
         file = write(tmp_path / "p.jsonl", page("a", words(1)), page("b", words(1)))

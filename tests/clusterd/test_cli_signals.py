@@ -28,7 +28,7 @@ def store_runs(folder: Path) -> bool:
 
 
 def until_it_works(process: subprocess.Popen[bytes], folder: Path) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not (folder / "redis.sock").exists():
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -40,7 +40,14 @@ def start(*command: str, ignored: tuple[signal.Signals, ...] = ()) -> subprocess
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
 
-    return subprocess.Popen([CLUSTERD, *command], stderr=subprocess.PIPE, preexec_fn=ignore)
+    return subprocess.Popen([CLUSTERD, *command], bufsize=0, stderr=subprocess.PIPE, preexec_fn=ignore)
+
+
+def until_it_runs(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a daemon says that it is at work: one that is ended earlier ends as any command."""
+    assert process.stderr is not None
+    while b" runs: " not in (line := process.stderr.readline()):
+        assert line
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +71,7 @@ def test_a_command_that_is_ended_takes_its_store_with_it(
     until_it_works(process, data)
     time.sleep(0.5)
     process.send_signal(number)
-    said = process.communicate(timeout=30)[1].decode()
+    said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 1
     assert said.splitlines()[-1] == "clusterd: stopped"
     assert not store_runs(data)
@@ -72,10 +79,9 @@ def test_a_command_that_is_ended_takes_its_store_with_it(
 
 def test_a_daemon_whose_terminal_closes_ends_in_order(tmp_path: Path) -> None:
     process = start("run", "--data", str(tmp_path))
-    until_it_works(process, tmp_path)
-    time.sleep(2)
+    until_it_runs(process)
     process.send_signal(signal.SIGHUP)
-    said = process.communicate(timeout=30)[1].decode()
+    said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 0
     assert "stops after 0 messages" in said
     assert not store_runs(tmp_path)
@@ -83,13 +89,12 @@ def test_a_daemon_whose_terminal_closes_ends_in_order(tmp_path: Path) -> None:
 
 def test_what_nohup_started_goes_on(tmp_path: Path) -> None:
     process = start("run", "--data", str(tmp_path), ignored=(signal.SIGHUP,))
-    until_it_works(process, tmp_path)
-    time.sleep(2)
+    until_it_runs(process)
     process.send_signal(signal.SIGHUP)
     time.sleep(1)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 0
 
 
@@ -99,13 +104,13 @@ def test_ctrl_c_while_its_workers_start_ends_a_daemon_without_a_traceback(redis_
     command = [CLUSTERD, "run", "--workers", "3", "--redis", redis_url]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, env=environment)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while len(children.read_text().split()) < 3:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=30)[1].decode()
+    said = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 0
     assert "Traceback" not in said
 

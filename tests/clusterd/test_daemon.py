@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import multiprocessing
 import os
@@ -118,8 +117,8 @@ def test_several_workers_end_in_one_line_where_the_store_refuses_them(group: Dae
 
 
 def test_a_worker_whose_port_is_taken_is_said_in_one_line(group: Daemons) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port(in_a_row=2)
+    with socket.create_server(("127.0.0.1", port)):
         group.settings = {**group.settings, "workers": "2", "metrics_port": str(port)}
         parent = group.start()
         until(lambda: "starting another" in group.said(), say=group.said)
@@ -150,7 +149,7 @@ def test_a_wrong_setting_is_refused_before_anything_starts(tmp_path: Path) -> No
 def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, prefix: str, workers: str) -> None:
     port = free_port()
     url = f"redis://127.0.0.1:{port}/0"
-    probes = _two_free_ports()
+    probes = free_port(in_a_row=2)
     settings = {"redis": url, "redis_prefix": prefix, "metrics_port": str(probes), "workers": workers}
     with daemons(settings, tmp_path / "logs") as group:
 
@@ -188,7 +187,7 @@ def test_several_workers_that_wait_for_a_silent_store_end_when_asked(tmp_path: P
 
 
 def test_several_workers_are_kept_alive_by_their_parent(group: Daemons) -> None:
-    port = _two_free_ports()
+    port = free_port(in_a_row=2)
     group.settings = {**group.settings, "workers": "2", "metrics_port": str(port)}
     with open_services(group.config()) as services:
 
@@ -235,14 +234,6 @@ def test_a_worker_whose_parent_was_killed_before_it_began_ends(group: Daemons) -
     finally:
         worker.kill()
         worker.join()
-
-
-def _two_free_ports() -> int:
-    """Return a port that is free, and so is the next."""
-    while True:
-        port = free_port()
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port + 1)):
-            return port
 
 
 def test_it_ends_with_the_process_that_started_it_where_asked(redis_url: str, prefix: str) -> None:

@@ -117,7 +117,7 @@ def test_workers_that_really_run_at_once_keep_a_giant_cluster_whole(
     workers[0].kill()
     workers[0].wait()
     workers.append(start(0, 0.0))
-    assert [worker.wait(60) for worker in workers[1:]] == [0, 0, 0]
+    assert [worker.wait(200) for worker in workers[1:]] == [0, 0, 0]
     settled(index)
     assert pieces(index) == [len(crawl)]
     index.close()

@@ -153,7 +153,7 @@ def test_workers_that_really_run_at_once(
     workers[0].kill()
     workers[0].wait()
     workers.append(start(0, 0.0))
-    assert [worker.wait(60) for worker in workers[1:]] == [0, 0, 0]
+    assert [worker.wait(200) for worker in workers[1:]] == [0, 0, 0]
     with connect(url) as client:
         client.delete(f"{prefix}{{0}}:lock")  # the lease of a settler that was killed runs out
     settled(index)

@@ -168,7 +168,7 @@ def test_only_one_owner_has_a_lease(book: RuleBook) -> None:
 
 def test_a_lease_runs_out(book: RuleBook) -> None:
     assert book.lease(HOST, "one", 0.001)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while not book.lease(HOST, "two", 30):
         assert time.monotonic() < deadline, "the lease of a dead owner never ran out"
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import scrapy
 from clusterd_crawler import SkippedDuplicate, signals
+from clusterd_crawler.middleware import _CRAWLS
+from scrapy.core.engine import ExecutionEngine
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.downloadermiddlewares.retry import get_retry_request
 from scrapy.exceptions import CloseSpider, StopDownload
@@ -20,7 +22,11 @@ from scrapy.http import HtmlResponse, Response
 from twisted.python.failure import Failure
 
 #: Seconds that a step waits for what is to happen.
-PATIENCE = 30.0
+PATIENCE = 60.0
+#: Seconds between two looks whether it has: calls that other threads have asked for have come by then.
+LOOK = 0.05
+#: Seconds between two looks of Scrapy whether the crawl is over, where nothing but a skip has ended: its own are five.
+IDLE = 0.5
 
 
 class Job(scrapy.Spider):
@@ -60,13 +66,31 @@ class Job(scrapy.Spider):
             elif "url" in step:
                 yield self.request(step["url"], **step.get("options", {}))
             else:
-                given_up = time.monotonic() + PATIENCE
-                while not self.is_time(step) and time.monotonic() < given_up:
-                    await sleep(0.05)
+                given_up, times = time.monotonic() + PATIENCE, 0
+                while times < 2 and time.monotonic() < given_up:  # at two looks, one after the other
+                    await sleep(LOOK)
+                    times = times + 1 if self.is_time(step) else 0
+                assert times, f"waited in vain: {step}"
 
     def is_time(self, step: dict[str, Any]) -> bool:
-        """Whether a file is there, or so much was heard, as the step waits for."""
-        return Path(step["file"]).exists() if "file" in step else len(self.heard) >= step["heard"]
+        """Whether a file is there, so much was heard, or the crawl is at rest, as the step waits for."""
+        if "file" in step:
+            return Path(step["file"]).exists()
+        if "heard" in step:
+            return len(self.heard) >= step["heard"]
+        return self.is_at_rest() and not ("answered" in step and _CRAWLS[self.crawler]._verdicts._asked)
+
+    def is_at_rest(self) -> bool:
+        """Whether every page asked for so far has come and is known, and the rules of the hosts met are in use."""
+        engine, crawl = self.crawler.engine, _CRAWLS[self.crawler]
+        assert engine is not None
+        assert engine._slot is not None
+        asked = engine._slot.inprogress or engine._slot.scheduler.has_pending_requests()
+        scraped = engine.scraper.slot is None or engine.scraper.slot.is_idle()
+        assert crawl._subscriber is not None
+        assert crawl._meeting is not None
+        told = crawl._subscriber.caught_up.is_set() and not crawl._meeting._asking and not crawl._changes.busy
+        return told and scraped and not asked and not crawl._pages._gathered and not crawl.unread._unseen
 
     def request(self, url: str, callback: str = "parse", errback: str = "fail", **options: Any) -> scrapy.Request:
         return scrapy.Request(url, callback=getattr(self, callback), errback=getattr(self, errback), **options)
@@ -141,6 +165,7 @@ def main(path: str) -> None:
     settings = {"LOG_LEVEL": "DEBUG", "TELNETCONSOLE_ENABLED": False, "ADDONS": {"clusterd_crawler.Addon": 500}}
     settings |= job["settings"]
     kind = AsyncCrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED") is False else CrawlerProcess
+    ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = IDLE
     process = kind(settings)
     crawler = process.create_crawler(Job)
     process.crawl(crawler, job=job)

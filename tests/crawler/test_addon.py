@@ -21,6 +21,8 @@ from scrapy.settings import Settings
 from tests.crawler.crawling import (
     MODES,
     ONE_BY_ONE,
+    REST,
+    SELDOM,
     Crawled,
     Crawling,
     at,
@@ -33,8 +35,8 @@ from tests.crawler.crawling import (
 from tests.crawler.site import LONG, ODD, PAGES, Site
 from tests.services.waiting import wait_until
 
-#: The page that is known, time to fetch it, and the URL that a rule would skip.
-SID = ["/page/1", {"pause": 0.5}, "/page/1?sid=a"]
+#: The page that is known once it is fetched, and the URL that a rule would skip.
+SID = ["/page/1", REST, "/page/1?sid=a"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -66,8 +68,8 @@ def test_a_request_queued_before_its_rule_ends_in_its_errback(
     """One at a time, so that the second waits in the scheduler while the first is fetched."""
     publish_rules(redis_url, prefix, sid_rules(site))
     slow = settings | {"CONCURRENT_REQUESTS": 1, "DOWNLOAD_DELAY": 0.3}
-    # The pause lets the rule arrive before the two are asked for.
-    done = crawl(tmp_path, at(site, ["/", {"pause": 1.5}, "/page/1", "/page/1?sid=a"]), slow)
+    # The rule is to arrive before the two are asked for.
+    done = crawl(tmp_path, at(site, ["/", REST, "/page/1", "/page/1?sid=a"]), slow)
     assert done.paths() == ["/", "/page/1"]
     assert done.skipped == [[f"{site.url}/page/1?sid=a", "r1", done.skipped[0][2], f"{site.url}/page/1"]]
 
@@ -79,7 +81,7 @@ def test_a_request_that_is_not_even_queued_ends_in_its_errback(
     """Once, however often it is linked: as with requests that the duplicate filter drops."""
     publish_rules(redis_url, prefix, sid_rules(site))
     skipped = "/page/1?sid=a"
-    done = crawl(tmp_path, at(site, ["/page/1", {"pause": 1.5}, skipped, skipped]), settings | MODES[mode])
+    done = crawl(tmp_path, at(site, ["/page/1", REST, skipped, skipped]), settings | MODES[mode])
     assert done.paths() == ["/page/1"]
     assert done.skipped == [[site.url + skipped, "r1", done.skipped[0][2], f"{site.url}/page/1"]]
     assert done.stats["scheduler/enqueued"] == done.stat("skipped") == 1
@@ -91,7 +93,8 @@ def test_what_must_be_sent_is_sent(
     publish_rules(redis_url, prefix, sid_rules(site))
     steps = [
         "/page/1",
-        {"pause": 0.5},
+        REST,
+        SELDOM,
         {"url": "/page/1?sid=a", "options": {"dont_filter": True}},
         {"url": "/redir/1?sid=b"},
         {"url": "/page/1?sid=c", "options": {"method": "POST"}},
@@ -140,7 +143,7 @@ def test_no_skip_rests_on_an_error_page_of_the_http_cache(
 ) -> None:
     publish_rules(redis_url, prefix, sid_rules(site))
     cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")}
-    steps = [error, {"pause": 0.3}, f"{error}&sid=a"]
+    steps = [error, REST, f"{error}&sid=a"]
     for _ in range(2):
         done = crawl(tmp_path, at(site, steps), cached | {"HTTPERROR_ALLOW_ALL": True})
         assert len(done.paths()) == 2
@@ -192,7 +195,7 @@ def test_failed_pages_justify_no_skip(
 ) -> None:
     publish_rules(redis_url, prefix, sid_rules(site))
     more = {"RETRY_TIMES": 1, "HTTPERROR_ALLOW_ALL": True}
-    steps = ["/broken", "/soft", "/gone", {"pause": 0.8}, "/broken?sid=a", "/soft?sid=a", "/gone?sid=a"]
+    steps = ["/broken", "/soft", "/gone", REST, "/broken?sid=a", "/soft?sid=a", "/gone?sid=a"]
     done = crawl(tmp_path, at(site, steps), settings | more)
     assert len(done.seen) == 6
     assert done.stat("skipped") == 0
@@ -241,8 +244,8 @@ def test_a_skipped_page_is_not_tried_for_being_linked_often(
     """Six skips may rest on each of 18 trials (`resting`): this is one, whatever leads to it."""
     young = replace(sid_rule(site.host), lower_bound=0.8693)
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (young,)))
-    steps = ["/page/1", {"pause": 0.5}, *["/page/1?sid=a"] * 150]
-    done = crawl(tmp_path, at(site, steps), settings | {"CLUSTERD_EXPLORE": 0.0001})
+    steps = ["/page/1", REST, *["/page/1?sid=a"] * 150]
+    done = crawl(tmp_path, at(site, steps), settings | SELDOM)
     assert done.paths() == ["/page/1"]
     assert (done.stat("explored"), done.stat("skipped")) == (0, 1)
 
@@ -252,7 +255,7 @@ def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
 ) -> None:
     publish_rules(redis_url, prefix, sid_rules(site))
     go = tmp_path / "go"
-    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
+    steps = ["/page/1", "/page/2", REST, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
     wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
     publish_rules(redis_url, prefix, RuleSet(site.host, 2, (), retired=(("r1", "it was wrong"),)))
@@ -271,10 +274,13 @@ def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_oth
 ) -> None:
     """Scrapy counts the requests that it is busy with by object: one object twice would be an error."""
     publish_rules(redis_url, prefix, sid_rules(site))
+    go = tmp_path / "go"
     asked = {"url": f"{site.url}/page/1?sid=a", "options": {"errback": "fail_slowly"}}
-    running = Crawling(tmp_path, [f"{site.url}/page/1", {"pause": 0.5}, asked, {"pause": 8.0}], settings)
+    running = Crawling(tmp_path, [f"{site.url}/page/1", REST, asked, {"file": str(go)}], settings)
     wait_until(lambda: any(isinstance(message, SkipReport) for message in published(redis_url, prefix)))
     publish_rules(redis_url, prefix, RuleSet(site.host, 2, ()))
+    wait_until(lambda: site.hits["/page/1?sid=a"])
+    go.touch()
     done = running.result()
     assert done.stat("requeued") == site.hits["/page/1?sid=a"] == len(done.skipped) == 1
     assert "Traceback" not in done.log, done.log[-3000:]
@@ -285,7 +291,7 @@ def test_an_unskipped_url_is_fetched_and_no_other(
 ) -> None:
     publish_rules(redis_url, prefix, sid_rules(site))
     go = tmp_path / "go"
-    steps = ["/page/1", "/page/2", {"pause": 0.5}, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
+    steps = ["/page/1", "/page/2", REST, "/page/1?sid=a", "/page/2?sid=b", {"file": str(go)}, "/page/3"]
     running_crawl = Crawling(tmp_path, at(site, steps), settings)
     wait_until(lambda: sum(isinstance(message, SkipReport) for message in published(redis_url, prefix)) == 2)
     publish_rules(redis_url, prefix, sid_rules(site, version=2, unskip=(f"{site.url}/page/1?sid=a",)))

@@ -13,7 +13,7 @@ from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.endings import may_show_file
 from clusterd_crawler.skipping.skips import KnownPages
 
-from tests.crawler.crawling import crawl, publish_rules, published, sid_rule
+from tests.crawler.crawling import REST, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site, answer
 
 HOST = "h.com"
@@ -49,7 +49,7 @@ def test_a_file_that_a_rule_says_is_a_page_speaks_against_the_rule(
     image = f"{site.url}/page/1?file=image"
     if cached:
         crawl(tmp_path, [image], settings | more)
-    crawl(tmp_path, [f"{site.url}/page/1", {"pause": 0.7}, image], settings | more | {"CLUSTERD_EXPLORE": 1})
+    crawl(tmp_path, [f"{site.url}/page/1", REST, image], settings | more | {"CLUSTERD_EXPLORE": 1})
     (told,) = [file for file in files(redis_url, prefix) if file.explored]
     assert (told.url, told.explored, told.instead_of) == (image, "r1", f"{site.url}/page/1")
     assert told.content == content_identity(answer("/page/1?file=image")[2])
@@ -83,7 +83,7 @@ def test_no_skip_rests_on_a_file(
 ) -> None:
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
     more = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")} if cached else {}
-    steps = [f"{site.url}/image.png", {"pause": 0.7}, f"{site.url}/image.png?sid=a"]
+    steps = [f"{site.url}/image.png", REST, f"{site.url}/image.png?sid=a"]
     for _ in range(1 + cached):
         assert len(crawl(tmp_path, steps, settings | more).seen) == 2
 
@@ -94,7 +94,7 @@ def test_a_page_of_the_http_cache_that_is_to_watch_a_rule_is_told(
     """Else a crawl from the cache rests on rules that nothing could contradict."""
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
     cached = settings | {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache"), "CLUSTERD_EXPLORE": 1}
-    steps = [f"{site.url}/page/1", {"pause": 0.7}, f"{site.url}/page/1?sid=a"]
+    steps = [f"{site.url}/page/1", REST, f"{site.url}/page/1?sid=a"]
     for times in (1, 2):
         done = crawl(tmp_path, steps, cached)
         assert sum(bool(page.explored) for page in pages(redis_url, prefix)) == times

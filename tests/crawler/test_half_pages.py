@@ -10,7 +10,7 @@ from clusterd_crawler.message import Failure
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
 
-from tests.crawler.crawling import crawl, publish_rules, published, sid_rule
+from tests.crawler.crawling import REST, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site
 
 CUT_OFF = {
@@ -26,7 +26,7 @@ def test_no_skip_rests_on_a_part_of_a_page(
 ) -> None:
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
     path, more, flag = CUT_OFF[why]
-    steps = [site.url + path, {"pause": 0.5}, site.url + path + "?sid=a"]
+    steps = [site.url + path, REST, site.url + path + "?sid=a"]
     done = crawl(tmp_path, steps, settings | more, stop=flag == "download_stopped")
     assert done.paths() == [path, f"{path}?sid=a"]
     assert [page["flags"] for page in done.seen] == [[flag] if flag else []] * 2
@@ -44,7 +44,7 @@ def test_no_skip_rests_on_a_page_that_shows_nothing(
 ) -> None:
     """An empty answer with status 200: the page may well be there when it is asked for again."""
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
-    steps = [site.url + "/empty", {"pause": 0.5}, site.url + "/empty?sid=a"]
+    steps = [site.url + "/empty", REST, site.url + "/empty?sid=a"]
     more = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path / "cache")} if cached else {}
     for _ in range(1 + cached):
         done = crawl(tmp_path, steps, settings | more)
@@ -61,7 +61,7 @@ def test_a_key_that_brings_no_page_is_asked_for_as_it_was_linked(
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
     more = {"CLUSTERD_REWRITE": True, "DOWNLOAD_FAIL_ON_DATALOSS": False, "CONCURRENT_REQUESTS": 1}
     linked = {"url": f"{site.url}{key}?sid=a", "options": {"priority": 1}}
-    steps = [site.url + "/", {"pause": 1.5}, {"url": site.url + "/slow/1", "options": {"priority": 2}}]
+    steps = [site.url + "/", REST, {"url": site.url + "/slow/1", "options": {"priority": 2}}]
     done = crawl(tmp_path, [*steps, site.url + key, linked], settings | more)
     assert done.stat("rewritten") == 1
     assert site.hits[f"{key}?sid=a"] == 1

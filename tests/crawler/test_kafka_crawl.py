@@ -30,7 +30,7 @@ from clusterd_crawler.verdict import Verdict, encode_verdict
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from tests.conftest import needs_kafka
-from tests.crawler.crawling import crawl, sid_rule
+from tests.crawler.crawling import REST, crawl, sid_rule
 from tests.crawler.site import running
 from tests.services.kafka_broker import MORTAL, KafkaBroker
 from tests.services.waiting import wait_until
@@ -102,7 +102,7 @@ def test_known_pages_come_over_kafka(kafka_bootstrap: str, own: str, tmp_path: P
         now = time.time_ns() // 1_000_000
         block = fetches.pack([Fetch(f"{site.url}/page/{n}?sid=x", now) for n in range(3)])
         produce(kafka_bootstrap, own + topics.KNOWN, fetches.key(site.host, "another"), block)
-        steps = [f"{site.url}/", {"pause": 2}, *(f"{site.url}/page/{n}?sid=y" for n in range(3))]
+        steps = [f"{site.url}/", {"heard": 1}, REST, *(f"{site.url}/page/{n}?sid=y" for n in range(3))]
         within = crawl(tmp_path, steps, settings | {"CLUSTERD_SKIP_WITHIN": 3600})
         default = crawl(tmp_path, steps, settings)
     assert within.paths() == ["/"], within.log[-3000:]
@@ -116,7 +116,7 @@ def test_a_crawl_over_kafka(kafka_bootstrap: str, own: str, tmp_path: Path) -> N
     with running() as site:
         rules = RuleSet(site.host, 1, (sid_rule(site.host),))
         produce(kafka_bootstrap, own + topics.RULES, site.host.encode(), json.dumps(rule_set_to_json(rules)).encode())
-        steps = [f"{site.url}/page/1", {"pause": 4}, *(f"{site.url}/page/1?sid={n}" for n in range(5))]
+        steps = [f"{site.url}/page/1", {"heard": 1}, REST, *(f"{site.url}/page/1?sid={n}" for n in range(5))]
         done = crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 0})
         assert len(done.seen) == done.stat("sketched") == 1
         assert done.stat("skipped") == 5

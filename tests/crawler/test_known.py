@@ -12,7 +12,7 @@ from typing import Any
 from clusterd.config import Config
 from clusterd.services import open_services
 
-from tests.crawler.crawling import Crawling, crawl, sid_rule
+from tests.crawler.crawling import REST, Crawling, crawl, sid_rule
 from tests.crawler.site import Site
 from tests.services.waiting import wait_until
 
@@ -43,7 +43,7 @@ def test_crawlers_of_one_crawl_skip_what_the_other_fetched(site: Site, tmp_path:
     shared = SETTINGS | {"CLUSTERD_CRAWL_ID": "one"}
     import_rule(site, tmp_path)
     go = tmp_path / "go"
-    steps = [*urls(site, ASKED), {"file": str(go)}, {"pause": 1}, *urls(site, range(50, 60), "c")]
+    steps = [*urls(site, ASKED), {"file": str(go)}, REST, *urls(site, range(50, 60), "c")]
     one = Crawling(tmp_path, steps, shared)
     wait_until(lambda: sum(site.pages().values()) == len(ASKED), seconds=40)
     later = urls(site, range(50, 60))
@@ -63,7 +63,7 @@ def test_crawlers_of_one_crawl_skip_what_the_other_fetched(site: Site, tmp_path:
 def test_the_next_crawl_fetches_each_content_once_more_or_not_at_all(site: Site, tmp_path: Path) -> None:
     import_rule(site, tmp_path)
     crawl(tmp_path, urls(site, ASKED), SETTINGS)
-    steps = [f"{site.url}/", {"pause": 1}, *urls(site, ASKED), {"pause": 1}, *urls(site, ASKED, "c")]
+    steps = [f"{site.url}/", REST, *urls(site, ASKED), REST, *urls(site, ASKED, "c")]
     within = crawl(tmp_path, steps, SETTINGS | {"CLUSTERD_SKIP_WITHIN": 86_400})
     assert within.paths() == ["/"], within.log[-3000:]
     assert within.stat("skipped") == 2 * len(ASKED)
@@ -79,6 +79,6 @@ def test_a_crawl_that_is_resumed_knows_what_it_fetched(site: Site, tmp_path: Pat
     import_rule(site, tmp_path)
     crawl(tmp_path, urls(site, ASKED), job)
     other = read_otherwise(site, range(1))
-    resumed = crawl(tmp_path, [f"{site.url}/", {"pause": 1}, *urls(site, ASKED, "d"), *other], job)
+    resumed = crawl(tmp_path, [f"{site.url}/", REST, *urls(site, ASKED, "d"), *other], job)
     assert resumed.paths() == ["/", "/page/0?sid=o0"], resumed.log[-3000:]
     assert resumed.stat("skipped") == len(ASKED)

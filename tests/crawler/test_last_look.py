@@ -15,7 +15,7 @@ from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.exploring import LAST_LOOK
 from clusterd_crawler.skipping.skips import KnownPages
 
-from tests.crawler.crawling import at, crawl, publish_rules, published
+from tests.crawler.crawling import REST, SELDOM, at, crawl, publish_rules, published
 from tests.crawler.site import Site
 from tests.crawler.test_rule_changes import HOST, Changing, kept_out
 
@@ -30,9 +30,8 @@ def test_pages_of_all_of_the_crawl_are_fetched_before_it_ends(
 ) -> None:
     rule = replace(FAMILY, host=site.host, crawl="c" if of_crawl else "")
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (rule,)))
-    steps = ["/page/1?day=0", {"pause": 0.5}, *[f"/page/1?day={day}" for day in range(1, SKIPPED + 1)]]
-    more = {"CLUSTERD_EXPLORE": 0.0001, "CLUSTERD_CRAWL_ID": "c"}
-    done = crawl(tmp_path, at(site, steps), settings | more)
+    steps = ["/page/1?day=0", REST, *[f"/page/1?day={day}" for day in range(1, SKIPPED + 1)]]
+    done = crawl(tmp_path, at(site, steps), settings | SELDOM | {"CLUSTERD_CRAWL_ID": "c"})
     looked = LAST_LOOK if of_crawl else 0
     assert (done.stat("skipped"), done.stat("explored"), len(done.seen)) == (SKIPPED, looked, 1 + looked)
     told = [page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.explored == "empty"]

@@ -12,14 +12,12 @@ from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.traps import RUN, TrapGuard
 
-from tests.crawler.crawling import Crawling, crawl, publish_rules, published, sid_rule
+from tests.crawler.crawling import REST, SELDOM, Crawling, crawl, publish_rules, published, sid_rule
 from tests.crawler.site import Site
 from tests.services.waiting import wait_until
 
 #: A bound that one trial or so stands for: the seventh skip is tried.
 YOUNG = 0.25
-#: A share by which no page is explored by chance.
-SELDOM = {"CLUSTERD_EXPLORE": 0.00001}
 ONE_BY_ONE = {"CONCURRENT_REQUESTS": 1}
 REWRITE = {"CLUSTERD_REWRITE": True, **ONE_BY_ONE}
 
@@ -45,7 +43,7 @@ def test_what_is_to_be_tried_further_is_fetched(
     publish_rules(redis_url, prefix, rules(site, bound=YOUNG))
     known = at(site, [f"/page/{n}" for n in range(10)])
     asked = at(site, [f"/page/{n}?sid=a{fragment}" for n in range(10)])
-    done = crawl(tmp_path, [*known, {"pause": 1.0}, *asked], settings | SELDOM | ONE_BY_ONE)
+    done = crawl(tmp_path, [*known, REST, *asked], settings | SELDOM | ONE_BY_ONE)
     assert site.pages()["a"] == done.stat("explored") == len(tried(redis_url, prefix)) == 1
     assert done.stat("skipped") == 9
 
@@ -58,7 +56,7 @@ def test_what_another_rule_keeps_out_in_place_of_one_that_is_gone_is_tried_furth
     go = tmp_path / "go"
     known = at(site, [f"/page/{n}" for n in range(10)])
     asked = at(site, [f"/page/{n}?sid=a" for n in range(10)])
-    steps = [*known, {"pause": 1.0}, *asked, {"file": str(go)}]
+    steps = [*known, REST, *asked, {"file": str(go)}]
     running = Crawling(tmp_path, steps, settings | SELDOM | ONE_BY_ONE)
     wait_until(lambda: sum(isinstance(one, SkipReport) for one in published(redis_url, prefix)) == 10)
     publish_rules(redis_url, prefix, rules(site, version=2, bound=YOUNG, name="r2"))
@@ -73,7 +71,7 @@ def rewriting(site: Site, first: list[str], then: list[str], last: list[str], af
     What is asked for in the middle holds the slot until all are queued.
     """
     urgent = [{"url": url, "options": {"priority": 2}} for url in at(site, then)]
-    return [*at(site, first), {"pause": 1.0}, *at(site, ["/page/29"]), *urgent, *at(site, last), *after]
+    return [*at(site, first), REST, *at(site, ["/page/29"]), *urgent, *at(site, last), *after]
 
 
 QUEUED = {**REWRITE, "DOWNLOAD_DELAY": 0.3, "HTTPERROR_ALLOW_ALL": True, "RETRY_ENABLED": False}
@@ -89,7 +87,7 @@ def test_no_request_is_rewritten_to_a_key_whose_pages_differ(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
     publish_rules(redis_url, prefix, one_page(site, Edit(Key(start=4), "set", "1"), "2", "3", "4"))
-    steps = [*at(site, ["/", "/page/2"]), {"pause": 1.0}, *rewriting(site, ["/page/4"], ["/page/3"], ["/page/1"])]
+    steps = [*at(site, ["/", "/page/2"]), REST, *rewriting(site, ["/page/4"], ["/page/3"], ["/page/1"])]
     # The pages 2 and 4 come before the rule is known: that is asked for with the first request to a host.
     done = crawl(tmp_path, steps, settings | QUEUED | {"CLUSTERD_EXPLORE": 1})
     assert site.hits["/page/3"] == site.hits["/page/1"] == 1
@@ -192,7 +190,7 @@ def test_what_a_trap_kept_out_is_fetched_once_it_brings_something_new(
     for url in same[:RUN]:
         guard.fetched(url, 5, new=False)
     news = next(url for year in range(2020, 9999) if not guard.leaves(url := f"{site.url}/calendar/{year}-1-31"))
-    steps = [*same[: RUN + 1], {"pause": 1.0}, *same[RUN + 1 :], {"pause": 1.0}, news]
+    steps = [*same[: RUN + 1], REST, *same[RUN + 1 :], REST, news]
     done = crawl(tmp_path, steps, settings | {"CLUSTERD_TRAP_GUARD": "sample"})
     assert done.stat("requeued") == done.stat("skipped") > 20
     assert len(done.seen) == len(same) + 1

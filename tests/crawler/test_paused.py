@@ -16,7 +16,7 @@ from clusterd.cli.commands import run
 from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
 from clusterd_crawler.crawling.requests.paused import FILE, Paused
 
-from tests.crawler.crawling import crawl
+from tests.crawler.crawling import REST, crawl
 from tests.crawler.site import Site
 from tests.crawler.test_known import ASKED, SETTINGS, import_rule, urls
 
@@ -31,7 +31,7 @@ def test_a_skip_is_undone_while_the_crawl_is_paused(queued: bool, site: Site, tm
     job: dict[str, Any] = SETTINGS | {"JOBDIR": str(tmp_path / "job"), "CONCURRENT_REQUESTS": 1 if queued else 4}
     import_rule(site, tmp_path)
     again = urls(site, ASKED, "a")
-    paused = crawl(tmp_path, [*urls(site, ASKED), {"pause": 0 if queued else 2}, *again], job)
+    paused = crawl(tmp_path, [*urls(site, ASKED), *([] if queued else [REST]), *again], job)
     assert sorted(paused.paths()) == sorted(f"/page/{n}" for n in ASKED)
     assert paused.stat("skipped") == len(ASKED)
 

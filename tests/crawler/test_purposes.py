@@ -18,7 +18,7 @@ from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider
 from scrapy.spiders import Rule as LinkRule
 
-from tests.crawler.crawling import crawl, publish_rules, sid_rule
+from tests.crawler.crawling import REST, crawl, publish_rules, sid_rule
 from tests.crawler.made_purposes import HOST, Reading, purposes
 from tests.crawler.site import Site
 
@@ -65,9 +65,9 @@ def test_a_page_is_known_to_those_whom_it_has_served(
     first = [{"url": f"{site.url}/page/{n}", "options": one} for n, (one, _, _) in enumerate(ASKED.values())]
     second = [{"url": f"{site.url}/page/{n}?sid=a", "options": two} for n, (_, two, _) in enumerate(ASKED.values())]
     served = {how for how, (_, _, known) in ASKED.items() if known}
-    # The first pause lets the rule arrive, the second the pages, where the others are not to wait in the scheduler.
-    pauses = [{"pause": 1.0}, {"pause": 0 if queued else 1.5}]
-    done = crawl(tmp_path, [f"{site.url}/", pauses[0], *first, pauses[1], *second], settings | ONE_AFTER_THE_OTHER)
+    # The rule is to arrive first, and then the pages, where the others are not to wait in the scheduler.
+    steps = [f"{site.url}/", REST, *first, *([] if queued else [REST]), *second]
+    done = crawl(tmp_path, steps, settings | ONE_AFTER_THE_OTHER)
     assert {how for n, how in enumerate(ASKED) if not site.hits[f"/page/{n}?sid=a"]} == served
     assert done.stat("skipped") == len(served)
 
@@ -80,11 +80,11 @@ def test_a_page_that_a_callback_awaits_itself_is_always_sent(
     more = [f"{site.url}/page/1?sid=a", f"{site.url}/page/2?sid=a"]
     steps = [
         f"{site.url}/",
-        {"pause": 1.0},
+        REST,
         f"{site.url}/page/1",
-        {"pause": 1.0},
+        REST,
         {"url": f"{site.url}/page/3", "options": {"callback": "await_more"}},
-        {"pause": 1.5},
+        REST,
         f"{site.url}/page/2",
     ]
     done = crawl(tmp_path, steps, settings, more=more)
@@ -100,9 +100,9 @@ def test_what_a_redirect_leads_to_is_awaited_too(
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
     steps = [
         f"{site.url}/",
-        {"pause": 1.0},
+        REST,
         {"url": f"{site.url}/page/3", "options": {"callback": "await_more"}},
-        {"pause": 1.5},
+        REST,
         f"{site.url}/page/2?x=1&sid=a",
     ]
     done = crawl(tmp_path, steps, settings, more=[f"{site.url}/redir/2?x=1"])
@@ -114,7 +114,7 @@ def test_a_link_leads_to_what_the_crawl_began_with(
 ) -> None:
     """Scrapy notes in a request's meta that the crawl begins with it; it is fetched for the same all the same."""
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
-    steps = [f"{site.url}/page/0", {"pause": 1.0}, f"{site.url}/page/1", {"pause": 0.5}, f"{site.url}/second"]
+    steps = [f"{site.url}/page/0", REST, f"{site.url}/page/1", REST, f"{site.url}/second"]
     done = crawl(tmp_path, steps, settings, follow=True)
     assert not site.hits["/page/1?sid=s1"]
     assert site.hits["/page/2?sid=s2"] == 1
@@ -257,7 +257,7 @@ def test_a_page_at_which_a_crawl_ends_is_read_again_where_the_crawl_goes_on(
 ) -> None:
     """Of a page at ``DEPTH_LIMIT`` no link is followed, nor of those before it as far: nearer to the start more is."""
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
-    steps = [f"{site.url}/", {"pause": 2.0}, f"{site.url}/page/1?sid=a"]
+    steps = [f"{site.url}/", REST, f"{site.url}/page/1?sid=a"]
     for limit in (0, 1):
         done = crawl(tmp_path, steps, settings | ONE_AFTER_THE_OTHER | {"DEPTH_LIMIT": limit}, follow=True)
         assert ("/page/1?sid=a" in done.paths()) is (limit == 1)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.http import Response
 
-from tests.crawler.crawling import crawl, publish_rules, published
+from tests.crawler.crawling import REST, crawl, publish_rules, published
 from tests.crawler.site import Site
 
 HOST = "h.example"
@@ -98,7 +98,7 @@ def test_a_trial_that_is_redirected_is_told_as_one(
 ) -> None:
     context, edit = Condition(Key(start=3), "is", (form,)), Edit(Key(start=3), "set", value="page")
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (Rule("r1", site.host, (context,), (edit,)),)))
-    steps = [f"{site.url}/page/2", {"pause": 1.0}, f"{site.url}/{form}/2"]
+    steps = [f"{site.url}/page/2", REST, f"{site.url}/{form}/2"]
     crawl(tmp_path, steps, settings | {"CLUSTERD_EXPLORE": 1} | (BY_BROWSER if form == "late" else {}))
     one = told(redis_url, prefix)[f"/{form}/2"]
     assert (one.explored, one.instead_of) == ("r1", f"{site.url}/page/2")
@@ -112,7 +112,7 @@ def test_links_that_all_lead_to_one_page_are_skipped(
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (one_page(edit, site.host),)))
     first = [f"{site.url}/edit/{n}" for n in range(ALIKE)]
     then = [f"{site.url}/edit/{n}" for n in range(20)]
-    steps = [f"{site.url}/page/1", {"pause": 1.0}, *first, {"pause": 1.0}, *then]
+    steps = [f"{site.url}/page/1", REST, *first, REST, *then]
     done = crawl(tmp_path, steps, settings | {"CONCURRENT_REQUESTS": 1})
     assert sorted(path for path in site.hits if "/edit" in path and "login" not in path) == [
         f"/edit/{n}" for n in range(ALIKE)

@@ -8,7 +8,7 @@ from typing import Any
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from scrapy import Request
 
-from tests.crawler.crawling import ALL_STATUS, ONE_BY_ONE, at, crawl, publish_rules, sid_rules
+from tests.crawler.crawling import ALL_STATUS, ONE_BY_ONE, REST, at, crawl, publish_rules, sid_rules
 from tests.crawler.site import Site
 
 
@@ -30,8 +30,8 @@ def test_a_request_is_rewritten_to_a_key_that_was_linked(
     one = settings | ONE_BY_ONE | ALL_STATUS | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
     missing = {"url": "/missing?sid=bad", "options": {"priority": 1}}
     first = {"url": "/page/1?sid=a", "options": {"priority": 2}}
-    # The pause lets the rule arrive before the others are asked for; /page/3 holds the slot until all are queued.
-    steps = ["/", {"pause": 1.5}, "/page/3", first, "/page/1", "/page/2?sid=b", missing, "/missing"]
+    # The rule is to arrive before the others are asked for; /page/3 holds the slot until all are queued.
+    steps = ["/", REST, "/page/3", first, "/page/1", "/page/2?sid=b", missing, "/missing"]
     done = crawl(tmp_path, at(site, steps), one)
     assert sorted(done.paths()) == sorted(["/", "/page/3", "/page/1", "/page/2?sid=b", "/missing?sid=bad", "/missing"])
     assert site.hits["/page/1"] == 1
@@ -46,6 +46,6 @@ def test_an_unskipped_url_is_rewritten_to_no_other(
     publish_rules(redis_url, prefix, sid_rules(site, unskip=(f"{site.url}/page/1?sid=a",)))
     one = settings | ONE_BY_ONE | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
     first = [{"url": f"/page/{n}?sid=a", "options": {"priority": 2}} for n in (1, 2)]
-    done = crawl(tmp_path, at(site, ["/", {"pause": 1.5}, "/page/3", *first, "/page/1", "/page/2"]), one)
+    done = crawl(tmp_path, at(site, ["/", REST, "/page/3", *first, "/page/1", "/page/2"]), one)
     assert sorted(done.paths()) == ["/", "/page/1?sid=a", "/page/2", "/page/3"]
     assert done.stat("rewritten") == 1

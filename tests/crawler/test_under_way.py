@@ -12,7 +12,7 @@ from clusterd_crawler.crawling.requests.under_way import NOTED, UnderWay
 from clusterd_crawler.rules import RuleSet
 from scrapy import Request
 
-from tests.crawler.crawling import ALL_STATUS, MODES, at, crawl, publish_rules, sid_rule, sid_rules
+from tests.crawler.crawling import ALL_STATUS, MODES, REST, at, crawl, publish_rules, sid_rule, sid_rules
 from tests.crawler.site import Site
 
 
@@ -36,11 +36,11 @@ def test_two_urls_of_one_key_at_once_are_fetched_once(
     slow: list[Any] = [f"/slow/{n}?sid={sid}" for n in range(3) for sid in "ab"]
     # Scrapy takes a timeout of None for none that is stated.
     slow += [{"url": f"/slow/{n}?sid=c", "options": {"meta": {"download_timeout": None}}} for n in range(3)]
-    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), settings | MODES[mode])
+    done = crawl(tmp_path, at(site, ["/", REST, *slow]), settings | MODES[mode])
     assert sorted(path.partition("?")[0] for path in done.paths()) == ["/", "/slow/0", "/slow/1", "/slow/2"]
     assert done.stat("skipped") == 6
     assert done.stat("awaited") == 6
-    assert done.stats["elapsed_time_seconds"] < 10
+    assert done.stats["elapsed_time_seconds"] < 60
 
 
 def test_a_page_waited_for_that_fails_is_fetched_under_the_other_url(
@@ -48,13 +48,13 @@ def test_a_page_waited_for_that_fails_is_fetched_under_the_other_url(
 ) -> None:
     """By an error, and by a redirect, which never comes back to where the others wait."""
     publish_rules(redis_url, prefix, sid_rules(site))
-    steps = ["/", {"pause": 0.5}, "/slow/1?sid=bad", {"pause": 0.3}, "/slow/1?sid=a", "/slow/1?sid=b"]
+    steps = ["/", REST, "/slow/1?sid=bad", {"pause": 0.3}, "/slow/1?sid=a", "/slow/1?sid=b"]
     steps += ["/slow/redir?sid=a", {"pause": 0.3}, "/slow/redir?sid=b"]
     done = crawl(tmp_path, at(site, steps), settings | ALL_STATUS)
     assert site.hits["/slow/1?sid=bad"] == site.hits["/slow/1?sid=a"] + site.hits["/slow/1?sid=b"] == 1
     assert site.hits["/slow/redir?sid=a"] == site.hits["/slow/redir?sid=b"] == 1
     assert done.stat("awaited") == 3
-    assert done.stats["elapsed_time_seconds"] < 12
+    assert done.stats["elapsed_time_seconds"] < 60
 
 
 def test_few_wait_so_that_the_crawl_goes_on(
@@ -63,7 +63,7 @@ def test_few_wait_so_that_the_crawl_goes_on(
     publish_rules(redis_url, prefix, sid_rules(site))
     slow = [f"/slow/0?sid={n}" for n in range(8)]
     few = settings | {"CONCURRENT_REQUESTS": 4, "CONCURRENT_REQUESTS_PER_DOMAIN": 4}
-    done = crawl(tmp_path, at(site, ["/", {"pause": 0.5}, *slow]), few)
+    done = crawl(tmp_path, at(site, ["/", REST, *slow]), few)
     assert 2 <= done.stat("awaited") <= 7
     assert 2 <= sum(hits for path, hits in site.hits.items() if path.startswith("/slow/")) <= 3
     assert len(done.seen) + done.stat("skipped") == 9
@@ -76,10 +76,10 @@ def test_nobody_waits_for_a_request_that_was_replaced(
     replacing = {"DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_under_way.Replacing": 600}}
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
     start, one, two = f"{site.url}/", f"{site.url}/page/1?sid=a", f"{site.url}/page/1?sid=b"
-    done = crawl(tmp_path, [start, {"pause": 1}, one, {"pause": pause}, two], settings | replacing)
+    done = crawl(tmp_path, [start, REST, one, {"pause": pause}, two], settings | replacing)
     assert done.stat("skipped") == 1
     assert sum(hits for path, hits in site.hits.items() if path.startswith("/page/")) == 1
-    assert done.stats["elapsed_time_seconds"] < 15
+    assert done.stats["elapsed_time_seconds"] < 60
 
 
 def test_a_request_that_is_sent_again_under_another_key_leaves_the_first_one() -> None:

@@ -6,6 +6,7 @@ the jars into ``.kafka/libs``; where one is missing `missing` says which.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -43,15 +44,27 @@ def missing() -> str | None:
 
 
 def fetch_jars() -> None:
-    """Fetch the jars that the pom names, once for each state of the pom."""
+    """Fetch the jars that the pom names, once for each state of the pom, whoever else asks for them at once.
+
+    Maven takes a file that another Maven is writing, or that one left half written as it was killed, for complete.
+    """
     if _complete():
         return
-    subprocess.run(
-        ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={LIBS}"],
-        check=True,
-        timeout=FETCH_TIMEOUT,
-    )
-    (LIBS / "pom.xml").write_bytes(POM.read_bytes())
+    LIBS.parent.mkdir(exist_ok=True)
+    with (LIBS.parent / "fetching").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _complete():
+            return
+        fetched = LIBS.with_name("fetched")
+        shutil.rmtree(fetched, ignore_errors=True)
+        subprocess.run(
+            ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"],
+            check=True,
+            timeout=FETCH_TIMEOUT,
+        )
+        (fetched / "pom.xml").write_bytes(POM.read_bytes())
+        shutil.rmtree(LIBS, ignore_errors=True)
+        fetched.rename(LIBS)
 
 
 class KafkaBroker:
@@ -129,3 +142,7 @@ def _java_version() -> int:
     said = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False, env=os.environ).stderr
     found = re.search(r'version "(\d+)', said)
     return int(found[1]) if found else 0
+
+
+if __name__ == "__main__" and missing() is None:
+    fetch_jars()

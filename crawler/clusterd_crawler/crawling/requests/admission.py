@@ -128,7 +128,7 @@ class Admission:
 
     def decide_again(self, request: Request) -> Skip | None:
         """Return the skip of a request that was kept out, where there is one still."""
-        skip = self._decisions.decide(request.url, now_ms(), self._purposes.noted(request))
+        skip = self._decide(request.url, self._purposes.noted(request), again=False)
         if skip is not None:
             self.explores(request.url, skip)
         return skip

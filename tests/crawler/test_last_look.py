@@ -64,7 +64,23 @@ def test_what_a_rule_keeps_out_is_looked_at_once_and_not_where_no_rule_is_watche
     explored = [number for number, skip in enumerate(skips, 1) if skip and skip.explore]
     assert len(explored) == looked
     assert not looked or (explored[0] <= kept / looked + 1 and explored[-1] == kept)
-    assert known.look_once_more(Counter({"empty": 100})) == set()
+    assert known.look_once_more(Counter({"empty": 2 * max(kept, LAST_LOOK) - 1})) == set()
+
+
+def test_what_is_kept_out_after_a_look_is_looked_at_when_it_is_as_much_again() -> None:
+    """As of a spider that is fed whenever it is idle. What was explored by then counts."""
+    known = KnownPages(explore=0.0001)
+    known.load(RuleSet("h.com", 1, (FAMILY,)))
+    known.fetched("http://h.com/?day=0", 1, content=1)
+    looks = []
+    for kept, explored in [(5, 0), (59, 0), (60, 20), (119, 0), (120, 30), (240, 5)]:
+        known.explored["empty"] += explored
+        before = known.explored["empty"]
+        known.look_once_more(Counter({"empty": kept}))
+        for day in range(1, kept + 1):
+            known.decide(f"http://h.com/?day={day}", 2)
+        looks.append(known.explored["empty"] - before)
+    assert looks == [5, 0, LAST_LOOK - 20, 0, 0, LAST_LOOK - 5]
 
 
 @pytest.mark.parametrize("memory", [1000, 10])

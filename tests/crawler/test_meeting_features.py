@@ -179,6 +179,7 @@ def test_what_was_rewritten_is_fetched_when_the_rule_is_withdrawn_or_it_is_unski
     go.touch()
     assert running.result().stat("rewritten") == 2
     assert site.hits["/page/2?sid=b"] == (not unskipped)
+    assert site.hits["/page/1"] == site.hits["/page/2"] == 1
 
 
 def test_what_a_trap_kept_out_is_fetched_once_it_brings_something_new(

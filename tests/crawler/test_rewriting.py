@@ -8,7 +8,7 @@ from typing import Any
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from scrapy import Request
 
-from tests.crawler.crawling import ALL_STATUS, ONE_BY_ONE, REST, at, crawl, publish_rules, sid_rules
+from tests.crawler.crawling import ALL_STATUS, ONE_BY_ONE, REST, Crawling, at, crawl, publish_rules, sid_rules
 from tests.crawler.site import Site
 
 
@@ -20,6 +20,8 @@ def test_a_key_that_came_is_known_and_what_is_no_url_is_not() -> None:
     rewriting.came(instead, "r1")
     assert rewriting.has_come("http://h.com/a") == "r1"
     assert rewriting.has_come("http://no%20host/") is None
+    rewriting.broke_off(instead)
+    assert rewriting.has_come("http://h.com/a") is None
 
 
 def test_a_request_is_rewritten_to_a_key_that_was_linked(
@@ -49,3 +51,16 @@ def test_an_unskipped_url_is_rewritten_to_no_other(
     done = crawl(tmp_path, at(site, ["/", REST, "/page/3", *first, "/page/1", "/page/2"]), one)
     assert sorted(done.paths()) == ["/", "/page/1?sid=a", "/page/2", "/page/3"]
     assert done.stat("rewritten") == 1
+
+
+def test_a_key_whose_page_broke_off_keeps_nothing_out(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Nobody knows yet whether what was linked in its place shows the same."""
+    publish_rules(redis_url, prefix, sid_rules(site))
+    one = settings | ONE_BY_ONE | {"CLUSTERD_REWRITE": True, "DOWNLOAD_DELAY": 0.3}
+    options = {"callback": "break_off", "priority": 2}
+    first, key = {"url": "/page/1?sid=a", "options": options}, {"url": "/page/1", "options": {**options, "priority": 0}}
+    # What is missing holds the slot until all are queued.
+    done = Crawling(tmp_path, at(site, ["/", REST, "/missing", first, key]), one).result()
+    assert done.paths() == ["/", "/page/1", "/page/1?sid=a", "/page/1"]

@@ -63,7 +63,7 @@ class Changing:
             self.kept,
             lambda kept: self.fetched.append(kept.request.url),
             lambda signal, **arguments: self.told.append((signal, arguments)),
-            lambda request: decisions.decide(request.url, 5),
+            lambda request, counted: decisions.decide(request.url, 5, again=counted),
         )
 
     async def use(self, version: int, *rules: Rule) -> None:
@@ -287,6 +287,28 @@ def test_everything_is_decided_anew_where_a_page_that_it_rests_on_is_none(tmp_pa
         changing.changes.look_again(everything=True)
         await changing.loop.done()
         assert changing.fetched == [f"http://{HOST}/a?s=1"]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_decided_anew_as_a_page_is_gone_is_tried_no_further_where_it_stays_kept_out(tmp_path: Path) -> None:
+    """Or a callback that raises now and then would have all that is kept out tried, a part each time."""
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=1000, explore=0.00001)
+        changing.known.fetched(f"http://{HOST}/a", 1)
+        await changing.use(1, replace(drop("s", "one"), lower_bound=0.25))  # of which the seventh skip is tried
+        for number in range(6):
+            kept = kept_out("one", f"s={number}")
+            skip = changing.decisions.decide(kept.request.url, 2)
+            assert skip is not None
+            assert not skip.explore
+            changing.kept.add(kept)
+        for _ in range(3):
+            changing.changes.look_again(everything=True)
+            await changing.loop.done()
+        assert changing.fetched == []
+        assert changing.known.skipped["one"] == len(changing.kept) == 6
 
     asyncio.run(scenario())
 

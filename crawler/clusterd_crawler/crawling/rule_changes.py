@@ -36,6 +36,14 @@ class InUse:
     unskip: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """Rules of which it is decided anew about what they kept out; ``counted``: what stays so is no further skip."""
+
+    rules: frozenset[str]
+    counted: bool = False
+
+
 NOTHING: Final = InUse(-1, frozenset(), frozenset())
 
 
@@ -49,7 +57,7 @@ class RuleChanges:
         kept: Kept,
         fetch: Callable[[KeptOut], None],
         announce: Callable[..., None],
-        decide: Callable[[Request], Skip | None],
+        decide: Callable[[Request, bool], Skip | None],
     ) -> None:
         self._loop = loop
         self._decisions = decisions
@@ -61,7 +69,7 @@ class RuleChanges:
         #: Rules that were in use and are not any more.
         self._gone: set[str] = set()
         #: Hosts of rule sets, and rules to be decided about anew.
-        self._waiting: deque[str | frozenset[str]] = deque()
+        self._waiting: deque[str | Anew] = deque()
         #: Host → its latest rule set that waits.
         self._latest: dict[str, RuleSet] = {}
         self._working = False
@@ -84,9 +92,12 @@ class RuleChanges:
         self._take(rules.host)
 
     def look_again(self, everything: bool = False) -> None:
-        """Decide anew about what rules kept out whose pages turned out to lead to something new, or everything."""
+        """Decide anew about what rules kept out whose pages turned out to lead to something new, or everything.
+
+        A page is gone on which something of everything may rest. The rest is skipped as before, and tried no further.
+        """
         if reopened := frozenset(self._kept.by_rule()) if everything else self._decisions.reopened():
-            self._take(reopened)
+            self._take(Anew(reopened, counted=everything))
 
     def look_once_more(self) -> bool:
         """Have some of what a run of this crawl speaks for fetched, now that the crawl would end; whether any is.
@@ -94,10 +105,10 @@ class RuleChanges:
         Only while nothing else is `busy`.
         """
         if looked := self._decisions.look_once_more(self._kept.by_rule()):
-            self._take(looked)
+            self._take(Anew(looked))
         return bool(looked)
 
-    def _take(self, what: str | frozenset[str]) -> None:
+    def _take(self, what: str | Anew) -> None:
         self._waiting.append(what)
         if not self._working:
             self._working = True
@@ -113,9 +124,9 @@ class RuleChanges:
         try:
             while self._waiting:
                 what = self._waiting.popleft()
-                if isinstance(what, frozenset):
+                if isinstance(what, Anew):
                     if not self._closing:
-                        await self._reconsider(what)
+                        await self._reconsider(what.rules, what.counted)
                     continue
                 rules = self._latest.pop(what)
                 try:
@@ -169,23 +180,23 @@ class RuleChanges:
         if gone and not self._closing:
             await self._reconsider(gone)
 
-    async def _reconsider(self, gone: frozenset[str]) -> None:
+    async def _reconsider(self, gone: frozenset[str], counted: bool = False) -> None:
         """Decide anew about what these rules kept out: another rule may say the same, else it is fetched."""
         self._moving += 1
         try:
             async for kept_out in self._taken(gone):
-                await self.decide_anew(kept_out)
+                await self.decide_anew(kept_out, counted)
         finally:
             self._moving -= 1
 
     async def _let_go(self, exempt: frozenset[str], rules: frozenset[str]) -> None:
-        """Decide anew about these URLs, whatever of these rules kept them out; the others stay kept out unasked."""
+        """Queue these URLs again, whatever of these rules kept them out; the others stay kept out unasked."""
         self._moving += 1
         try:
             async for kept_out in self._taken(rules):
                 for number, kept in enumerate(kept_out, start=1):
-                    if canonical(kept.request.url) in exempt:
-                        await self.decide_anew([kept])
+                    if canonical(kept.request.url) in exempt and not self._closing:
+                        self._fetch(kept)
                     else:
                         await self.keep(kept)
                     if number % AT_ONCE == 0:
@@ -223,12 +234,15 @@ class RuleChanges:
         if old := self._kept.add(kept):
             self._kept.hold(await run_in_thread(self._kept.spill, old))
 
-    async def decide_anew(self, kept_out: Sequence[KeptOut]) -> None:
-        """Decide about requests that were kept out: where rules say the same they still are, else they are fetched."""
+    async def decide_anew(self, kept_out: Sequence[KeptOut], counted: bool = False) -> None:
+        """Decide about requests that were kept out: where rules say the same they still are, else they are fetched.
+
+        ``counted``: those that still are have been counted as skips, and it was decided which are tried.
+        """
         for number, kept in enumerate(kept_out, start=1):
             while self._decisions.loading and not self._closing:  # other requests go out then; these have time
                 await sleep(LOOK_SECONDS)
-            skip = None if self._closing else self._decide(kept.request)
+            skip = None if self._closing else self._decide(kept.request, counted)
             if self._closing or (skip is not None and not skip.explore):
                 await self.keep(kept if skip is None else under(kept, skip.rule))
             else:

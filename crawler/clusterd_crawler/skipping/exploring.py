@@ -69,9 +69,9 @@ class Exploring:
         self._spelling: set[str] = set()
         #: Id of a rule that drops parameters from any page, at several values → how many trials agreed.
         self._trials: dict[str, int] = {}
-        #: Ids of families that brought this crawl nothing new, of which it has not yet looked once more at what they
-        #: keep out; and the looks at those of which it has.
-        self._not_looked: set[str] = set()
+        #: Id of a family that brought this crawl nothing new → how many it keeps out when it is next looked at those,
+        #: and how many had been explored after the last look; and the looks.
+        self._due: dict[str, tuple[int, int]] = {}
         self._looks: dict[str, _Look] = {}
         #: URL that is to be fetched all the same, and has not come yet → rule that it is a trial of.
         self._awaited: dict[str, str] = {}
@@ -89,12 +89,12 @@ class Exploring:
         for rule in gone:
             self._spelling.discard(rule.id)
             self._trials.pop(rule.id, None)
-        # A host's rules are published anew whenever one of them changes: of one that stays there is still one look.
+        # A host's rules are published anew whenever one of them changes: what was looked at of one that stays holds.
         before, after = {rule.id for rule in gone}, {rule.id for rule in rules}
         for rule_id in before - after:
-            self._not_looked.discard(rule_id)
+            self._due.pop(rule_id, None)
             self._looks.pop(rule_id, None)
-        self._not_looked.update(rule.id for rule in rules if rule.crawl and rule.id not in before)
+        self._due.update((rule.id, (1, 0)) for rule in rules if rule.crawl and rule.id not in before)
         for rule in rules:
             if _is_spelling(rule):
                 self._spelling.add(rule.id)
@@ -123,13 +123,19 @@ class Exploring:
     def look_once_more(self, kept: Counter[str], explored: Counter[str]) -> set[str]:
         """Return the rules of which what they keep out is decided anew before the crawl ends, and some of it explored.
 
-        Each once, and not more than they keep out by now, ``kept``, or an endless family would be followed further.
+        Each once, unless it keeps out twice as many since, and `LAST_LOOK` at least were added: not more at a time
+        than it keeps out by now, or an endless family would be followed further.
         """
-        looked = self._not_looked & kept.keys() if self._share else set()
-        self._not_looked -= looked
-        owed = {rule: LAST_LOOK - explored[rule] for rule in looked if explored[rule] < LAST_LOOK}
-        self._looks.update((rule, _Look(min(kept[rule], count), kept[rule])) for rule, count in owed.items())
-        return set(owed)
+        looked = {rule for rule, (due, _) in self._due.items() if kept[rule] >= due} if self._share else set()
+        return {rule for rule in looked if self._looks_at(rule, kept[rule], explored[rule])}
+
+    def _looks_at(self, rule: str, kept: int, explored: int) -> bool:
+        """Begin a look where fewer than `LAST_LOOK` were explored since the last one."""
+        count = max(0, min(kept, self._due[rule][1] + LAST_LOOK - explored))
+        self._due[rule] = 2 * max(kept, LAST_LOOK), explored + count
+        if count:
+            self._looks[rule] = _Look(count, kept)
+        return count > 0
 
     def came(self, url: str) -> None:
         """Note that a URL was fetched, or that it was not found."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scrapy import Request
-
 from clusterd_crawler.crawling.pages.reporter import Page, Seen
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.kept import KeptOut
@@ -20,7 +18,7 @@ from clusterd_crawler.skipping.skip import Skip
 class Linked:
     """A request as it was linked, and its skip where its key led to a page that nothing else had shown."""
 
-    request: Request
+    kept: KeptOut
     skip: Skip | None
 
 
@@ -42,20 +40,28 @@ class Rewritten:
         self._explores = explores
 
     def linked(self, page: Page, seen: Seen) -> Linked | None:
-        """Return the link for which a good page was asked, before the page is known; None where none was rewritten."""
-        linked = original(page.request) if seen.good and self._rewriting is not None else None
+        """Return the link for which a good page was asked, before the page is known; None where none was rewritten.
+
+        What is bad, or has turned out to be before `came` is called, answers for no link.
+        """
+        if self._rewriting is None:
+            return None
+        if not seen.good:
+            self._rewriting.broke_off(page.request)
+            return None
+        linked = original(page.request)
         if linked is None:
             return None
+        rule = (self._decisions.key(linked.url)[1] or ("rewritten",))[-1]
+        self._rewriting.came(page.request, rule, page.purpose)
         was_led = "redirect_urls" in page.request.meta
-        return Linked(linked, self._decisions.led_elsewhere(linked.url, page.url, seen.content) if was_led else None)
+        skip = self._decisions.led_elsewhere(linked.url, page.url, seen.content) if was_led else None
+        return Linked(KeptOut(rule, linked, True), skip)
 
     async def came(self, page: Page, linked: Linked) -> None:
         """Decide about the link of a page that is known by now."""
-        assert self._rewriting is not None
-        request, skip = linked.request, linked.skip
-        rule = (self._decisions.key(request.url)[1] or ("rewritten",))[-1]
-        self._rewriting.came(page.request, rule, page.purpose)
+        request, skip = linked.kept.request, linked.skip
         self._purposes.take(request, page.purpose)
         if skip is not None:
             self._explores(request.url, skip)
-        await self._changes.rewritten(KeptOut(rule, request, True), skip)
+        await self._changes.rewritten(linked.kept, skip)

@@ -126,9 +126,9 @@ class Admission:
             self._stats.inc_value("clusterd/explored")
         return skip.explore
 
-    def decide_again(self, request: Request) -> Skip | None:
-        """Return the skip of a request that was kept out, where there is one still."""
-        skip = self._decisions.decide(request.url, now_ms(), self._purposes.noted(request))
+    def decide_again(self, request: Request, counted: bool) -> Skip | None:
+        """Return the skip of a request that was kept out, where there is one still; ``counted``: no further one."""
+        skip = self._decide(request.url, self._purposes.noted(request), again=counted)
         if skip is not None:
             self.explores(request.url, skip)
         return skip

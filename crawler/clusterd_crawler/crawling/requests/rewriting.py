@@ -11,6 +11,7 @@ log-in page, or to the first, where those with a session show what they name.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -63,8 +64,13 @@ class Rewriting:
 
     def came(self, request: Request, rule: str, purpose: Purpose = ANYONE) -> None:
         """Note that a good page came for a request that was rewritten by a rule, be it by a redirect."""
-        for url in (request.url, *request.meta.get("redirect_urls", ())[:1]):
-            self._came[hash_of(canonical(url))] = rule, purpose
+        for link in _asked_for(request):
+            self._came[link] = rule, purpose
+
+    def broke_off(self, request: Request) -> None:
+        """Note that a page that came is none, or that an exception was raised of it: it answers for nothing."""
+        for link in _asked_for(request) if self._came else ():
+            self._came.pop(link, None)
 
     def has_come(self, url: str, purpose: Purpose = ANYONE) -> str | None:
         """Return the rule by which a request was rewritten to this very URL, and brought its page; else None."""
@@ -75,6 +81,13 @@ class Rewriting:
         except WrongInput:
             return None
         return rule if served.serves(purpose) else None
+
+
+def _asked_for(request: Request) -> Iterator[int]:
+    """Yield the hashes of the URLs that a request has asked for, be it before a redirect."""
+    for url in (request.url, *request.meta.get("redirect_urls", ())[:1]):
+        with suppress(WrongInput):
+            yield hash_of(canonical(url))
 
 
 def goes_round(request: Request) -> bool:

@@ -175,6 +175,36 @@ def test_what_watched_pages_agreed_with_outlives_the_cut_of_the_log(book: RuleBo
     assert [one.id for one in service.rules()] == ([] if differing else [rule.id])
 
 
+@pytest.mark.parametrize("differing", [0, 40])
+def test_what_was_cut_from_the_log_speaks_against_no_rule(book: RuleBook, differing: int) -> None:
+    """A page that repeats one fetched long ago brought something new, as far as the log could tell."""
+    at = count(1)
+
+    def fetched(n: int, ref: str, **explored: str) -> Sketch:
+        return sketch(f"http://{HOST}/{n % 100}/item?id={n}&ref={ref}", 100 + n, next(at), crawl="c", **explored)
+
+    service = RuleService(book, evidence_limit=1_000)
+    service.observe([fetched(n, ref) for n in range(100) for ref in "ab"])
+    service.learn_due(now=1)
+    (rule,) = service.rules()
+    for start in range(100, 5_000, 200):
+        service.observe([fetched(n, "a") for n in range(start, start + 200)])
+        if start > 2_000:
+            old = [(n, f"http://{HOST}/{n % 100}/item?id={n}&ref=a") for n in range(start - 2_000, start - 1_900, 7)]
+            service.observe([fetched(n, "b", explored=rule.id, instead_of=known) for n, known in old])
+        if start % 1_000 == 100:  # Another takes the host over, which knows no more than the log does.
+            service.close()
+            service = RuleService(book, evidence_limit=1_000)
+        service.learn_due(now=start)
+    assert {one.id for one in service.rules()} == {rule.id}
+    for n in range(5_000, 5_000 + differing):  # What differs from a page that is in the log retires it all the same.
+        known = fetched(n, "a")
+        other = replace(fetched(n, "b", explored=rule.id, instead_of=known.url), main=fetched(9_000 + n, "a").main)
+        service.observe([known, other])
+    service.learn_due(now=6_000)
+    assert len(list(service.rules())) == (0 if differing else 1)
+
+
 def test_a_host_that_floods_its_log_keeps_its_counter_evidence_and_harms_no_other(serve: Serve, book: RuleBook) -> None:
     limit = 500
     service = serve(limit=limit)

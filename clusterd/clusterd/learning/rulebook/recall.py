@@ -115,8 +115,11 @@ class Recall:
                 yield self._tried(page)
 
     def _is_early(self, page: Page) -> bool:
-        """Whether a page would speak against a rule only because its crawl's page of the same key is still to come."""
-        awaits = bool(page.instead_of) and self.arrivals.awaits(page.instead_of, page.crawl)
+        """Whether a page would speak against a rule only because its crawl's page of the same key is still to come.
+
+        Not where that may have been cut from the log: what waits is not known to those that come meanwhile.
+        """
+        awaits = bool(page.instead_of) and not self.cut and self.arrivals.awaits(page.instead_of, page.crawl)
         return awaits and not self._agrees(page)
 
     def _agrees(self, page: Page) -> bool:

@@ -14,6 +14,7 @@ from clusterd.learning.rulebook import service as rule_service
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import LEAST_PAGES
 from clusterd.learning.rulebook.service import RuleService
+from clusterd_crawler.clock import now_ms
 from clusterd_crawler.errors import Unreachable
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Sketch
@@ -173,6 +174,46 @@ def test_what_watched_pages_agreed_with_outlives_the_cut_of_the_log(book: RuleBo
         )
     service.learn_due(now=3_000)
     assert [one.id for one in service.rules()] == ([] if differing else [rule.id])
+
+
+@pytest.mark.parametrize("differing", [0, 40])
+def test_what_was_cut_from_the_log_speaks_against_no_rule(book: RuleBook, differing: int) -> None:
+    """A page that repeats one fetched long ago brought something new, as far as the log could tell.
+
+    So did, to the learner, one that repeats such a page, which waited for what was cut.
+    """
+    at = count(now_ms() - 60_000)
+    service = RuleService(book, evidence_limit=1_000)
+
+    def fetched(n: int, ref: str, **explored: str) -> Sketch:
+        return sketch(f"http://{HOST}/{n % 100}/item?id={n}&ref={ref}", 100 + n, next(at), crawl="c", **explored)
+
+    def contradicted() -> list[str]:
+        reasons = [entry.last.reason for entry in service.entries(every=True)]
+        return [reason for reason in reasons if "differed" in reason or "contradicted" in reason]
+
+    service.observe([fetched(n, ref) for n in range(100) for ref in "ab"])
+    service.learn_due(now=1)
+    rule = next(service.rules()).id
+    for start in range(100, 4_000, 200):
+        service.observe([fetched(n, "a") for n in range(start, start + 200)])
+        if start > 2_000:
+            old = [(n, fetched(n, "a").url) for n in range(start - 2_000, start - 1_900, 7)]
+            watching = [fetched(n, "b", explored=rule, instead_of=known) for n, known in old]
+            again = [fetched(n, "c", explored=rule, instead_of=f"{known[:-1]}b") for n, known in old]
+            service.observe([*watching, *again])
+        if start % 1_000 == 100:  # Another takes the host over, which knows no more than the log does.
+            service.close()
+            service = RuleService(book, evidence_limit=1_000)
+        service.learn_due(now=start)
+        rule = next(service.rules()).id  # It may have a value more by now.
+        assert contradicted() == []
+    for n in range(5_000, 5_000 + differing):  # What differs from a page that is in the log retires it all the same.
+        known = fetched(n, "a")
+        other = fetched(n, "b", explored=rule, instead_of=known.url)
+        service.observe([known, replace(other, main=fetched(9_000 + n, "a").main)])
+    service.learn_due(now=6_000)
+    assert bool(contradicted()) == bool(differing)
 
 
 def test_a_host_that_floods_its_log_keeps_its_counter_evidence_and_harms_no_other(serve: Serve, book: RuleBook) -> None:

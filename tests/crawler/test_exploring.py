@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.skipping.exploring import Exploring
 from clusterd_crawler.skipping.skips import KnownPages
+
+from tests.crawler.crawling import ONE_BY_ONE, at, crawl, publish_rules
+from tests.crawler.site import Site
 
 HOST = "h.com"
 SID = Key(name="sid")
@@ -35,8 +40,8 @@ def test_a_share_is_explored_and_always_the_same() -> None:
 def test_each_crawl_explores_other_pages() -> None:
     """Else a page that is left out wrongly and not looked at would be left out of every crawl."""
     explored = []
-    for crawl in ("one", "other", "one"):
-        known = KnownPages.from_settings(Settings(explore=0.1), crawl)
+    for crawl_id in ("one", "other", "one"):
+        known = KnownPages.from_settings(Settings(explore=0.1), crawl_id)
         known.load(rule_set(DROP_SID))
         known.fetched("http://h.com/a", 1)
         skips = [known.decide(f"http://h.com/a?sid={n}", 2) for n in range(2000)]
@@ -149,3 +154,16 @@ def test_another_spelling_is_explored_less() -> None:
         assert skip is not None
         explored += skip.explore
     assert 60 < explored < 140
+
+
+def test_a_trial_goes_before_what_waits_in_the_queue(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (replace(DROP_SID, host=site.host),)))
+    # The rule is known when the first page has come; then all are queued while the second is on its way.
+    steps = ["/page/1", {"pause": 1.0}, *[f"/page/{number}" for number in range(2, 9)], "/page/1?sid=7", "/page/9"]
+    in_order = {"SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue", "DOWNLOAD_DELAY": 0.3}
+    done = crawl(tmp_path, at(site, steps), settings | ONE_BY_ONE | in_order | {"CLUSTERD_EXPLORE": 1})
+    assert done.stat("explored") == 1
+    assert "/page/1?sid=7" in done.paths()[2:4]
+    assert done.paths()[-1] == "/page/9"

@@ -95,6 +95,8 @@ class Evidence:
     #: What the whole log holds: pages (a URL may be among them more than once) and the blocks that they lie in.
     total: int = 0
     blocks: int = 0
+    #: Whether pages were ever left out of it, so that a URL that it lacks may have been fetched all the same.
+    cut: bool = False
 
 
 class RuleBook(Protocol):
@@ -108,10 +110,10 @@ class RuleBook(Protocol):
         """Return what was added after a mark (all, where the mark is empty or the log was rewritten since)."""
         ...
 
-    def rewrite(self, host: str, upto: str, pages: Sequence[Page]) -> str:
+    def rewrite(self, host: str, upto: str, pages: Sequence[Page], *, cut: bool = False) -> str:
         """Put ``pages`` in the place of the log up to a mark; return the mark after them.
 
-        Empty, with nothing done, where another has rewritten the log since.
+        ``cut``: they lack URLs that were in it. Empty, with nothing done, where another has rewritten the log since.
         """
         ...
 

@@ -41,6 +41,8 @@ class Recall:
     mark: str = ""
     #: The same of a group, for each of its hosts.
     marks: dict[str, str] = field(default_factory=dict)
+    #: Whether pages were left out of the log, or of that of some host of the group.
+    cut: bool = False
     #: Of a group: how often its pages were halved before the learner saw them (`groups.sampled`).
     halved: int = 0
     #: Version of the host's rules that the learner was told of.
@@ -113,8 +115,11 @@ class Recall:
                 yield self._tried(page)
 
     def _is_early(self, page: Page) -> bool:
-        """Whether a page would speak against a rule only because its crawl's page of the same key is still to come."""
-        awaits = bool(page.instead_of) and self.arrivals.awaits(page.instead_of, page.crawl)
+        """Whether a page would speak against a rule only because its crawl's page of the same key is still to come.
+
+        Not where that may have been cut from the log: what waits is not known to those that come meanwhile.
+        """
+        awaits = bool(page.instead_of) and not self.cut and self.arrivals.awaits(page.instead_of, page.crawl)
         return awaits and not self._agrees(page)
 
     def _agrees(self, page: Page) -> bool:
@@ -129,12 +134,14 @@ class Recall:
 
         Or where the page does that the skip would have rested on, whichever crawl fetched that. Of one that no crawl
         has told of, as of pages of the HTTP cache that an earlier crawl skipped, it is not known what it shows: then a
-        page speaks against the rule only by what no crawl has met, and else it is no trial (False).
+        page speaks against the rule only by what no crawl has met, and else it is no trial (False). Of one that may
+        have been cut from the log it is not known either, nor what else was met: every rule of a large host would go.
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
             return True
         agrees = self._agrees(page)
-        if not agrees and self.arrivals.content_of(page.instead_of) is None and self.contents.has_met(page.content):
+        unknown = self.arrivals.content_of(page.instead_of) is None
+        if unknown and (self.cut or (not agrees and self.contents.has_met(page.content))):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         return True

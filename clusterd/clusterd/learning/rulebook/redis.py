@@ -2,7 +2,7 @@
 
     <prefix>rb:{host}:log      LIST    blocks of pages (`evidence`), oldest first
     <prefix>rb:{host}:meta     HASH    generation: when the log was begun (Unix ms), plus the times it was
-                                       rewritten; pages: pages in it;
+                                       rewritten; pages: pages in it; cut: there where some were left out;
                                        shared: fetch time up to which they were published to the crawls
     <prefix>rb:{host}:lease    STRING  who learns the host, expires by itself
     <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`), revision: times saved;
@@ -94,18 +94,18 @@ class RedisRuleBook:
         generation, _, rest = after.partition(":")
         start = rest.partition(":")[0] or "0"
         keys = (self._key(host, "log"), self._key(host, "meta"))
-        now, total, blocks, continued, read = self._run("evidence", keys, generation, start)
+        now, total, blocks, continued, cut, read = self._run("evidence", keys, generation, start)
         pages = tuple(page for block in read for page in _readable(host, block))
         mark = f"{now.decode()}:{blocks}:{total.decode()}"
-        return Evidence(pages, mark, bool(continued), int(total), blocks)
+        return Evidence(pages, mark, bool(continued), int(total), blocks, bool(cut))
 
     @translated()
-    def rewrite(self, host: str, upto: str, pages: Sequence[Page]) -> str:
+    def rewrite(self, host: str, upto: str, pages: Sequence[Page], *, cut: bool = False) -> str:
         """Put ``pages`` in the place of the log up to a mark."""
         generation, replaced_blocks, replaced_pages = upto.split(":")
         blocks = [pack(pages[start : start + BLOCK_PAGES]) for start in range(0, len(pages), BLOCK_PAGES)]
         keys = (self._key(host, "log"), self._key(host, "meta"))
-        done = self._run("rewrite", keys, generation, replaced_blocks, replaced_pages, len(pages), *blocks)
+        done = self._run("rewrite", keys, generation, replaced_blocks, replaced_pages, len(pages), int(cut), *blocks)
         return f"{int(generation) + 1}:{len(blocks)}:{len(pages)}" if done else ""
 
     @translated()

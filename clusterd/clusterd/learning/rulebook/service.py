@@ -306,6 +306,7 @@ class RuleService:
             recall, evidence = self._cut(host)
         elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
             evidence = self._packed(host, evidence)
+        recall.cut = evidence.cut
         if recall.take(evidence.pages, self.book, host):
             self.sets.announce_again(host)
         recall.mark = evidence.mark
@@ -316,7 +317,7 @@ class RuleService:
         """Cut the log to its limit; the learner starts anew from what stays."""
         whole = self.book.evidence(host)
         kept = reservoir(whole.pages, self._limit)
-        self.book.rewrite(host, whole.mark, kept)
+        self.book.rewrite(host, whole.mark, kept, cut=True)
         log.info("evidence of %s: %d of %d pages kept", host, len(kept), len(whole.pages))
         return self._recalls.new(host), self.book.evidence(host)
 
@@ -324,7 +325,7 @@ class RuleService:
         """Pack the log anew without dropping what the learner knows; return the evidence with its new mark."""
         whole = self.book.evidence(host)
         mark = self.book.rewrite(host, whole.mark, sightings(whole.pages))
-        return Evidence(whole.pages, mark or evidence.mark)
+        return replace(evidence, pages=whole.pages, mark=mark or evidence.mark)
 
     def _turn(self, rule: str, state: State, reason: str, at: int) -> Rule:
         host, _ = self._found(rule)

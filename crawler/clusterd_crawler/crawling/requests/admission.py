@@ -1,6 +1,9 @@
 """Which requests are sent: not those that rules skip, and not yet those whose key is that of a page on its way.
 
 One decision a request, from memory, when it is scheduled or about to be sent, and again when it has waited.
+
+What is fetched to try a rule goes before what is as urgent: the rule keeps others out meanwhile. In the order in which
+Scrapy takes its queue, the latest first, seven of eight trials waited as long as links were added faster than fetched.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Request
 
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
+
+#: By how much the priority of a request rises that is sent to try a rule.
+SOONER: Final = 1
 
 
 class Admission:
@@ -67,7 +73,7 @@ class Admission:
             self.explored.go_on()
             return
         skip = self._decide(url, self._purposes.noted(request), again=url in self._skipped)
-        if skip is None or self.explores(url, skip):
+        if skip is None or self._tries(request, skip):
             return
         skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
         if url not in self._skipped:
@@ -126,11 +132,17 @@ class Admission:
             self._stats.inc_value("clusterd/explored")
         return skip.explore
 
+    def _tries(self, request: Request, skip: Skip) -> bool:
+        """Whether a request is sent all the same, to try a rule; then it is sent soon."""
+        if self.explores(request.url, skip):
+            request.priority += SOONER
+        return skip.explore
+
     def decide_again(self, request: Request, counted: bool) -> Skip | None:
         """Return the skip of a request that was kept out, where there is one still; ``counted``: no further one."""
         skip = self._decide(request.url, self._purposes.noted(request), again=counted)
         if skip is not None:
-            self.explores(request.url, skip)
+            self._tries(request, skip)
         return skip
 
     def fetch_again(self, kept: KeptOut) -> None:

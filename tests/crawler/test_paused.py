@@ -123,6 +123,43 @@ def test_a_crawl_that_ends_before_its_daemon_answers_is_let_go(tmp_path: Path) -
     assert (tmp_path / "job" / FILE).read_bytes() == written
 
 
+@pytest.mark.parametrize("decided", [0, 2])
+def test_a_crawl_that_ends_meanwhile_leaves_the_rest_where_it_is(
+    decided: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was moved through memory to the spool, and from there back, as long as the crawl took to end."""
+    monkeypatch.setattr("clusterd_crawler.crawling.requests.paused.PORTION", 2)
+    spider, urls = Spider(), [f"http://a.test/{number}" for number in range(6)]
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    for url in urls:
+        kept.add(KeptOut("r1", scrapy.Request(url), filtered=True))
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    paused = Paused(spider, str(tmp_path / "job"))
+
+    async def resumed(again: Paused, most: int) -> list[str]:
+        """Have it go on until so many were decided about."""
+        found: list[str] = []
+
+        async def nothing(_: Any) -> None:
+            return
+
+        async def decide(some: list[KeptOut]) -> None:
+            found.extend(one.request.url for one in some)
+            if len(found) == most:
+                again.stop()
+
+        going_on = asyncio.create_task(again.resume(lambda: True, nothing, decide))
+        await asyncio.sleep(0)
+        if not most:  # as soon as the first are being read
+            again.stop()
+        await going_on
+        return found
+
+    assert asyncio.run(resumed(paused, decided)) == urls[:decided]
+    paused.keep(Kept(spider, tmp_path / "spool", disk_bytes=10**6))
+    assert asyncio.run(resumed(Paused(spider, str(tmp_path / "job")), len(urls) + 1)) == urls[decided:]
+
+
 def test_what_is_gone_from_the_disk_takes_nothing_else_along(tmp_path: Path) -> None:
     kept = Kept(Spider(), tmp_path / "spool", disk_bytes=10**6)
     for number in range(2):

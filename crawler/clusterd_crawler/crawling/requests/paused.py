@@ -59,6 +59,8 @@ class Paused:
         try:
             while self.there and not self._ended:
                 some, end = await run_in_thread(self._read)
+                if self._ended:  # what was read stays in the file, as what follows does
+                    break
                 for kept in some:
                     await meet(kept.request)
                 await decide(some)
@@ -66,6 +68,10 @@ class Paused:
                 self._done = end
         finally:
             self.busy = False
+
+    def stop(self) -> None:
+        """Have nothing more decided: at the end of the crawl it would only be moved from one file to another."""
+        self._ended = True
 
     def keep(self, kept: Kept) -> None:
         """Write what is kept out now, behind it what has not been decided about. At the end of the crawl."""

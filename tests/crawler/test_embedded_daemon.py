@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from clusterd_crawler import topics
 from clusterd_crawler.crawling import embedded_daemon
 from clusterd_crawler.crawling.crawl import START_SECONDS
 from clusterd_crawler.crawling.requests.paused import FILE
@@ -110,6 +111,26 @@ def test_the_pipe_to_a_daemon_that_has_ended_is_closed(tmp_path: Path) -> None:
     daemon.stop()
     assert process.stdin is not None
     assert process.stdin.closed
+
+
+def test_the_end_of_a_crawl_does_not_wait_for_what_redis_only_says_is_unread(
+    redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """So after a crawl in which the append-only file was rewritten the end of each further one took 20 s."""
+    stream = f"{prefix}stream:{topics.SKETCHES}"
+    with connect(redis_url) as client:
+        client.xgroup_create(stream, "g", "0", mkstream=True)
+        for _ in range(9):
+            client.xadd(stream, {"m": b""})
+        ((_, entries),) = client.xreadgroup("g", "c", {stream: ">"})
+        client.xack(stream, "g", *[entry for entry, _ in entries])
+        # What a Redis that was started again remembers of this.
+        client.xgroup_setid(stream, "g", entries[-1][0], entries_read=4)
+        assert client.xinfo_groups(stream)[0]["lag"] == 5
+        daemon = embedded_daemon.EmbeddedDaemon(tmp_path, prefix)
+        assert daemon._count(client) == 0
+        client.xadd(stream, {"m": b""})
+        assert daemon._count(client) > 0
 
 
 def test_a_crawl_ends_whose_store_takes_nothing_any_more(site: Site, tmp_path: Path) -> None:

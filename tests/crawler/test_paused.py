@@ -6,6 +6,7 @@ Real crawls with a store and a daemon of their own.
 from __future__ import annotations
 
 import asyncio
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def test_requests_of_a_callback_that_is_gone_are_forgotten_and_counted(tmp_path:
         kept.add(KeptOut("r1", scrapy.Request(f"http://a.test/{number}", callback=callback), filtered=False))
     paused = Paused(spider, str(tmp_path / "job"))
     paused.keep(kept)
-    assert paused.forgotten == 1  # the lambda
+    assert kept.forgotten == 1  # the lambda
     changed = Paused(Changed(), str(tmp_path / "job"))
     assert changed.there
     some, _ = changed._read()
@@ -82,6 +83,23 @@ def test_what_was_not_decided_about_stays_for_the_next_time(tmp_path: Path) -> N
     again.keep(Kept(spider, tmp_path / "spool", disk_bytes=10**6))
     (one,), _ = Paused(spider, str(tmp_path / "job"))._read()
     assert (one.request.url, one.filtered) == ("http://a.test/", True)
+
+
+def test_a_pause_does_not_read_what_lies_on_the_disk_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 190,000 requests that took over a minute on a busy machine: time to press Ctrl-C once more, and lose them."""
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6, memory=4)
+    entries = [KeptOut(f"r{n % 2}", scrapy.Request(f"http://a.test/{n}"), filtered=n % 3 == 0) for n in range(10)]
+    assert kept.spill(entries[:8]) == []
+    for entry in entries[8:]:
+        kept.add(entry)
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(pickle, "loads", None)
+        Paused(spider, str(tmp_path / "job")).keep(kept)
+    some, _ = Paused(spider, str(tmp_path / "job"))._read()
+    found = sorted((one.request.url, one.filtered) for one in some)
+    assert found == [(entry.request.url, entry.filtered) for entry in entries]
+    assert kept.forgotten == 0
 
 
 def test_a_crawl_that_ends_before_its_daemon_answers_is_let_go(tmp_path: Path) -> None:
@@ -103,6 +121,43 @@ def test_a_crawl_that_ends_before_its_daemon_answers_is_let_go(tmp_path: Path) -
 
     asyncio.run(scene())
     assert (tmp_path / "job" / FILE).read_bytes() == written
+
+
+@pytest.mark.parametrize("decided", [0, 2])
+def test_a_crawl_that_ends_meanwhile_leaves_the_rest_where_it_is(
+    decided: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was moved through memory to the spool, and from there back, as long as the crawl took to end."""
+    monkeypatch.setattr("clusterd_crawler.crawling.requests.paused.PORTION", 2)
+    spider, urls = Spider(), [f"http://a.test/{number}" for number in range(6)]
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    for url in urls:
+        kept.add(KeptOut("r1", scrapy.Request(url), filtered=True))
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    paused = Paused(spider, str(tmp_path / "job"))
+
+    async def resumed(again: Paused, most: int) -> list[str]:
+        """Have it go on until so many were decided about."""
+        found: list[str] = []
+
+        async def nothing(_: Any) -> None:
+            return
+
+        async def decide(some: list[KeptOut]) -> None:
+            found.extend(one.request.url for one in some)
+            if len(found) == most:
+                again.stop()
+
+        going_on = asyncio.create_task(again.resume(lambda: True, nothing, decide))
+        await asyncio.sleep(0)
+        if not most:  # as soon as the first are being read
+            again.stop()
+        await going_on
+        return found
+
+    assert asyncio.run(resumed(paused, decided)) == urls[:decided]
+    paused.keep(Kept(spider, tmp_path / "spool", disk_bytes=10**6))
+    assert asyncio.run(resumed(Paused(spider, str(tmp_path / "job")), len(urls) + 1)) == urls[decided:]
 
 
 def test_what_is_gone_from_the_disk_takes_nothing_else_along(tmp_path: Path) -> None:

@@ -268,7 +268,8 @@ class RedisStreamTransport:
         """Return the entries that the group has not been given.
 
         What Redis says may be too much, for good, once it has read its append-only file back: there XCLAIM stands for
-        XREADGROUP, and does not count what the group reads. Where all has been delivered, a member puts that right.
+        XREADGROUP, and does not count what the group reads. Where all has been delivered, a member puts that right;
+        and what there is no more is not unread.
         (Entries that another member is given at that very moment may be delivered twice.)
         """
         unread, last = group.get("lag"), group["last-delivered-id"]
@@ -278,7 +279,7 @@ class RedisStreamTransport:
             return 0
         stream = self._client.xinfo_stream(self._stream)
         if _parse(stream["last-generated-id"]) > _parse(last):
-            return int(unread)
+            return min(int(unread), int(stream["length"]))
         if self._joined:
             self._client.xgroup_setid(self._stream, self._group, last, entries_read=stream["entries-added"])
         return 0

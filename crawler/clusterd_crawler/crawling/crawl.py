@@ -157,6 +157,7 @@ class Crawl:
         self._frozen.thaw()
         if self._counting is not None:
             self._counting.stop()
+        self._paused.stop()
         await self._changes.close()
         await self._pages.close()
         self.unread.close()

@@ -240,10 +240,13 @@ class EmbeddedDaemon:
 
 
 def _unread(client: Any, stream: str, group: dict[str, Any]) -> int:
-    """Return a group's unread entries; Redis cannot tell the number after a trim in the middle, but whether any are."""
-    if group.get("lag") is not None:
-        return int(group["lag"])
-    return len(client.xrange(stream, min=b"(" + group["last-delivered-id"], count=1))
+    """Return a group's unread entries: as many as Redis says, where there are any.
+
+    After a trim in the middle Redis cannot tell the number, and once it has read back an append-only file that was
+    rewritten it says too many, for good: what was read since that was rewritten counts as unread.
+    """
+    left = len(client.xrange(stream, min=b"(" + group["last-delivered-id"], count=1))
+    return max(left, int(group.get("lag") or 0)) if left else 0
 
 
 def _close_pipe(process: subprocess.Popen[bytes]) -> None:

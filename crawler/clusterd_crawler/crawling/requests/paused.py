@@ -18,7 +18,7 @@ from typing import Final
 from scrapy import Request, Spider
 
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
-from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, pack, unpack
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Paused:
         self._done = 0
         self._lock = threading.Lock()
         self._ended = False
-        #: Requests that could not be read or written.
+        #: Requests that could not be read.
         self.forgotten = 0
 
     async def resume(
@@ -59,6 +59,8 @@ class Paused:
         try:
             while self.there and not self._ended:
                 some, end = await run_in_thread(self._read)
+                if self._ended:  # what was read stays in the file, as what follows does
+                    break
                 for kept in some:
                     await meet(kept.request)
                 await decide(some)
@@ -66,6 +68,10 @@ class Paused:
                 self._done = end
         finally:
             self.busy = False
+
+    def stop(self) -> None:
+        """Have nothing more decided: at the end of the crawl it would only be moved from one file to another."""
+        self._ended = True
 
     def keep(self, kept: Kept) -> None:
         """Write what is kept out now, behind it what has not been decided about. At the end of the crawl."""
@@ -87,12 +93,7 @@ class Paused:
 
     def _write(self, new: Path, kept: Kept) -> None:
         with new.open("wb") as out:
-            for one in kept.everything():
-                packed = pack(one, self._spider)
-                if packed is None:
-                    self.forgotten += 1
-                else:
-                    out.write(packed)
+            kept.write(out)
             if self.there and self._path is not None:
                 with self._path.open("rb") as old:
                     old.seek(self._done)

@@ -28,17 +28,19 @@ def brought_together(pages: Sequence[Page], rules: RuleSet) -> Iterator[Page]:
     names = NameTable(rule for rule in rules.rules if rule.kind == "name" and rule.state in LIVE)
     for page in pages:
         names.note(page.url, page.names)
-    of_key: dict[str, dict[Page, None]] = {}
-    by: dict[str, set[str]] = {}
+    of_key: dict[str, list[Page]] = {}
+    by: dict[str, tuple[str, ...]] = {}
     for page in reversed(pages) if rules.rules else ():
         named = names.find(page.url)
         for url in (page.url, *(named or ())[1:]):
             key, applied = keys.key(url)
-            of_key.setdefault(key, {})[page] = None
-            by.setdefault(key, set()).update(applied, (named or ())[:1])
-    of_rules: dict[frozenset[str], list[dict[Page, None]]] = {}
+            together = of_key.setdefault(key, [])
+            if page not in together[-1:]:
+                together.append(page)
+            by[key] = max(by.get(key, ()), (*applied, *(named or ())[:1]), key=len)
+    of_rules: dict[tuple[str, ...], list[list[Page]]] = {}
     for key, together in of_key.items():
         if len(together) > 1:
-            of_rules.setdefault(frozenset(by[key]), []).append(together)
-    in_turn = chain.from_iterable(zip_longest(*of_rules.values(), fillvalue={}))
+            of_rules.setdefault(by[key], []).append(together)
+    in_turn = chain.from_iterable(zip_longest(*of_rules.values(), fillvalue=[]))
     return iter(dict.fromkeys(chain.from_iterable(in_turn)))

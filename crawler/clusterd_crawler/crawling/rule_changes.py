@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 AT_ONCE: Final = 25
 #: Seconds between two looks whether the rule sets that have arrived are in use.
 LOOK_SECONDS: Final = 0.02
-#: How many times as long as the sets of some hosts of a domain took those of others wait: meanwhile no request is
-#: skipped there, and each takes a pass over all known pages of the domain (5 µs each), of which thousands of hosts may
-#: have rules of their own, as blogs do.
+#: How many times as long as the sets of some hosts of a domain took those of others wait. Each takes a pass over all
+#: known pages of the domain (5 µs each), in which no request is skipped, be it of another domain; and thousands of its
+#: hosts may have rules of their own, as blogs do.
 REST: Final = 4
 
 

@@ -88,14 +88,20 @@ class KnownPages:
         """Return the rule set in use for a host."""
         return self._sets.of(host)
 
-    def load(self, rules: RuleSet) -> None:
-        """Take a host's rule set; an older version than the one in use is ignored."""
-        loaded = self._sets.load(rules)
-        if loaded is None:
-            return
-        gone, used = loaded
-        self._exploring.load(gone, used.rules, lambda url: self._sets.key(url)[1])
-        self._noting.load(registrable(used.host))
+    def load(self, *sets: RuleSet) -> None:
+        """Take the rule sets of hosts; an older version than the one in use is ignored.
+
+        Cost: a pass over the known pages of each domain of theirs (5 µs each and more).
+        """
+        domains: dict[str, None] = {}
+        for rules in sets:
+            loaded = self._sets.load(rules)
+            if loaded is not None:
+                gone, used = loaded
+                self._exploring.load(gone, used.rules, lambda url: self._sets.key(url)[1])
+                domains[registrable(used.host)] = None
+        for domain in domains:
+            self._noting.load(domain)
 
     def fetched(
         self,

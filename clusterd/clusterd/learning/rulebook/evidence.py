@@ -29,11 +29,14 @@ from typing import Final
 
 from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import PACKED, Purpose
+from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import NAME_KINDS, Name
 from clusterd_crawler.urls import hash_of, query_pair
 from clusterd_crawler.wire import put_texts, put_varint
 
 from clusterd.learning.contract import Page, State
+from clusterd.learning.mirrors import site_of
+from clusterd.learning.rulebook.together import brought_together
 
 VERSION: Final = 1
 #: Pages of one block when a log is rewritten.
@@ -47,6 +50,10 @@ SAME_CONTENT: Final = 256
 BESIDE: Final = 3
 #: Share of the limit that pages fetched to watch a rule may take.
 EXPLORED_SHARE: Final = 0.1
+#: Share of it that pages may take which the rules in force bring together.
+TOGETHER_SHARE: Final = 0.5
+#: The rules of a host that has none.
+NO_RULES: Final = RuleSet("", 0, ())
 
 _CODES: Final = {kind: code for code, kind in enumerate(NAME_KINDS, start=1)}
 _STATES: Final[tuple[State, ...]] = ("good", "soft", "failed", "redirected", "file")
@@ -112,17 +119,21 @@ def sightings(pages: Iterable[Page], beside: int = BESIDE) -> list[Page]:
     return sorted(kept, key=lambda page: page.fetched_at)
 
 
-def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
+def reservoir(pages: Sequence[Page], limit: int, rules: RuleSet = NO_RULES) -> list[Page]:
     """Choose at most ``limit`` pages, so that what contradicts a rule outlives what merely agrees with it once more.
 
     1. Pages fetched to watch a rule stay, the latest first, up to their share of the limit, and with them what they are
        judged by: without that each would have brought something new, and speak against its rule. What is beyond that
        share watches nothing any more.
-    2. Of one content at most `SAME_CONTENT` pages stay: a host cannot fill its log with one page under many URLs and
+    2. So do pages that the rules in force bring together (`together`), up to a share of their own: what agrees under a
+       rule, and what does not. A host whose rules work brings hardly any more of them, so that a rule which had to be
+       found again in whatever families stay would mostly be withdrawn.
+    3. Of one content at most `SAME_CONTENT` pages stay: a host cannot fill its log with one page under many URLs and
        so push out the pages that differ.
-    3. Of the rest those stay whose folder and query names hash lowest: families of URLs stay or go whole, with
-       their agreements and their contradictions alike. The hash is fixed, so that the same pages are chosen whoever
-       chooses and whenever, each URL with one fetch beside its last (`sightings`).
+    4. Of the rest those stay whose folder and query names hash lowest: families of URLs stay or go whole, with
+       their agreements and their contradictions alike. The hash is fixed, and the same under every site, so that the
+       same pages are chosen whoever chooses and whenever, and of mirrors the same under each; each URL with one fetch
+       beside its last (`sightings`).
     """
     every = sightings(pages)
     if len(every) <= limit:
@@ -131,15 +142,16 @@ def reservoir(pages: Sequence[Page], limit: int) -> list[Page]:
     kept = latest(every)
     watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
     stays = watched + _witnesses(watched, every)
+    stays += _judging(kept, {page.url for page in stays}, rules, int(limit * TOGETHER_SHARE))
     chosen: set[str] = set()
     staying = {page.url for page in stays}
     counts: Counter[int | str] = Counter(map(_shown, stays))
     rest: list[Page] = []
-    for page in sorted((p for p in kept if p.url not in staying), key=lambda p: hash_of(p.url)):
+    for page in sorted((p for p in kept if p.url not in staying), key=lambda p: hash_of(_beyond_site(p.url))):
         counts[_shown(page)] += 1
         if counts[_shown(page)] <= SAME_CONTENT:
             rest.append(page)
-    rest.sort(key=lambda page: hash_of(family(page.url)))
+    rest.sort(key=lambda page: hash_of(family(_beyond_site(page.url))))
     sizes = Counter(page.url for page in every)
     ordered = stays + rest
     for size, page in zip(accumulate(sizes[page.url] for page in ordered), ordered, strict=True):
@@ -171,6 +183,25 @@ def _witnesses(watched: Sequence[Page], every: Sequence[Page]) -> list[Page]:
         same = first.get((page.crawl, _shown(page))) if instead is None or _shown(instead) != _shown(page) else None
         found.update((one.url, one) for one in (instead, same, known.get(page.target)) if one is not None)
     return [found[url] for url in sorted(found.keys() - {page.url for page in watched})]
+
+
+def _judging(kept: Sequence[Page], staying: set[str], rules: RuleSet, most: int) -> list[Page]:
+    """Return ``most`` pages that the rules are judged by besides those that stay, with what redirects lead to."""
+    known = {page.url: page for page in kept}
+    contents: Counter[int | str] = Counter()
+    found: dict[str, Page] = {}
+    for page in brought_together(kept, rules):
+        contents[_shown(page)] += 1
+        if contents[_shown(page)] <= SAME_CONTENT:
+            found.update((one.url, one) for one in (page, known.get(page.target)) if one and one.url not in staying)
+        if len(found) >= most:
+            break
+    return list(found.values())
+
+
+def _beyond_site(url: str) -> str:
+    """Return path and query of a URL."""
+    return url[len(site_of(url)) :]
 
 
 def _shown(page: Page) -> int | str:

@@ -316,7 +316,7 @@ class RuleService:
     def _cut(self, host: str) -> tuple[Recall, Evidence]:
         """Cut the log to its limit; the learner starts anew from what stays."""
         whole = self.book.evidence(host)
-        kept = reservoir(whole.pages, self._limit)
+        kept = reservoir(whole.pages, self._limit, self.book.load(host).rules)
         self.book.rewrite(host, whole.mark, kept, cut=True)
         log.info("evidence of %s: %d of %d pages kept", host, len(kept), len(whole.pages))
         return self._recalls.new(host), self.book.evidence(host)

@@ -81,12 +81,12 @@ class Decisions:
         """Whether rules or pages are being taken, so that `decide` would not say what they do."""
         return self._lock.locked()
 
-    def load(self, rules: RuleSet) -> None:
-        """Take a host's rule set. Blocks until it is in use."""
+    def load(self, *sets: RuleSet) -> None:
+        """Take the rule sets of hosts. Blocks until they are in use."""
         with self._lock:
             self._note()
-            self._known.load(rules)
-            self._has_rules = self._has_rules or bool(rules.rules)
+            self._known.load(*sets)
+            self._has_rules = self._has_rules or any(rules.rules for rules in sets)
             self._decides = self._decides or self._has_rules
             self._note()
             if self._decides:

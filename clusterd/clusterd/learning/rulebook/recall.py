@@ -80,13 +80,13 @@ class Recall:
         return told is not None
 
     def show(self, pages: Iterable[Page]) -> None:
-        """Let the learner see the pages that are new to it; of fetches that brought none only other crawlers are told.
+        """Let the learner see the pages that are new to it, and which of them their crawl takes back (as failed).
 
         A page that says that it is none, as one that keeps robots out for a while does, says nothing about its URL. A
         file does: that it is not the page of the same key.
         """
         fresh = list(self._fresh(pages))
-        self.learner.observe(page for page in fresh if page.is_witness)
+        self.learner.observe(page for page in fresh if page.is_witness or page.state == "failed")
         if self.is_spoken_of:
             self.fresh += (page for page in fresh if not page.target)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
-from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, Recall
+from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, STANDING, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 from clusterd_crawler.clock import now_ms
 
@@ -163,6 +163,7 @@ def test_what_a_crawl_takes_back_speaks_against_no_rule(fetched_again: bool) -> 
     recall.show(replace(page, content=0, fetched_at=300, state="failed") for page in walled if page.content == form)
     if fetched_again:
         recall.show(replace(page, fetched_at=400, content=100 + n) for n, page in enumerate(walled))
+    recall.show(Page(f"{H}/b/{n}", 900 + n, fetched_at=500, crawl="one") for n in range(STANDING))
     # … then the pages on which it did not are all that the learner knows, or those that came instead.
     recall.learner.learn(2)
     (rule,) = recall.learner.rules

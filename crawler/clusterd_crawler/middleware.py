@@ -11,7 +11,7 @@ page that one of those refuses justifies no skip.
 from __future__ import annotations
 
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -216,6 +216,23 @@ class ClusterdReading(_Place):
         if (crawl := self._crawl) is not None:
             with _going_on(response.url):
                 crawl.unread.read(response)
+
+    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterator[Any]:
+        """Notice what the spider asks for again."""
+        for one in result:
+            self._note(response, one)
+            yield one
+
+    async def process_spider_output_async(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Do the same."""
+        async for one in result:
+            self._note(response, one)
+            yield one
+
+    def _note(self, response: Response, asked: Any) -> None:
+        if isinstance(asked, Request) and (crawl := self._crawl) is not None:
+            with _going_on(response.url):
+                crawl.unread.asks(response, asked)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         """Note that a callback broke off, before a middleware that makes up for it."""

@@ -34,7 +34,7 @@ class SidLearner:
         self.barred: set[str] = set()
 
     def observe(self, pages: Iterable[Page]) -> None:
-        self.pages += pages
+        self.pages += (page for page in pages if page.is_witness)
 
     def due(self) -> bool:
         return bool(self.pages)

@@ -103,6 +103,7 @@ def test_what_failed_for_one_crawler_is_known_by_none(book: RuleBook) -> None:
     service = RuleService(book, shared.publish, make_learner=SidLearner)
     one, two = (f"http://{HOST}/{number}" for number in (1, 2))
     service.observe(duplicates())
+    service.learn_due(now=4)
     service.observe([sketch(url, 10 + n, 5, crawl="one") for n, url in ((1, one), (2, two))])
     service.note_failures([Failure(one, 6, 500, crawl="one"), Failure(two, 4, 500, crawl="one")])
     service.learn_due(now=10)

@@ -118,6 +118,12 @@ class Job(scrapy.Spider):
             raise KeyError("a fault of the spider")
         yield {"url": response.url}
 
+    def read_strictly(self, response: Response) -> Iterator[scrapy.Request | dict[str, Any]]:
+        """Raise where something else is shown than a page."""
+        yield from self.parse(response)
+        if "log in" in response.text:
+            raise KeyError("no title")
+
     def ask_again(self, response: Response) -> Iterator[scrapy.Request]:
         """Ask for a page again, as where it is none, until that has been tried often enough."""
         self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})

@@ -48,7 +48,11 @@ class HostLearner(Protocol):
     """Learns one host's rules as its pages come. The same class serves the daemon and the replay."""
 
     def observe(self, pages: Iterable[Page]) -> None:
-        """Take pages in the order in which they were fetched. A URL seen again replaces what was known of it."""
+        """Take pages in the order in which they were fetched. A URL seen again replaces what was known of it.
+
+        One that failed takes back what its crawl has shown of its URL: of that the spider made nothing, or asked for
+        it again.
+        """
         ...
 
     def due(self) -> bool:

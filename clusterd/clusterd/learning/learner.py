@@ -86,6 +86,9 @@ class Learner:
                 url = canonical(page.url)
             except WrongInput:
                 continue
+            if page.state == "failed":
+                self.evidence.take_back(url, page.crawl)
+                continue
             taken = parse(url)
             row = self.evidence.add(url, page.content, taken, page.crawl)
             new, self._crawl = self._novelty.add(page.crawl, page.content), page.crawl

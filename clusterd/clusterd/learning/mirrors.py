@@ -72,7 +72,8 @@ class MirrorLearner(Learner):
         site = site_of(url)
         if registrable(site.partition("://")[2]) != self.host or "@" in site:
             return None
-        if site not in self.sites and (len(self.sites) >= SITES or len(self.evidence) >= PAGES):
+        full = len(self.sites) >= SITES or len(self.evidence) >= PAGES
+        if site not in self.sites and (full or page.state == "failed"):
             return None
         placed = self._placed(url)
         if len(self.evidence) >= PAGES and placed not in self.evidence.row_of:

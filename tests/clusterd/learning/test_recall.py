@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 from clusterd.learning.contract import Page
-from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, Recall
+from clusterd.learning.learner import Learner
+from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, STANDING, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 from clusterd_crawler.clock import now_ms
 
@@ -147,3 +148,32 @@ def test_a_file_is_evidence_that_it_is_no_page(recall: Recall) -> None:
     recall.live = True
     recall.show([Page(f"{H}/doc/91?sid=1", 8, fetched_at=41, crawl="one", state="file")])
     assert [page.state for page in recall.fresh] == ["file"]
+
+
+@pytest.mark.parametrize("fetched_again", [False, True])
+def test_what_a_crawl_takes_back_speaks_against_no_rule(fetched_again: bool) -> None:
+    # Given a host of sessions that shows its log-in form for a while, on which the spider's callback raises …
+    recall = Recall(Learner("h.example"))
+    form, articles = 1, range(60)
+    recall.show(Page(f"{H}/a?t={n}", 100 + n, fetched_at=n, crawl="one") for n in articles)
+    walled = [Page(f"{H}/a?t={n}&sid=x", form if n % 2 else 100 + n, fetched_at=100 + n, crawl="one") for n in articles]
+    recall.show(walled)
+    recall.learner.learn(1)
+    assert recall.learner.rules == ()
+    recall.show(replace(page, content=0, fetched_at=300, state="failed") for page in walled if page.content == form)
+    if fetched_again:
+        recall.show(replace(page, fetched_at=400, content=100 + n) for n, page in enumerate(walled))
+    recall.show(Page(f"{H}/b/{n}", 900 + n, fetched_at=500, crawl="one") for n in range(STANDING))
+    # … then the pages on which it did not are all that the learner knows, or those that came instead.
+    recall.learner.learn(2)
+    (rule,) = recall.learner.rules
+    assert str(rule.transformation[0]) == "delete ?sid"
+    assert rule.support == (60 if fetched_again else 30)
+
+
+def test_what_another_crawl_does_not_get_is_not_taken_back() -> None:
+    recall = Recall(Learner("h.example"))
+    recall.show(Page(f"{H}/a?t={n}" + sid, n, fetched_at=n, crawl="one") for n in range(60) for sid in ("", "&sid=x"))
+    recall.show(Page(f"{H}/a?t={n}&sid=x", 0, fetched_at=100, crawl="two", state="failed") for n in range(60))
+    recall.learner.learn(1)
+    assert len(recall.learner.rules) == 1

@@ -41,6 +41,8 @@ NAMES: Final = 512
 DEEPEST: Final = 64
 #: Stands for the value of a key without ``=`` (no canonical URL holds the character).
 VALUELESS: Final = "\x00"
+#: Stands for the crawl of a page that its crawl has taken back (no crawl's name holds the character).
+TAKEN_BACK: Final = "\x00"
 
 
 @dataclass(slots=True)
@@ -209,6 +211,13 @@ class Evidence:
                 column = self.columns[key] = Column(*key)
             column.add(row, value)
         return row
+
+    def take_back(self, url: str, crawl: str) -> None:
+        """Let a page (its URL canonical) say nothing more, if this crawl was the last to fetch it."""
+        row = self.row_of.get(url)
+        if row is not None and self.crawls[row] == crawl:
+            self.seen_by.take_back(row)
+            self.crawls[row] = TAKEN_BACK
 
     def of_crawl(self, crawl: str) -> Rows:
         """Return the rows that a crawl fetched last, in the order in which it did."""

@@ -40,6 +40,7 @@ class Crawls:
         self._latest = 0
         self._seen = array("q")
         self._became: dict[int, int] = {}
+        self._some_taken_back = False
 
     def begin(self, crawl: str, contents: array[int]) -> int:
         """Return a crawl's bit; where it is new, write into the contents what the one before has shown of them."""
@@ -60,9 +61,14 @@ class Crawls:
             self._became[before] = now if self._became.get(before, now) == now else SEVERAL
         self._seen[row] = seen | bit
 
+    def take_back(self, row: int) -> None:
+        """Note that what was said of a row was wrong: nothing is known of it until it is fetched again."""
+        self._seen[row] = 0
+        self._some_taken_back = True
+
     def present(self, contents: Rows) -> tuple[Rows, Rows | None]:
         """Return what each row shows now, and which crawls have seen it; None where one has seen them all."""
-        if len(self._bits) < 2:
+        if len(self._bits) < 2 and not self._some_taken_back:
             return contents, None
         contents, seen = self._followed(contents)
         return contents, None if np.bitwise_and.reduce(seen) else seen

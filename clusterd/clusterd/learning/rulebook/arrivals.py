@@ -48,6 +48,8 @@ class Arrivals:
         self._waiting: dict[tuple[str, int], list[Page]] = {}
         self._waiting_count = 0
         self._redirecting = Redirecting()
+        #: Whether some crawl has taken back a page: it was shown and then was none, as the spider made nothing of it.
+        self.some_taken_back = False
 
     def __len__(self) -> int:
         return len(self._last)
@@ -76,6 +78,8 @@ class Arrivals:
         known = self._last.get(url := hash_of(page.url))
         if known is not None and known.at >= page.fetched_at:
             return False
+        if page.state == "failed" and known is not None and known.crawl == page.crawl:
+            self.some_taken_back = True
         crawl = sys.intern(page.crawl) if page.is_witness else None
         self._last[url] = _Arrived(page.fetched_at, page.content, crawl, page.state)
         return True

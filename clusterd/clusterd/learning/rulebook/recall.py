@@ -31,6 +31,8 @@ LEAST_PAGES: Final = 50
 EARLY_SECONDS: Final = 60.0
 #: Milliseconds after its fetch from which it waits for no further call: what is not in the log by then never comes.
 LATE_MS: Final = 3_600_000
+#: Pages that come before one is shown, of a host of which pages are taken back: three times what a crawl has under way.
+STANDING: Final = 50
 
 
 @dataclass(slots=True)
@@ -64,6 +66,8 @@ class Recall:
     #: may be set back): judged, and shown, when that has come, or has had its time. A learner that is rebuilt is shown
     #: the whole log by one call.
     early: list[tuple[Page, float]] = field(default_factory=list)
+    #: Crawl and URL → page that may still be taken back, in the order in which they came (`_standing`).
+    standing: dict[tuple[str, str], Page] = field(default_factory=dict)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
@@ -80,15 +84,29 @@ class Recall:
         return told is not None
 
     def show(self, pages: Iterable[Page]) -> None:
-        """Let the learner see the pages that are new to it; of fetches that brought none only other crawlers are told.
+        """Let the learner see the pages that are new to it, and which of them their crawl takes back (as failed).
 
         A page that says that it is none, as one that keeps robots out for a while does, says nothing about its URL. A
         file does: that it is not the page of the same key.
         """
         fresh = list(self._fresh(pages))
-        self.learner.observe(page for page in fresh if page.is_witness)
+        self.learner.observe(self._standing(fresh))
         if self.is_spoken_of:
             self.fresh += (page for page in fresh if not page.target)
+
+    def _standing(self, fresh: Iterable[Page]) -> Iterator[Page]:
+        """Yield what the learner sees: of a host of which pages are taken back none that may be one of these yet.
+
+        What is taken back is so soon after it came. Shown until then, each would end rules that come back without it.
+        """
+        for page in fresh:
+            if page.state == "failed" and self.standing.pop((page.crawl, page.url), None) is None:
+                yield page
+            elif page.is_witness:
+                self.standing.pop((page.crawl, page.url), None)
+                self.standing[page.crawl, page.url] = page
+            while len(self.standing) > (STANDING if self.arrivals.some_taken_back else 0):
+                yield self.standing.pop(next(iter(self.standing)))
 
     @property
     def is_spoken_of(self) -> bool:

@@ -7,8 +7,12 @@ has been published; so it is published once more, as a fetch that failed, for ot
 it is paused and goes on.
 
 The same is done with a page of which an exception was raised, by its callback or by what takes the callback's items:
-another URL of the page may bring what was lost. And with one that the spider has asked for again (`get_retry_request`),
-also when it comes again: nobody tells whether the spider gives it up then.
+another URL of the page may bring what was lost. And with one that the spider asks for again (`get_retry_request`), as
+soon as it does, for that may come last of all; also when it comes again: nobody tells whether the spider gives it up
+then.
+
+In a crawl in which some have broken off each page counts `BREAK_SECONDS` after the spider was given it: what shows
+something else than its key's page would tear the key, and take trials from its rule, before its callback raises.
 
 Cost: two dictionary entries a page.
 """
@@ -21,7 +25,9 @@ from dataclasses import replace
 from typing import Final
 from weakref import WeakSet
 
+from scrapy import Request
 from scrapy.http import Response
+from scrapy.utils.asyncio import call_later
 
 from clusterd_crawler.clock import now_ms
 from clusterd_crawler.crawling.pages.reporter import CACHED, Page, Reporter, Seen
@@ -32,9 +38,14 @@ logger = logging.getLogger(__name__)
 
 #: Seconds from the response to the spider, beside those that it may wait for its verdict.
 UNREAD_SECONDS: Final = 20
+#: Seconds from the spider's being given a page in which most break off that do.
+BREAK_SECONDS: Final = 0.2
 #: Key of a request's meta with the URL of the page that the spider was given for it: what is copied of it asks again.
 READ: Final = "clusterd_read"
-#: Of a page of which an exception was raised.
+#: Why a page is none, as is reported of it.
+RAISED: Final = "an exception was raised of it"
+ASKED_AGAIN: Final = "the spider asked for it again"
+#: Of such a page.
 BROKEN: Final = Seen((), 0, False)
 
 
@@ -50,7 +61,7 @@ class Unread:
         self._pages: dict[Response, Page] = {}
         #: Those that the spider has and that are not sketched yet.
         self._unseen: dict[Response, Page] = {}
-        self._broken = False
+        self._broken = self._some_broke_off = False
         self._broke_off: WeakSet[Response] = WeakSet()
         #: Whether it was said that pages of the HTTP cache are not sketched.
         self._said = False
@@ -67,7 +78,7 @@ class Unread:
         if page.request.meta.get(READ) == page.request.url:
             page.broken = self._broken = True
             if "cached" not in page.response.flags:
-                self._reporter.failed(page.url, page.at + 1, page.response.status, "the spider asked for it again")
+                self._reporter.failed(page.url, page.at + 1, page.response.status, ASKED_AGAIN)
 
     def cached(self, page: Page, awaited: bool) -> None:
         """Take a page of the HTTP cache, of which only a sweep is told: it was sketched when it was fetched."""
@@ -95,13 +106,28 @@ class Unread:
         if page is not None:
             page.request.meta[READ] = page.request.url
             page.read = True
-            if page.seen is not None:
+            if page.seen is not None and not self._some_broke_off:
                 self._know(page, page.seen)
-            else:
-                self._unseen[response] = page
+                return
+            self._unseen[response] = page
+            if page.seen is not None:
+                call_later(BREAK_SECONDS, self._stands, page)
 
-    def broke_off(self, response: Response) -> None:
-        """Note that an exception was raised of what the spider was given. May be repeated."""
+    def _stands(self, page: Page) -> None:
+        """Let a page count that has not broken off, of a crawl in which some do: else each spoke against its rule."""
+        if page.seen is not None and self._unseen.pop(page.response, None) is not None:
+            self._know(page, page.seen)
+
+    def asks(self, response: Response, request: Request) -> None:
+        """Note what the spider asks for of a page: that page once more, where it makes nothing of this one.
+
+        Past the duplicate filter: what it refuses may be a page's link to itself, with all that its ``meta`` held.
+        """
+        if request.dont_filter and request.meta.get(READ) == request.url:
+            self.broke_off(response, ASKED_AGAIN)
+
+    def broke_off(self, response: Response, why: str = RAISED) -> None:
+        """Note that the spider made nothing of what it was given. May be repeated."""
         request = response.request
         if request is None or not is_page(request) or not is_good(response):
             return
@@ -109,11 +135,12 @@ class Unread:
             return
         self._broke_off.add(response)
         page = self._unseen.get(response) or Page(response.url.partition("#")[0], now_ms(), request, response)
-        page.broken = self._broken = True
-        if response not in self._unseen:
+        page.broken = self._broken = self._some_broke_off = True
+        if page.seen is not None or response not in self._unseen:
+            self._unseen.pop(response, None)
             self._know(page, BROKEN)
         if "cached" not in response.flags:
-            self._reporter.failed(page.url, page.at + 1, response.status, "an exception was raised of it")
+            self._reporter.failed(page.url, page.at + 1, response.status, why)
 
     def broken(self) -> bool:
         """Whether one has broken off since the last call: a skip may rest on its page."""

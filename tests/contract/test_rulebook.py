@@ -146,12 +146,12 @@ def test_a_log_can_be_rewritten_to_nothing_and_to_many_blocks(book: RuleBook) ->
 
 
 def test_a_host_is_changed_until_it_was_looked_at_since(book: RuleBook) -> None:
-    book.add_pages({HOST: [page(1)]})
-    times = book.changed()[HOST]
-    book.add_pages({HOST: [page(2)]})
-    book.looked_at(HOST, times)
-    assert HOST in book.changed()
-    book.looked_at(HOST, book.changed()[HOST])
+    book.add_pages({HOST: [page(1), page(2)]})
+    assert book.changed() == {HOST: 2}
+    book.add_pages({HOST: [page(3)]})
+    book.looked_at(HOST, 2)
+    assert book.changed() == {HOST: 1}
+    book.looked_at(HOST, 1)
     assert book.changed() == {}
 
 

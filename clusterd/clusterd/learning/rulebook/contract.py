@@ -126,11 +126,11 @@ class RuleBook(Protocol):
         ...
 
     def changed(self) -> dict[str, int]:
-        """Return the hosts with evidence that no learner has looked at, and how often each was added to."""
+        """Return the hosts with evidence that no learner has looked at, and how many pages of it each has."""
         ...
 
-    def looked_at(self, host: str, times: int) -> None:
-        """Take a host off `changed`, unless it was added to once more than so many times."""
+    def looked_at(self, host: str, pages: int) -> None:
+        """Take so many pages off what is `changed` of a host, and the host where none is left."""
         ...
 
     def lease(self, host: str, owner: str, seconds: float) -> bool:

@@ -217,6 +217,10 @@ class Recalls:
             self._hosts.move_to_end(host)
         return found
 
+    def hosts(self) -> set[str]:
+        """Return the hosts whose learners are in memory."""
+        return set(self._hosts)
+
     def waits(self, host: str) -> bool:
         """Whether pages of a host wait for those that they are judged by."""
         found = self._hosts.get(host)

@@ -8,7 +8,7 @@
     <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`), revision: times saved;
                                        announced: the version that has arrived in the log
     <prefix>rb:{host}:sites    SET     scheme and host of the sites of a group, which is named by its domain
-    <prefix>rb:changed         HASH    host with evidence that no learner has looked at → times added to
+    <prefix>rb:changed         HASH    host with evidence that no learner has looked at → pages of it
     <prefix>rb:ids             HASH    rule id → host
     <prefix>rb:{:skips}:…      log, counts, seen, before (skips.lua)
     <prefix>rules              HASH    host → the published set, where crawlers load it from at their start
@@ -85,7 +85,7 @@ class RedisRuleBook:
             pipe.hincrby(self._key(host, "meta"), "pages", len(added))
             for kind in ("log", "meta"):
                 pipe.expire(self._key(host, kind), EVIDENCE_SECONDS)
-            pipe.hincrby(f"{self._prefix}rb:changed", host, 1)
+            pipe.hincrby(f"{self._prefix}rb:changed", host, len(added))
         pipe.execute()
 
     @translated()
@@ -122,12 +122,12 @@ class RedisRuleBook:
     def changed(self) -> dict[str, int]:
         """Return the hosts with evidence that no learner has looked at."""
         found = self._client.hgetall(f"{self._prefix}rb:changed")
-        return {host.decode(): int(times) for host, times in found.items()}
+        return {host.decode(): int(pages) for host, pages in found.items()}
 
     @translated()
-    def looked_at(self, host: str, times: int) -> None:
-        """Take a host off `changed`, unless it was added to since."""
-        self._run("looked_at", (f"{self._prefix}rb:changed",), host, times)
+    def looked_at(self, host: str, pages: int) -> None:
+        """Take so many pages off what is `changed` of a host."""
+        self._run("looked_at", (f"{self._prefix}rb:changed",), host, pages)
 
     @translated()
     def lease(self, host: str, owner: str, seconds: float) -> bool:

@@ -26,6 +26,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from math import isinf
 from typing import Final
 
 from clusterd_crawler import urls
@@ -38,6 +39,7 @@ from clusterd.clusters.contract import Outcome
 from clusterd.learning.contract import HostLearner, Page
 from clusterd.learning.learner import Learner
 from clusterd.learning.rulebook import turns
+from clusterd.learning.rulebook.agenda import Agenda
 from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence, HostRules, RuleBook
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
@@ -82,8 +84,7 @@ class RuleService:
         self._leased: set[str] = set()
         #: When it was last seen to that the learners are not too many.
         self._shrunk = 0.0
-        #: The host looked at last; the next call goes on behind it, so that busy hosts do not starve the others.
-        self._last = ""
+        self._agenda = Agenda()
         self._owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     def observe(self, sketches: Sequence[Sketch], outcomes: Sequence[Outcome] = ()) -> None:
@@ -120,17 +121,16 @@ class RuleService:
         """Learn every host whose evidence changed enough and that no other worker learns; publish what changed.
 
         No host is begun after ``seconds`` or when ``stopping`` says so, so that the caller's other work goes on; the
-        rest waits for the next call.
+        rest waits for the next call, as does what has grown little while there is other work (`agenda`).
         """
         published = []
         groups: dict[str, None] = {}
         until = time.monotonic() + seconds
         changed = self.book.changed()
-        for host in sorted(changed, key=lambda host: (host <= self._last, host)):
+        for host in self._agenda.order(changed, self._recalls.hosts(), every=isinf(seconds)):
             if not self.book.lease(host, self._owner, LEASE_SECONDS):
                 continue
             self._leased.add(host)
-            self._last = host
             try:
                 rules = self._look_at(host, now)
             except Exception as error:
@@ -310,6 +310,7 @@ class RuleService:
         if recall.take(evidence.pages, self.book, host):
             self.sets.announce_again(host)
         recall.mark = evidence.mark
+        self._agenda.looked_at(host, evidence.total)
         self._groups.tell(host, recall)
         return recall
 

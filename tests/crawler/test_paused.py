@@ -20,6 +20,7 @@ from clusterd_crawler.crawling.requests.paused import FILE, Paused
 from tests.crawler.crawling import REST, crawl
 from tests.crawler.site import Site
 from tests.crawler.test_known import ASKED, SETTINGS, import_rule, urls
+from tests.crawler.test_rule_changes import full_beyond
 
 
 def command(folder: Path, *arguments: str) -> None:
@@ -99,6 +100,24 @@ def test_a_pause_does_not_read_what_lies_on_the_disk_already(tmp_path: Path, mon
     some, _ = Paused(spider, str(tmp_path / "job"))._read()
     found = sorted((one.request.url, one.filtered) for one in some)
     assert found == [(entry.request.url, entry.filtered) for entry in entries]
+    assert kept.forgotten == 0
+
+
+def test_a_full_disk_leaves_what_was_kept_before_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What lies on the disk was blamed for it, as not to be read, and what was written ended within a record."""
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    kept.add(KeptOut("r1", scrapy.Request("http://a.test/"), filtered=True))
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    written = (tmp_path / "job" / FILE).read_bytes()
+    paused = Paused(spider, str(tmp_path / "job"))
+    paused.there = False  # all was decided about, and is kept out again
+    kept.spill([KeptOut("r1", scrapy.Request(f"http://a.test/{n}"), filtered=True) for n in range(200)])
+    with full_beyond(10_000):
+        paused.keep(kept)
+    assert (tmp_path / "job" / FILE).read_bytes() == written
+    (said,) = caplog.messages
+    assert "cannot be written for a resume" in said
     assert kept.forgotten == 0
 
 

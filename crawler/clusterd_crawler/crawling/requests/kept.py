@@ -163,14 +163,15 @@ class Kept:
                 self.forgotten += 1
             else:
                 out.write(packed)
-        for rule, count in self._spilled.items():
-            try:
-                file = self._path(rule).open("rb")
-            except OSError as error:
-                self._miss(rule, count, error)
-                continue
-            with file:
-                shutil.copyfileobj(file, out)
+        with self._disk:
+            for rule, count in self._spilled.items():
+                try:
+                    file = self._path(rule).open("rb")
+                except OSError as error:
+                    self._miss(rule, count, error)
+                    continue
+                with file:
+                    shutil.copyfileobj(file, out)
 
     def close(self) -> None:
         """Delete the files. Nothing is written after that. May be repeated."""

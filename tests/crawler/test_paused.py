@@ -134,6 +134,7 @@ def test_a_full_disk_leaves_what_was_kept_before_whole(tmp_path: Path, caplog: p
     with full_beyond(10_000):
         paused.keep(kept)
     assert (tmp_path / "job" / FILE).read_bytes() == written
+    assert [file.name for file in (tmp_path / "job").iterdir()] == [FILE]
     (said,) = caplog.messages
     assert "cannot be written for a resume" in said
     assert kept.forgotten == 0

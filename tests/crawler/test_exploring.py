@@ -167,6 +167,7 @@ def test_a_trial_goes_before_what_waits_in_the_queue(
     assert done.stat("explored") == 1
     assert "/page/1?sid=7" in done.paths()[2:4]
     assert done.paths()[-1] == "/page/9"
+    assert {page["priority"] for page in done.seen} == {0}  # which what the spider makes of them inherits
 
 
 def test_of_many_trials_few_go_before_what_waits_in_the_queue(

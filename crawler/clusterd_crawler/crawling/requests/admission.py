@@ -37,6 +37,9 @@ logger = logging.getLogger(__name__)
 
 #: By how much the priority of a request rises that is sent to try a rule.
 SOONER: Final = 1
+#: Key of its meta until it is sent. Then it has its priority again: a spider may make its next request of it, which
+#: would go before others for nothing, and so on along a chain of pages. (Such a key says nothing of a purpose.)
+RAISED: Final = "_clusterd_sooner"
 
 
 class Admission:
@@ -103,6 +106,8 @@ class Admission:
     def begin(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Have a request that is not skipped sent, or wait for another of its key that is on its way."""
         self._begun += 1
+        if request.meta.pop(RAISED, False):
+            request.priority -= SOONER
         key, rules = self._decisions.key(request.url)
         if not key:
             return None
@@ -146,6 +151,7 @@ class Admission:
         """Whether a request is to be queued all the same, to try a rule; then before others, where few trials were."""
         if self.explores(request.url, skip) and self._sooner < self._explore * self._begun:
             request.priority += SOONER
+            request.meta[RAISED] = True
             self._sooner += 1
         return skip.explore
 

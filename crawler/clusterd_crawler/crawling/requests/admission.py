@@ -5,7 +5,7 @@ One decision a request, from memory, when it is scheduled or about to be sent, a
 What is fetched to try a rule goes before what is as urgent: the rule keeps others out meanwhile. In the order in which
 Scrapy takes its queue, the latest first, seven of eight trials waited as long as links were added faster than fetched.
 But trials are a share of the links, of which a page may have many, so only a share of what is sent goes before: where
-each topic of a forum links to its twenty posts, half of the first 2,000 pages were trials, and new contents came later.
+each topic of a forum links to its twenty posts, nearly half of the first 2,000 pages were trials.
 """
 
 from __future__ import annotations

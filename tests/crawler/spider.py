@@ -96,7 +96,9 @@ class Job(scrapy.Spider):
         return scrapy.Request(url, callback=getattr(self, callback), errback=getattr(self, errback), **options)
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[scrapy.Request | dict[str, Any]]:
-        self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})
+        assert response.request is not None
+        seen = {"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()}
+        self.seen.append(seen | {"priority": response.request.priority})
         if self.job.get("follow") and isinstance(response, HtmlResponse):
             for href in response.css("a::attr(href)").getall():
                 yield self.request(response.urljoin(href))

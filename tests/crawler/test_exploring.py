@@ -167,3 +167,19 @@ def test_a_trial_goes_before_what_waits_in_the_queue(
     assert done.stat("explored") == 1
     assert "/page/1?sid=7" in done.paths()[2:4]
     assert done.paths()[-1] == "/page/9"
+    assert {page["priority"] for page in done.seen} == {0}  # which what the spider makes of them inherits
+
+
+def test_of_many_trials_few_go_before_what_waits_in_the_queue(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """A page may have many links that a rule is tried on: of a crawl that is cut short half was trials."""
+    young = replace(DROP_SID, host=site.host, context=(*CONTEXT, Condition(Key(), "only", ("sid",))), support=1)
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (young,)))
+    trials = [f"/page/1?sid={number}" for number in range(3)]
+    steps = ["/page/1", {"pause": 1.0}, *[f"/page/{number}" for number in range(2, 9)], *trials, "/page/9"]
+    in_order = {"SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue", "DOWNLOAD_DELAY": 0.3}
+    done = crawl(tmp_path, at(site, steps), settings | ONE_BY_ONE | in_order | {"CLUSTERD_EXPLORE": 0.2})
+    assert done.stat("explored") == 3
+    assert trials[0] in done.paths()[2:4]
+    assert done.paths()[-3:] == [*trials[1:], "/page/9"]

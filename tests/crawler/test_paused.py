@@ -8,18 +8,21 @@ from __future__ import annotations
 import asyncio
 import pickle
 import shutil
+from io import BytesIO
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 import scrapy
 from clusterd.cli.commands import run
-from clusterd_crawler.crawling.requests.kept import Kept, KeptOut
+from clusterd_crawler.crawling.requests.kept import Kept, KeptOut, unpack
 from clusterd_crawler.crawling.requests.paused import FILE, Paused
 
 from tests.crawler.crawling import REST, crawl
 from tests.crawler.site import Site
 from tests.crawler.test_known import ASKED, SETTINGS, import_rule, urls
+from tests.crawler.test_rule_changes import full_beyond
 
 
 def command(folder: Path, *arguments: str) -> None:
@@ -99,6 +102,41 @@ def test_a_pause_does_not_read_what_lies_on_the_disk_already(tmp_path: Path, mon
     some, _ = Paused(spider, str(tmp_path / "job"))._read()
     found = sorted((one.request.url, one.filtered) for one in some)
     assert found == [(entry.request.url, entry.filtered) for entry in entries]
+    assert kept.forgotten == 0
+
+
+def test_a_pause_copies_no_file_while_it_is_written(tmp_path: Path) -> None:
+    """What was being decided about when the crawl ended is put to the disk meanwhile."""
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    entries = [KeptOut(f"r{n}", scrapy.Request(f"http://a.test/{n}"), filtered=True) for n in range(300)]
+    spilling = Thread(target=lambda: [kept.spill([entry]) for entry in entries])
+    spilling.start()
+    while spilling.is_alive():
+        kept.write(written := BytesIO())
+        written.seek(0)
+        found = [one.request.url for one in unpack(written, "", spider) if one is not None]
+        assert found == [entry.request.url for entry in entries[: len(found)]]
+    spilling.join()
+    assert len(kept) == 300
+
+
+def test_a_full_disk_leaves_what_was_kept_before_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What lies on the disk was blamed for it, as not to be read, and what was written ended within a record."""
+    spider = Spider()
+    kept = Kept(spider, tmp_path / "spool", disk_bytes=10**6)
+    kept.add(KeptOut("r1", scrapy.Request("http://a.test/"), filtered=True))
+    Paused(spider, str(tmp_path / "job")).keep(kept)
+    written = (tmp_path / "job" / FILE).read_bytes()
+    paused = Paused(spider, str(tmp_path / "job"))
+    paused.there = False  # all was decided about, and is kept out again
+    kept.spill([KeptOut("r1", scrapy.Request(f"http://a.test/{n}"), filtered=True) for n in range(200)])
+    with full_beyond(10_000):
+        paused.keep(kept)
+    assert (tmp_path / "job" / FILE).read_bytes() == written
+    assert [file.name for file in (tmp_path / "job").iterdir()] == [FILE]
+    (said,) = caplog.messages
+    assert "cannot be written for a resume" in said
     assert kept.forgotten == 0
 
 

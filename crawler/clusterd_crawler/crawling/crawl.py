@@ -101,7 +101,13 @@ class Crawl:
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS"), self._places.holds)
         self._admission = admission = Admission(
-            crawler, self._decisions, self._purposes, self._rewriting, self._under_way, self._note_skip
+            crawler,
+            self._decisions,
+            self._purposes,
+            self._rewriting,
+            self._under_way,
+            self._note_skip,
+            settings.explore,
         )
         self._explored = admission.explored
         self._changes = RuleChanges(

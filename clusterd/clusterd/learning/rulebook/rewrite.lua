@@ -1,8 +1,8 @@
 #!lua
 -- rewrite(log, meta; generation, blocks replaced, pages replaced, pages given, cut (1 or 0), block…) → 1 done, 0 not
 --
--- Nothing is done where another has rewritten the log. What was appended since the mark stays behind the new blocks. The log lives as long as it would have: where all its
--- blocks are replaced, Redis forgets when it was to expire.
+-- Nothing is done where another has rewritten the log. What was appended since the mark stays behind the new blocks. The
+-- log lives as long as it would have: where all its blocks are replaced, Redis forgets when it was to expire.
 --
 -- KEYS[1]  <prefix>rb:{host}:log    LIST  blocks of pages (format in evidence.py), oldest first
 -- KEYS[2]  <prefix>rb:{host}:meta   HASH  generation (rises when the log is rewritten), pages,

@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -90,6 +91,8 @@ class Paused:
                     self._path.unlink(missing_ok=True)
             except OSError as error:
                 logger.warning("What rules have kept out cannot be written for a resume: %s", error)
+                with suppress(OSError):  # a disk that is full has no room for half of it
+                    new.unlink(missing_ok=True)
 
     def _write(self, new: Path, kept: Kept) -> None:
         with new.open("wb") as out:

@@ -3,6 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export UV_PYTHON_DOWNLOADS = never
+# uv cannot do without its cache: it lies here where the home cannot be written, as in many containers.
+HOME_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/uv
+ifeq ($(shell mkdir -p $(HOME_CACHE) 2>/dev/null && test -w $(HOME_CACHE) && echo yes),)
+export UV_CACHE_DIR ?= $(CURDIR)/.tools/cache
+endif
 
 .PHONY: setup demo test lint bench live-sites lock clean
 .DEFAULT_GOAL := setup

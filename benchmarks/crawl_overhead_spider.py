@@ -102,6 +102,7 @@ def main(site: str, count: str, part: str, parts: str, mode: str, settings: str)
     fixed = {
         "LOG_LEVEL": "WARNING",
         "TELNETCONSOLE_ENABLED": False,
+        "REMOTE_CONTROL_ENABLED": False,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "DOWNLOAD_DELAY": 0,
         "DEPTH_STATS_VERBOSE": False,

@@ -171,7 +171,7 @@ def run() -> list[Row]:
     found: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        lacking = kafka_broker.missing()
+        lacking = kafka_broker.missing() or kafka_broker.fetch_jars()
         if lacking:
             print(lacking, file=sys.stderr)
         else:
@@ -183,7 +183,6 @@ def run() -> list[Row]:
 
 
 def _over_kafka(folder: Path) -> list[Row]:
-    kafka_broker.fetch_jars()
     broker = kafka_broker.KafkaBroker(folder / "kafka")
     broker.start()
     try:

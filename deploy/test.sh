@@ -10,5 +10,5 @@ unset PYTHONDONTWRITEBYTECODE
 
 deploy/check_wheel.sh
 # Before the tests, each of which has its time: a slow network may take longer.
-.venv/bin/python -m tests.services.kafka_broker || echo "the jars of Kafka could not be fetched; its tests try again" >&2
+.venv/bin/python -m tests.services.kafka_broker || true  # it has said why, and its tests say so again
 exec .venv/bin/pytest -q -n 3 -r fER --durations=15 "$@" tests

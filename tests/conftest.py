@@ -47,7 +47,7 @@ def redis_cluster_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
 def kafka_bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """``HOST:PORT`` of a real Kafka broker, one for the test session; ``CLUSTERD_TEST_KAFKA`` names one that runs.
 
-    Where Java 17 or Maven is missing the test is skipped, in CI it fails.
+    Where Java 17, Maven or its repository is missing the test is skipped, in CI it fails.
     """
     given = os.environ.get("CLUSTERD_TEST_KAFKA")
     if given:
@@ -85,12 +85,11 @@ def collect_sockets() -> None:
 
 def needs_kafka() -> None:
     """Fetch what a broker needs; skip the test, or fail it in CI, where the machine cannot run one."""
-    lacking = kafka_broker.missing()
+    lacking = kafka_broker.missing() or kafka_broker.fetch_jars()
     if lacking and os.environ.get("CI") == "true":
         pytest.fail(lacking)
     if lacking:
         pytest.skip(lacking)
-    kafka_broker.fetch_jars()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.services import kafka_broker
 from tests.services.redis_server import connect_cluster, reserve
 
 ROOT = Path(__file__).parents[1]
@@ -39,3 +41,13 @@ def test_no_port_is_given_to_two_processes() -> None:
         for given in (port, port + 1, port + 10_000, port + 10_001):
             with pytest.raises(OSError, match="in use"):
                 reserve(given)
+
+
+def test_jars_that_maven_cannot_fetch_are_lacking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test that needs them had failed with a traceback, where the machine has Maven and no network."""
+    monkeypatch.setattr(kafka_broker, "LIBS", tmp_path / "kafka" / "libs")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (tmp_path / "mvn").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "mvn").chmod(0o755)
+    assert "Maven cannot fetch" in (kafka_broker.fetch_jars.__wrapped__() or "")
+    assert not kafka_broker.LIBS.exists()

@@ -59,6 +59,7 @@ def main(start: str, out: str, data: str, limit: str, endless: str = "") -> None
         "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
         "DOWNLOAD_DELAY": 0,
         "TELNETCONSOLE_ENABLED": False,
+        "REMOTE_CONTROL_ENABLED": False,
         "RETRY_ENABLED": False,
         # Breadth first, as crawls of whole sites go.
         "DEPTH_PRIORITY": 1,

@@ -170,8 +170,9 @@ def main(path: str) -> None:
     job = json.loads(Path(path).read_text())
     # Scrapy's cookies ask it for the public suffixes; offline it says so with a traceback, and takes those that it has.
     logging.getLogger("tldextract").setLevel(logging.ERROR)
-    settings = {"LOG_LEVEL": "DEBUG", "TELNETCONSOLE_ENABLED": False, "ADDONS": {"clusterd_crawler.Addon": 500}}
-    settings |= job["settings"]
+    settings = {"LOG_LEVEL": "DEBUG", "ADDONS": {"clusterd_crawler.Addon": 500}}
+    # Of each crawl that is killed the remote control leaves a file in the home; where it can write none, a traceback.
+    settings |= {"TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False, **job["settings"]}
     kind = AsyncCrawlerProcess if settings.get("TWISTED_REACTOR_ENABLED") is False else CrawlerProcess
     ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = IDLE
     process = kind(settings)

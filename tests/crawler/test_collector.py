@@ -33,7 +33,8 @@ class Page(scrapy.Spider):
 
 async def main():
     settings = {"ADDONS": {"clusterd_crawler.Addon": 500}, "TWISTED_REACTOR_ENABLED": False}
-    settings |= {"TELNETCONSOLE_ENABLED": False, "CLUSTERD_REDIS": "unix:///nowhere.sock"}
+    settings |= {"TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False}
+    settings |= {"CLUSTERD_REDIS": "unix:///nowhere.sock"}
     runner = AsyncCrawlerRunner(settings)
     await runner.crawl(Page, url=sys.argv[1])
     await asyncio.gather(runner.crawl(Page, url=sys.argv[1]), runner.crawl(Page, url=sys.argv[1]))

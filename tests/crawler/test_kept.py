@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import scrapy
 from clusterd_crawler.crawling.requests.kept import PORTION, Kept, KeptOut, pack, under
 
@@ -87,12 +88,15 @@ def test_what_is_read_back_and_kept_out_again_is_never_in_memory_as_a_whole_and_
     kept.close()
 
 
-def test_what_cannot_be_written_stays_in_memory_up_to_a_limit(tmp_path: Path) -> None:
+def test_what_cannot_be_written_stays_in_memory_up_to_a_limit(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """That the oldest are forgotten is said when it begins, once."""
     spider = Spider()
     kept = Kept(spider, tmp_path, disk_bytes=10**6, memory=2, unwritten=3)
     odd = [scrapy.Request(f"http://a.test/{number}", callback=lambda response: None) for number in range(7)]
     for number, request in enumerate(odd):
         kept.hold(kept.spill(kept.add(KeptOut(f"r{number % 2}", request, filtered=False))))
+        assert len(caplog.messages) == min(kept.forgotten, 1)
+    assert "and 3 are in memory: the oldest are forgotten" in caplog.text
     assert (len(kept), kept.forgotten, kept.by_rule()) == (5, 2, {"r0": 3, "r1": 2})
     assert [entry.request for entry in kept.take({"r0"})] == odd[2::2]
     assert [entry.request for entry in kept.take({"r1"})] == odd[3::2]

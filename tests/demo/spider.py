@@ -42,6 +42,7 @@ def main(start: str, out: str, data: str) -> None:
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
         "DOWNLOAD_DELAY": 0,
         "TELNETCONSOLE_ENABLED": False,
+        "REMOTE_CONTROL_ENABLED": False,
     }
     if data != "-":
         settings |= {"ADDONS": {"clusterd_crawler.Addon": 500}, "CLUSTERD_DATA": data}

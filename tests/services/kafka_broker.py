@@ -13,11 +13,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from tests.services.redis_server import free_port
@@ -43,28 +45,34 @@ def missing() -> str | None:
     return None
 
 
-def fetch_jars() -> None:
-    """Fetch the jars that the pom names, once for each state of the pom, whoever else asks for them at once.
+@cache  # what cannot be had is asked for once a process: Maven takes seconds to find that out, or minutes
+def fetch_jars() -> str | None:
+    """Fetch the jars that the pom names, once for each state of the pom; return why they cannot be had, or None.
 
-    Maven takes a file that another Maven is writing, or that one left half written as it was killed, for complete.
+    Whoever else asks for them at once waits: Maven takes a file that another Maven is writing, or that one left half
+    written as it was killed, for complete.
     """
     if _complete():
-        return
+        return None
     LIBS.parent.mkdir(exist_ok=True)
     with (LIBS.parent / "fetching").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _complete():
-            return
+            return None
         fetched = LIBS.with_name("fetched")
         shutil.rmtree(fetched, ignore_errors=True)
-        subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"],
-            check=True,
-            timeout=FETCH_TIMEOUT,
-        )
+        try:
+            subprocess.run(
+                ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"],
+                check=True,
+                timeout=FETCH_TIMEOUT,
+            )
+        except subprocess.SubprocessError as error:
+            return f"Maven cannot fetch the Kafka broker's jars, as where it reaches no repository: {error}"
         (fetched / "pom.xml").write_bytes(POM.read_bytes())
         shutil.rmtree(LIBS, ignore_errors=True)
         fetched.rename(LIBS)
+    return None
 
 
 class KafkaBroker:
@@ -145,4 +153,4 @@ def _java_version() -> int:
 
 
 if __name__ == "__main__" and missing() is None:
-    fetch_jars()
+    sys.exit(fetch_jars())

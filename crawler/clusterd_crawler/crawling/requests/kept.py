@@ -40,6 +40,10 @@ MEMORY: Final = 5_000
 UNWRITTEN: Final = 15_000
 #: Requests that are read back together (about 1.5 kB each): a rule may have kept a million out.
 PORTION: Final = 500
+OVERFLOWED: Final = (
+    "The spool takes no more skipped requests (it is full: see CLUSTERD_SPOOL_BYTES; or their callback is no method "
+    "of the spider), and %d are in memory: the oldest are forgotten, and not fetched even if their rule is withdrawn"
+)
 _LENGTH: Final = struct.Struct("<IB")
 
 
@@ -73,6 +77,8 @@ class Kept:
         self._disk = threading.Lock()
         #: Requests that could not be held or written, or not be read back.
         self.forgotten = 0
+        #: Whether it was said that there is no room left.
+        self._overflowed = False
 
     def __len__(self) -> int:
         return len(self._held) + len(self._unwritten) + sum(self._spilled.values())
@@ -105,6 +111,9 @@ class Kept:
     def hold(self, unwritten: Iterable[KeptOut]) -> None:
         """Hold requests that `spill` could not write."""
         self._unwritten += unwritten
+        if len(self._unwritten) > self._most_unwritten and not self._overflowed:
+            self._overflowed = True
+            logger.warning(OVERFLOWED, self._most_unwritten)
         while len(self._unwritten) > self._most_unwritten:
             self._unwritten.popleft()
             self.forgotten += 1

@@ -93,12 +93,13 @@ class RuleChanges:
         """Take a rule set; it is in use soon. One of its host that still waits never is: each takes seconds to load."""
         domain = registrable(rules.host)
         sets = self._latest.setdefault(domain, {})
-        if not sets:
-            self._take(domain)
+        is_first = not sets
         if (waits := sets.get(rules.host)) is not None:
             early, rules = sorted((waits, rules), key=lambda known: known.version)
             rules = replace(rules, retired=(*early.retired, *rules.retired))
         sets[rules.host] = rules
+        if is_first:
+            self._take(domain)  # at last: without asyncio the work begins within this call
 
     def look_again(self, everything: bool = False) -> None:
         """Decide anew about what rules kept out whose pages turned out to lead to something new, or everything.

@@ -14,7 +14,7 @@ from clusterd.learning.rulebook.recall import LEAST_PAGES
 from clusterd.learning.rulebook.service import RuleService
 from clusterd_crawler.sketch import Sketch
 
-from tests.clusterd.made_up_rules import SidLearner, sketch
+from tests.clusterd.made_up_rules import HOST, SidLearner, contradiction, duplicates, sketch
 
 
 def test_hosts_in_memory_and_hosts_to_be_rebuilt_take_turns() -> None:
@@ -36,6 +36,29 @@ def test_what_has_grown_most_is_rebuilt_first_and_what_has_grown_little_waits_fo
     assert list(one.order(changed, (), every=True)) == ["new", "small", "grown", "large"]
     assert list(one.order({"large": 50, "held": 1}, {"held"}, every=False)) == ["held"]
     assert list(one.order({"large": 50, "small": 0}, {"held"}, every=False)) == ["large"]
+
+
+def test_a_rule_of_a_host_that_has_grown_little_is_withdrawn_while_another_host_is_busy(
+    book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "PAGES_LIMIT", LEAST_PAGES)
+    service = RuleService(book, make_learner=SidLearner)
+    service.observe(duplicates(30))
+    service.learn_due(now=1)
+    service.observe([sketch("http://busy.example/0", 500)])
+    service.learn_due(now=2)
+    # Given one page that speaks against its rule, of 61, and then nothing more of it …
+    service.observe([contradiction()])
+    for number in range(1, 4):
+        service.observe([sketch(f"http://busy.example/{number}", 500 + number)])
+        service.learn_due(now=2 + number)
+    assert book.load(HOST).rules.rules
+    # … then it is looked at when it has waited for its time, though there is always something else.
+    monkeypatch.setattr(agenda, "LONGEST", 0.0)
+    service.observe([sketch("http://busy.example/9", 509)])
+    service.learn_due(now=9)
+    assert not book.load(HOST).rules.rules
+    service.close()
 
 
 def test_a_host_whose_size_was_forgotten_counts_as_new(monkeypatch: pytest.MonkeyPatch) -> None:

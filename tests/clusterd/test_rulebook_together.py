@@ -7,12 +7,16 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.contract import RuleBook
+from clusterd.learning.rulebook.evidence import TOGETHER_SHARE, reservoir
 from clusterd.learning.rulebook.service import RuleService
+from clusterd.learning.rulebook.together import brought_together
 from clusterd_crawler.names import name_hash
+from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name, Sketch
 
-from tests.clusterd.made_up_rules import HOST, sketch
+from tests.clusterd.made_up_rules import HOST, sid_rule, sketch
 
 LIMIT = 1_000
 
@@ -59,6 +63,21 @@ def test_a_rule_outlives_the_cut_of_what_it_was_found_in(service: RuleService, d
     for start in range(4_000, 6_000, 200):
         learn(service, (fetched(n) for n in range(start, start + 200)))
     assert ids(service) == (set() if differing else rules)
+
+
+def test_what_rules_bring_together_has_its_share_where_a_second_crawl_came_to_half_of_it() -> None:
+    """Of each URL that it fetched anew two fetches stay: these took all the room there is."""
+    rules = RuleSet(HOST, 1, (sid_rule(),))
+    first = [
+        Page(f"http://{HOST}/{n}{sid}", n, fetched_at=n, crawl="a") for n in range(LIMIT) for sid in ("", "?sid=x")
+    ]
+    first += [Page(f"http://{HOST}/other{n % 50}/{n}", LIMIT + n, fetched_at=n, crawl="a") for n in range(LIMIT)]
+    again = [replace(page, fetched_at=LIMIT + page.fetched_at, crawl="b") for page in first if page.content % 2]
+    kept = reservoir([*first, *again], LIMIT, rules)
+    assert len(kept) <= LIMIT
+    together = sum("other" not in page.url for page in brought_together(kept, rules))
+    assert together > LIMIT * TOGETHER_SHARE / 3
+    assert any("other" in page.url for page in kept)
 
 
 def test_what_pages_call_each_other_outlives_the_cut(service: RuleService) -> None:

@@ -134,6 +134,13 @@ class Job(scrapy.Spider):
         if again is not None:
             yield again
 
+    def post_back(self, response: Response) -> Iterator[scrapy.Request | dict[str, Any]]:
+        """Read a page, and send its form to its own address, as that of ASP.NET goes."""
+        yield from self.parse(response)
+        yield scrapy.FormRequest(
+            response.url, formdata={"page": "2"}, callback=self.parse, meta=response.meta, dont_filter=True
+        )
+
     async def await_more(self, response: Response) -> None:
         """Gather what other pages say before the page's own item is made."""
         assert self.crawler.engine is not None

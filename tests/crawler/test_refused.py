@@ -90,6 +90,16 @@ def test_a_page_that_the_spider_asks_for_again_keeps_no_other_out(
     assert bad == [Sketch, *[Failure, Failure, Sketch] * times]
 
 
+def test_a_page_whose_form_goes_to_its_own_address_is_a_page_as_any_other(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
+    asked = [{"url": f"{site.url}/page/1{sid}", "options": {"callback": "post_back"}} for sid in ("", "?sid=a")]
+    done = crawl(tmp_path, [f"{site.url}/", REST, asked[0], REST, asked[1]], settings)
+    assert done.stat("skipped") == 1
+    assert not [one for one in published(redis_url, prefix) if isinstance(one, Failure)]
+
+
 @pytest.mark.parametrize(
     ("how", "cached"),
     [("ignored", False), ("another asked for", False), ("by the spider's side", False), ("by the spider's side", True)],

@@ -171,6 +171,18 @@ def test_what_a_crawl_takes_back_speaks_against_no_rule(fetched_again: bool) -> 
     assert rule.support == (60 if fetched_again else 30)
 
 
+def test_a_trial_that_a_crawl_takes_back_is_none(recall: Recall) -> None:
+    # Given a site that shows a captcha, another one each time, on which the spider's callback raises …
+    for number in range(1, STRIKES + 1):
+        recall.show([captcha := watched("r", number, 1000 + number)])
+        recall.show([replace(captcha, content=0, fetched_at=captcha.fetched_at + 1, explored="", state="failed")])
+    # … what another crawl does not get takes nothing back …
+    recall.show([watched("r", number, 2000 + number) for number in range(10, 10 + STRIKES)])
+    recall.show([Page(f"{H}/r/10", 0, fetched_at=90, crawl="two", state="failed")])
+    # … then only the others were trials.
+    assert recall.failing() == {"r": f"{STRIKES} of {STRIKES} watched pages differed"}
+
+
 def test_what_another_crawl_does_not_get_is_not_taken_back() -> None:
     recall = Recall(Learner("h.example"))
     recall.show(Page(f"{H}/a?t={n}" + sid, n, fetched_at=n, crawl="one") for n in range(60) for sid in ("", "&sid=x"))

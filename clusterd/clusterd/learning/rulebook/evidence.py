@@ -22,7 +22,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Final
@@ -141,8 +141,9 @@ def reservoir(pages: Sequence[Page], limit: int, rules: RuleSet = NO_RULES) -> l
     every = sightings(every, 1)
     kept = latest(every)
     watched = [page for page in kept if page.explored][-max(1, int(limit * EXPLORED_SHARE)) :]
+    sizes = Counter(page.url for page in every)
     stays = watched + _witnesses(watched, every)
-    stays += _judging(kept, {page.url for page in stays}, rules, int(limit * TOGETHER_SHARE))
+    stays += _judging(kept, {page.url for page in stays}, rules, int(limit * TOGETHER_SHARE), sizes)
     chosen: set[str] = set()
     staying = {page.url for page in stays}
     counts: Counter[int | str] = Counter(map(_shown, stays))
@@ -152,7 +153,6 @@ def reservoir(pages: Sequence[Page], limit: int, rules: RuleSet = NO_RULES) -> l
         if counts[_shown(page)] <= SAME_CONTENT:
             rest.append(page)
     rest.sort(key=lambda page: hash_of(family(_beyond_site(page.url))))
-    sizes = Counter(page.url for page in every)
     ordered = stays + rest
     for size, page in zip(accumulate(sizes[page.url] for page in ordered), ordered, strict=True):
         if size > limit:
@@ -185,16 +185,25 @@ def _witnesses(watched: Sequence[Page], every: Sequence[Page]) -> list[Page]:
     return [found[url] for url in sorted(found.keys() - {page.url for page in watched})]
 
 
-def _judging(kept: Sequence[Page], staying: set[str], rules: RuleSet, most: int) -> list[Page]:
-    """Return ``most`` pages that the rules are judged by besides those that stay, with what redirects lead to."""
+def _judging(
+    kept: Sequence[Page], staying: set[str], rules: RuleSet, most: int, sizes: Mapping[str, int]
+) -> list[Page]:
+    """Return the pages that the rules are judged by besides those that stay, with what redirects lead to.
+
+    ``most``: how many fetches of them; ``sizes``: those of each URL.
+    """
+    taken = 0
     known = {page.url: page for page in kept}
     contents: Counter[int | str] = Counter()
     found: dict[str, Page] = {}
     for page in brought_together(kept, rules):
         contents[_shown(page)] += 1
         if contents[_shown(page)] <= SAME_CONTENT:
-            found.update((one.url, one) for one in (page, known.get(page.target)) if one and one.url not in staying)
-        if len(found) >= most:
+            for one in (page, known.get(page.target)):
+                if one and one.url not in staying and one.url not in found:
+                    found[one.url] = one
+                    taken += sizes[one.url]
+        if taken >= most:
             break
     return list(found.values())
 

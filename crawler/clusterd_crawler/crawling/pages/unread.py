@@ -121,9 +121,10 @@ class Unread:
     def asks(self, response: Response, request: Request) -> None:
         """Note what the spider asks for of a page: that page once more, where it makes nothing of this one.
 
-        Past the duplicate filter: what it refuses may be a page's link to itself, with all that its ``meta`` held.
+        Past the duplicate filter: what it refuses may be a page's link to itself, with all that its ``meta`` held. And
+        without a body: a form may go to its page's own address.
         """
-        if request.dont_filter and request.meta.get(READ) == request.url:
+        if request.dont_filter and request.meta.get(READ) == request.url and is_page(request):
             self.broke_off(response, ASKED_AGAIN)
 
     def broke_off(self, response: Response, why: str = RAISED) -> None:

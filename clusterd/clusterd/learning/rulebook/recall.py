@@ -62,8 +62,8 @@ class Recall:
     contents: Novelty = field(default_factory=Novelty)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
-    #: The latest of them, and whether each differed: its crawl may still take it back, or what it was judged by.
-    tried: list[tuple[Page, bool]] = field(default_factory=list)
+    #: The latest of them that differed: its crawl may still take such a page back, or what it was judged by.
+    struck: list[Page] = field(default_factory=list)
     #: Those that came before what they are judged by, and since when each waits (of the monotonic clock, as the other
     #: may be set back): judged, and shown, when that has come, or has had its time. A learner that is rebuilt is shown
     #: the whole log by one call.
@@ -127,7 +127,7 @@ class Recall:
             if page.is_witness:
                 self.contents.add(page.crawl, page.content)
             elif page.state == "failed":
-                self._uncount_trials(page)
+                self._uncount_strikes(page)
             yield page
         waiting, self.early = self.early, []
         for page, since in waiting:
@@ -166,16 +166,16 @@ class Recall:
         if unknown and (self.cut or (not agrees and self.contents.has_met(page.content))):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
-        self.tried = [*self.tried[1 - STANDING :], (page, not agrees)]
+        if not agrees:
+            self.struck = [*self.struck[1 - STANDING :], page]
         return True
 
-    def _uncount_trials(self, gone: Page) -> None:
-        """Forget trials that rest on what the spider made nothing of: a captcha of its own is no strike."""
-        for trial in tuple(self.tried):
-            page, differed = trial
+    def _uncount_strikes(self, gone: Page) -> None:
+        """Forget strikes that rest on what the spider made nothing of: a captcha says nothing."""
+        for page in tuple(self.struck):
             if page.crawl == gone.crawl and gone.url in {page.url, page.instead_of}:
-                self.tried.remove(trial)
-                self.trials[page.explored][differed] -= 1
+                self.struck.remove(page)
+                self.trials[page.explored][1] -= 1
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""
@@ -197,7 +197,7 @@ class Recall:
             if at > self.brought_in.get(rule, 0):
                 self.brought_in[rule] = at
                 self.trials.pop(rule, None)
-                self.tried = [trial for trial in self.tried if trial[0].explored != rule]
+                self.struck = [page for page in self.struck if page.explored != rule]
                 self.failed.discard(rule)
 
     def tell(self, state: HostRules) -> None:

@@ -176,6 +176,11 @@ def test_a_trial_that_a_crawl_takes_back_is_none(recall: Recall) -> None:
     for number in range(1, STRIKES + 1):
         recall.show([captcha := watched("r", number, 1000 + number)])
         recall.show([replace(captcha, content=0, fetched_at=captcha.fetched_at + 1, explored="", state="failed")])
+    # … also on the page that another was fetched instead of …
+    for number in range(20, 20 + STRIKES):
+        shown = Page(f"{H}/known/{number}", 1000 + number, fetched_at=number, crawl="one")
+        recall.show([shown, replace(watched("r", number, 3000 + number), instead_of=shown.url)])
+        recall.show([replace(shown, content=0, fetched_at=number + 1, state="failed")])
     # … what another crawl does not get takes nothing back …
     recall.show([watched("r", number, 2000 + number) for number in range(10, 10 + STRIKES)])
     recall.show([Page(f"{H}/r/10", 0, fetched_at=90, crawl="two", state="failed")])

@@ -62,8 +62,8 @@ class Recall:
     contents: Novelty = field(default_factory=Novelty)
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
-    #: Crawl and URL → rule, and whether it differed, of the latest of them: its crawl may still take it back.
-    tried: dict[tuple[str, str], tuple[str, bool]] = field(default_factory=dict)
+    #: The latest of them that differed: its crawl may still take such a page back, or what it was judged by.
+    struck: list[Page] = field(default_factory=list)
     #: Those that came before what they are judged by, and since when each waits (of the monotonic clock, as the other
     #: may be set back): judged, and shown, when that has come, or has had its time. A learner that is rebuilt is shown
     #: the whole log by one call.
@@ -127,7 +127,7 @@ class Recall:
             if page.is_witness:
                 self.contents.add(page.crawl, page.content)
             elif page.state == "failed":
-                self._uncount_trial(page)
+                self._uncount_strikes(page)
             yield page
         waiting, self.early = self.early, []
         for page, since in waiting:
@@ -166,16 +166,16 @@ class Recall:
         if unknown and (self.cut or (not agrees and self.contents.has_met(page.content))):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
-        self.tried[page.crawl, page.url] = page.explored, not agrees
-        if len(self.tried) > STANDING:
-            del self.tried[next(iter(self.tried))]
+        if not agrees:
+            self.struck = [*self.struck[1 - STANDING :], page]
         return True
 
-    def _uncount_trial(self, page: Page) -> None:
-        """Forget a trial of which the spider made nothing: a captcha that no other page shows is no strike."""
-        rule, differed = self.tried.pop((page.crawl, page.url), ("", False))
-        if rule in self.trials:
-            self.trials[rule][differed] -= 1
+    def _uncount_strikes(self, gone: Page) -> None:
+        """Forget strikes that rest on what the spider made nothing of: a captcha says nothing."""
+        for page in tuple(self.struck):
+            if page.crawl == gone.crawl and gone.url in {page.url, page.instead_of}:
+                self.struck.remove(page)
+                self.trials[page.explored][1] -= 1
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""
@@ -197,7 +197,7 @@ class Recall:
             if at > self.brought_in.get(rule, 0):
                 self.brought_in[rule] = at
                 self.trials.pop(rule, None)
-                self.tried = {page: trial for page, trial in self.tried.items() if trial[0] != rule}
+                self.struck = [page for page in self.struck if page.explored != rule]
                 self.failed.discard(rule)
 
     def tell(self, state: HostRules) -> None:

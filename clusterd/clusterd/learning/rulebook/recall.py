@@ -5,7 +5,7 @@ A learner is rebuilt from the host's evidence log after a restart, after the log
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -63,7 +63,7 @@ class Recall:
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
     #: The latest of them that differed: its crawl may still take such a page back, or what it was judged by.
-    struck: list[Page] = field(default_factory=list)
+    struck: deque[Page] = field(default_factory=lambda: deque(maxlen=STANDING))
     #: Those that came before what they are judged by, and since when each waits (of the monotonic clock, as the other
     #: may be set back): judged, and shown, when that has come, or has had its time. A learner that is rebuilt is shown
     #: the whole log by one call.
@@ -167,7 +167,7 @@ class Recall:
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         if not agrees:
-            self.struck = [*self.struck[1 - STANDING :], page]
+            self.struck.append(page)
         return True
 
     def _uncount_strikes(self, gone: Page) -> None:
@@ -197,7 +197,7 @@ class Recall:
             if at > self.brought_in.get(rule, 0):
                 self.brought_in[rule] = at
                 self.trials.pop(rule, None)
-                self.struck = [page for page in self.struck if page.explored != rule]
+                self.struck = deque((page for page in self.struck if page.explored != rule), STANDING)
                 self.failed.discard(rule)
 
     def tell(self, state: HostRules) -> None:

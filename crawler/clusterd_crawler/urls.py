@@ -310,3 +310,22 @@ def host_of(url: str) -> str:
     host = url[start:] if end < 0 else url[start:end]
     after = _AFTER_HOST.search(host)
     return host if after is None else host[: after.start()]
+
+
+def site_of(url: str) -> str:
+    """Return scheme and host of a canonical URL.
+
+    >>> site_of("http://www.example.com:81/a?b=c")
+    'http://www.example.com:81'
+    """
+    end = url.find("/", url.find("://") + 3)
+    return url if end < 0 else url[:end]
+
+
+def beyond_site(url: str) -> str:
+    """Return path and query of a canonical URL: what mirrors have in common.
+
+    >>> beyond_site("http://www.example.com:81/a?b=c")
+    '/a?b=c'
+    """
+    return url[len(site_of(url)) :]

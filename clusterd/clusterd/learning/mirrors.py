@@ -25,7 +25,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.rules import HOST, SCHEME, Condition, Edit, Identity, Rule, component, rule_id
-from clusterd_crawler.urls import Url, canonical, registrable
+from clusterd_crawler.urls import Url, canonical, registrable, site_of
 
 from clusterd.learning.contract import Page
 from clusterd.learning.edits.edit import PathEdit
@@ -41,16 +41,6 @@ PAGES: Final = 200_000
 SHARED: Final = 5
 #: The place at which the site stands in the evidence, before all path components.
 SITE: Final = component(0)
-
-
-def site_of(url: str) -> str:
-    """Return scheme and host of a canonical URL.
-
-    >>> site_of("http://www.example.com:81/a?b=c")
-    'http://www.example.com:81'
-    """
-    end = url.find("/", url.find("://") + 3)
-    return url if end < 0 else url[:end]
 
 
 class MirrorLearner(Learner):

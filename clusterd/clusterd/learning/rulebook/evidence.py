@@ -31,11 +31,10 @@ from clusterd_crawler.errors import MessageError
 from clusterd_crawler.purpose import PACKED, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import NAME_KINDS, Name
-from clusterd_crawler.urls import hash_of, query_pair
+from clusterd_crawler.urls import beyond_site, hash_of, query_pair
 from clusterd_crawler.wire import put_texts, put_varint
 
 from clusterd.learning.contract import Page, State
-from clusterd.learning.mirrors import site_of
 from clusterd.learning.rulebook.together import brought_together
 
 VERSION: Final = 1
@@ -148,11 +147,11 @@ def reservoir(pages: Sequence[Page], limit: int, rules: RuleSet = NO_RULES) -> l
     staying = {page.url for page in stays}
     counts: Counter[int | str] = Counter(map(_shown, stays))
     rest: list[Page] = []
-    for page in sorted((p for p in kept if p.url not in staying), key=lambda p: hash_of(_beyond_site(p.url))):
+    for page in sorted((p for p in kept if p.url not in staying), key=lambda p: hash_of(beyond_site(p.url))):
         counts[_shown(page)] += 1
         if counts[_shown(page)] <= SAME_CONTENT:
             rest.append(page)
-    rest.sort(key=lambda page: hash_of(family(_beyond_site(page.url))))
+    rest.sort(key=lambda page: hash_of(family(beyond_site(page.url))))
     ordered = stays + rest
     for size, page in zip(accumulate(sizes[page.url] for page in ordered), ordered, strict=True):
         if size > limit:
@@ -206,11 +205,6 @@ def _judging(
         if taken >= most:
             break
     return list(found.values())
-
-
-def _beyond_site(url: str) -> str:
-    """Return path and query of a URL."""
-    return url[len(site_of(url)) :]
 
 
 def _shown(page: Page) -> int | str:

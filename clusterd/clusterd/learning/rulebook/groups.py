@@ -15,10 +15,10 @@ from functools import partial
 from typing import Final
 
 from clusterd_crawler.rules import Identity
-from clusterd_crawler.urls import hash_of, host_of, registrable
+from clusterd_crawler.urls import beyond_site, hash_of, host_of, registrable, site_of
 
 from clusterd.learning.contract import Page
-from clusterd.learning.mirrors import PAGES, SITES, MirrorLearner, site_of
+from clusterd.learning.mirrors import PAGES, SITES, MirrorLearner
 from clusterd.learning.rulebook.contract import RuleBook
 from clusterd.learning.rulebook.recall import Recall, Recalls
 
@@ -119,4 +119,4 @@ def sampled(pages: Iterable[Page], halved: int) -> list[Page]:
 
 def _hash(url: str) -> int:
     """Return the hash of a URL's path and query."""
-    return hash_of(url[len(site_of(url)) :])
+    return hash_of(beyond_site(url))

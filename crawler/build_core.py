@@ -8,6 +8,7 @@ Run as a program (``python crawler/build_core.py``) it compiles in place, for an
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -30,7 +31,8 @@ def _compile(source: Path, folder: Path) -> Path | None:
     """Compile one C file; None, with a line on standard error, where there is no working compiler."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / (source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()
+    # As setuptools does: a Python that was built elsewhere names the compiler that was there.
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
     include = sysconfig.get_paths()["include"]
     flags = [
         "-O3",

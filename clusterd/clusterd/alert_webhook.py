@@ -125,6 +125,9 @@ class Webhook:
             request = urllib.request.Request(self._target, data=body, headers=self._headers, method="POST")
             with _OPENER.open(request, timeout=WEBHOOK_TIMEOUT):
                 return None
+        except HTTPError as error:
+            error.close()  # the answer itself, which would hold the connection while it is waited
+            return error
         except (OSError, HTTPException, ValueError) as error:  # no connection; no HTTP; no address
             return error
 

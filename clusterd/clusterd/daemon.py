@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn
 from clusterd_consumer.insisting import Insisting, StopFlag, Stopped
 from clusterd_consumer.interrupts import held_back
 from clusterd_consumer.worker import Worker
+from clusterd_crawler.core import compiled
 from clusterd_crawler.errors import ClusterdError, Unreachable
 from clusterd_crawler.servers.kafka_lines import Seldom
 from clusterd_crawler.servers.redis_address import shown
@@ -123,6 +124,8 @@ def _main_loop(services: Services, report: Report, asked: StopFlag) -> bool:
     upkeep.start()
     report.state = "running"
     log.info("daemon %s runs: group %s, store %s", report.id, services.config.group, shown(services.redis_url))
+    if compiled.CORE is None:
+        log.info(compiled.LACKING)
     try:
         worker.run(look_around)
     finally:

@@ -181,6 +181,20 @@ def test_an_address_that_asks_for_patience_is_left_alone_so_long(by_date: bool) 
     assert webhook.lost == 0
 
 
+def test_no_connection_is_held_while_an_address_is_left_alone() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        webhook.post(b"{}\n")
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(1)
+            connection.sendall(b"HTTP/1.1 503 Busy\r\nRetry-After: 30\r\n\r\n")
+            connection.settimeout(5)
+            while connection.recv(10_000):
+                pass  # the rest of what was posted; then its end, or the time is over
+    webhook.close(0.2)
+
+
 @contextmanager
 def hanging() -> Iterator[Webhook]:
     """Return a webhook whose address has taken one alert and answers nothing."""

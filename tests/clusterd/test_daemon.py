@@ -163,8 +163,9 @@ def test_a_daemon_that_starts_before_its_store_waits_for_it(tmp_path: Path, pref
         process = group.start()
         until(lambda: {state(of) for of in range(int(workers))} == {"waiting"}, say=group.said)
         assert "trying again" in group.said()
-        with pytest.raises(urllib.error.HTTPError, match="503"):
+        with pytest.raises(urllib.error.HTTPError, match="503") as refused:
             urllib.request.urlopen(f"http://127.0.0.1:{probes}/ready", timeout=5)
+        refused.value.close()
         with redis_server(tmp_path / "late", port=port), redis.Redis.from_url(url) as client:
             until(lambda: bool(health.daemons(client, prefix)), say=group.said)
             until(lambda: state(0) in {"starting", "running"}, say=group.said)

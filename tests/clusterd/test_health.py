@@ -183,7 +183,8 @@ def test_orchestrators_are_told_whether_a_restart_helps(state: Any, silent: floa
             with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as refused:
-            return refused.code, json.load(refused)
+            with refused:
+                return refused.code, json.load(refused)
 
     assert 0 <= now_ms() - report.last_error_at < 60_000
     at = iso(report.last_error_at)

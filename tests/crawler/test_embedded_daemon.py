@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from clusterd_crawler import topics
+from clusterd_crawler.core.compiled import CORE, LACKING
 from clusterd_crawler.crawling import embedded_daemon
 from clusterd_crawler.crawling.crawl import START_SECONDS
 from clusterd_crawler.crawling.requests.paused import FILE
 from clusterd_crawler.errors import SettingError
 from clusterd_crawler.servers.redis_client import connect, embedded_url
+from clusterd_crawler.settings import PURE
 
 from tests.crawler.crawling import Crawling, crawl
 from tests.crawler.site import Site
@@ -30,6 +32,7 @@ def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
     data = tmp_path / ".clusterd"
     assert done.stat("sketched") == done.stat("published") == 4
     assert done.stat("near_duplicates") >= 1
+    assert (LACKING in done.log) == (CORE is None)
     assert "[redis.client]" not in done.log  # Scrapy logs at DEBUG where nobody says otherwise
     near = [heard for heard in done.heard if "near" in heard]
     assert all("/near/" in heard["near"] and heard["cluster"] for heard in near)
@@ -41,6 +44,14 @@ def test_one_line_is_enough(site: Site, tmp_path: Path) -> None:
     assert time.monotonic() - started < 30
     near = [heard for heard in again.heard if "near" in heard]
     assert [heard["match"].rsplit("/", 1)[0] for heard in near] == [f"{site.url}/near"]
+
+
+def test_without_compiled_cores_both_logs_say_so(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PURE, "1")
+    done = crawl(tmp_path, [f"{site.url}/page/1"], {})
+    assert done.stat("sketched") == 1
+    for log in (done.log, (tmp_path / ".clusterd" / "daemon.log").read_text()):
+        assert log.count(LACKING) == 1
 
 
 def test_a_port_for_metrics_that_another_crawl_has_leaves_the_daemon_at_work(site: Site, tmp_path: Path) -> None:

@@ -76,6 +76,13 @@ def test_the_wheel_of_the_image_holds_no_core_of_another_python(tmp_path: Path) 
     assert compiled == [name for name in compiled if name.endswith(sysconfig.get_config_var("EXT_SUFFIX"))]
 
 
+def test_the_cores_are_compiled_by_the_compiler_that_the_environment_names() -> None:
+    command = [sys.executable, ROOT / "crawler" / "build_core.py"]
+    done = subprocess.run(command, env={**os.environ, "CC": "false"}, capture_output=True, text=True, check=True)
+    assert done.stdout == ""
+    assert done.stderr.count("not compiled, NumPy is used instead") == 5
+
+
 def test_setup_says_that_a_python_is_too_old(tmp_path: Path) -> None:
     older = tmp_path / "python3"
     older.write_text(f'#!/bin/sh\nexec {sys.executable} -c "import sys; sys.version_info = (3, 10); $2"\n')

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from html.entities import html5
 from types import ModuleType
+from typing import Final
 
 from clusterd_crawler import tokens
 from clusterd_crawler.html import chrome
@@ -31,3 +32,9 @@ def _load() -> ModuleType | None:
 
 #: The extension module, or None where there is none (then NumPy and pure Python do the work).
 CORE = _load()
+
+#: What a crawl and a daemon say in their logs where they run without: an installer does not show that none was built.
+LACKING: Final = (
+    "clusterd runs without its compiled cores, and a page takes several times the CPU: they are built when clusterd is "
+    "installed, by a C compiler with Python's headers"
+)

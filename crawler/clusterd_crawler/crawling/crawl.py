@@ -18,6 +18,7 @@ from scrapy.http import Response
 
 from clusterd_crawler import signals
 from clusterd_crawler.clock import now_ms
+from clusterd_crawler.core import compiled
 from clusterd_crawler.crawling.collector import Frozen
 from clusterd_crawler.crawling.connections import Connections
 from clusterd_crawler.crawling.counting import Counting
@@ -125,6 +126,8 @@ class Crawl:
 
     async def open(self) -> None:
         """Start the threads, and the daemon where it is ours; the crawl waits for nobody but an embedded store."""
+        if compiled.CORE is None:
+            logger.info(compiled.LACKING)
         spool, limit = self._connections.spool, self._settings.spool_bytes
         if self._connections.embedded:
             own = daemons_own(self._crawler.settings)

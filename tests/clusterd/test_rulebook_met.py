@@ -40,12 +40,16 @@ def test_what_a_crawl_has_met_on_pages_that_are_cut_is_known_of_it_alone() -> No
     assert [n for n in range(12) if known.knows("one", 2**63 + n)] == list(range(2, 10))
     assert [known.knows(crawl, 70) for crawl in ("one", "two", "three")] == [False, True, False]
     assert [known.has_met(content) for content in (70, 80, 90)] == [True, True, False]
+    assert [known.has_cut("one", page(n, 0).url) for n in (1, 2, 21, 22)] == [False, True, True, False]
     assert not known.has_forgotten("one")
 
 
 def test_what_says_nothing_of_its_url_or_watches_a_rule_was_met_by_no_crawl() -> None:
     whole = [page(1, 1, explored="a rule"), page(2, 2, state="soft"), page(3, 0, state="failed")]
-    assert cut_contents(whole, []) == {}
+    known = met(cut_contents(whole, []))
+    assert not any(known.has_met(content) for content in (0, 1, 2))
+    # It has come all the same, as another page may be fetched instead of it in its turn.
+    assert [known.has_cut("one", page.url) for page in whole] == [True, False, False]
 
 
 def test_a_redirect_to_another_host_shows_its_address() -> None:
@@ -63,7 +67,7 @@ class Host:
     """A host of five times as many pages as its log keeps, each fetched with ``ref=a``; ``ref`` means nothing on it."""
 
     def __init__(self, book: RuleBook) -> None:
-        self.at = count(now_ms() - 2 * LATE_MS)
+        self.at = count(now_ms() - LATE_MS // 2)
         self.book = book
         self.service = RuleService(book, evidence_limit=LIMIT)
         self.learn(*(self.fetched(n, ref) for n in range(100) for ref in "ab"))
@@ -126,8 +130,11 @@ def test_a_page_speaks_against_a_rule_though_what_it_is_judged_by_was_cut(host: 
     assert not list(host.service.rules())
 
 
-def test_what_a_crawl_before_has_met_speaks_neither_for_a_rule_nor_against(host: Host) -> None:
+def test_what_a_crawl_before_has_met_speaks_neither_for_a_rule_nor_against(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the page itself showed to the crawl before is not what the known page shows."""
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.EARLY_SECONDS", 0.0)
     old = host.cut()
     host.learn(*(host.tried(n, "two") for n in old[:100:5]))
     assert not host.contradicted()

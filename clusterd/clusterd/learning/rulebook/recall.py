@@ -140,10 +140,11 @@ class Recall:
     def _is_early(self, page: Page) -> bool:
         """Whether a page would speak against a rule only because its crawl's page of the same key is still to come.
 
-        Not where it is not known any more what its crawl met: then it says nothing either way.
+        Not where that has come, and was cut from the log since, or may have been.
         """
-        awaits = bool(page.instead_of) and self.arrivals.awaits(page.instead_of, page.crawl)
-        return awaits and not self.met.has_forgotten(page.crawl) and not self._agrees(page)
+        cut = self.met.has_forgotten(page.crawl) or self.met.has_cut(page.crawl, page.instead_of)
+        awaits = bool(page.instead_of) and not cut and self.arrivals.awaits(page.instead_of, page.crawl)
+        return awaits and not self._agrees(page)
 
     def _agrees(self, page: Page) -> bool:
         known = self.arrivals.content_of(page.instead_of)

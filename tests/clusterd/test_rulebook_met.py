@@ -59,8 +59,9 @@ def test_a_redirect_to_another_host_shows_its_address() -> None:
 
 def test_a_crawl_of_which_a_part_is_gone_is_forgotten() -> None:
     known = Met()
-    known.add({"one": [b"", b"\1\0\0\0"], "two": [b"\2\0\0\0"]})
-    assert [known.has_forgotten(crawl) for crawl in ("one", "two", "three")] == [True, False, False]
+    known.add({"one": [b"", b"\1\0\0\0"], "two": [b"\2\0\0\0"], "three": [b""]})
+    assert [known.has_forgotten(crawl) for crawl in ("one", "two", "three", "four")] == [True, False, True, False]
+    assert [known.has_met(content) for content in (0, 1, 2)] == [False, True, True]
 
 
 class Host:

@@ -11,7 +11,8 @@ million pages one new content in two thousand is taken for a known one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -25,6 +26,8 @@ BYTES: Final = 32 * 1024 * 1024
 #: Bits that stay of a content, and of the hash of a URL.
 MASK: Final = 0xFFFF_FFFF
 _PACKED: Final = np.dtype("<u4")
+#: Page → what tells it from others, also where it was told that it watches a rule no more.
+_FETCH: Final = attrgetter("url", "crawl", "fetched_at")
 
 
 class Met:
@@ -67,20 +70,17 @@ class Met:
 
 
 def cut_contents(whole: Iterable[Page], kept: Iterable[Page]) -> dict[str, bytes]:
-    """Return, packed, what each crawl has met on pages of a log and on none that is kept, and the URLs of such pages.
+    """Return, packed, the URLs and contents of the pages of a log that are not kept, for each crawl.
 
-    What showed something on a page that watches a rule alone was met by no crawl: it speaks against that.
+    What showed something on a page that watches a rule alone was met by no crawl: it speaks against that. What leads to
+    another host shows its address (`arrivals`).
     """
+    staying = set(map(_FETCH, kept))
     gone: dict[str, set[int]] = {}
-    for crawl, content in set(_shown(whole)) - set(_shown(kept)):
-        gone.setdefault(crawl, set()).add(content & MASK)
-    return {crawl: np.array(sorted(contents), _PACKED).tobytes() for crawl, contents in gone.items()}
-
-
-def _shown(pages: Iterable[Page]) -> Iterator[tuple[str, int]]:
-    """Yield crawl and URL, crawl and content of pages; what leads to another host shows its address (`arrivals`)."""
-    for page in pages:
-        if page.is_witness or page.target:
-            yield page.crawl, hash_of(page.url)
+    for page in whole:
+        if (page.is_witness or page.target) and _FETCH(page) not in staying:
+            of = gone.setdefault(page.crawl, set())
+            of.add(hash_of(page.url) & MASK)
             if not page.explored:
-                yield page.crawl, hash_of(page.target) if page.target else page.content
+                of.add((hash_of(page.target) if page.target else page.content) & MASK)
+    return {crawl: np.array(sorted(met), _PACKED).tobytes() for crawl, met in gone.items()}

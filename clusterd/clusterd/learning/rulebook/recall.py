@@ -165,7 +165,8 @@ class Recall:
         Or where the page does that the skip would have rested on, whichever crawl fetched that. Of one that no crawl
         has told of, as of pages of the HTTP cache that an earlier crawl skipped, it is not known what it shows: then a
         page speaks against the rule only by what no crawl has met, and else it is no trial (False). Nor is one where it
-        is not known any more what its crawl has met: every rule of a large host would go.
+        is not known any more what its crawl has met: every rule of a large host would go. Nor what differs from a page
+        that its crawl has taken back.
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
             return True
@@ -173,6 +174,8 @@ class Recall:
         unknown = self.arrivals.content_of(page.instead_of) is None
         met = self.contents.has_met(page.content) or self.met.has_met(page.content)
         if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and met)):
+            return False
+        if not agrees and self.arrivals.has_failed(page.instead_of):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         if not agrees:

@@ -184,6 +184,10 @@ def test_a_trial_that_a_crawl_takes_back_is_none(recall: Recall, before: bool) -
         gone = replace(shown, content=0, fetched_at=number + 1, state="failed")
         recall.show([shown])
         recall.show([trial, gone] if before else [gone, trial])
+    recall.show(Page(f"{H}/other/{number}", 1, fetched_at=number, crawl="one") for number in range(STANDING))
+    assert isinstance(recall.learner, SidLearner)
+    # (The first was shown before it was known of the host that its pages are taken back.)
+    assert {page.url for page in recall.learner.pages if page.explored} == {f"{H}/r/1"}
     # … what another crawl does not get takes nothing back …
     recall.show([watched("r", number, 2000 + number) for number in range(10, 10 + STRIKES)])
     recall.show([Page(f"{H}/r/10", 0, fetched_at=90, crawl="two", state="failed")])

@@ -71,6 +71,8 @@ class Recall:
     early: list[tuple[Page, float]] = field(default_factory=list)
     #: Crawl and URL → page that may still be taken back, in the order in which they came (`_standing`).
     standing: dict[tuple[str, str], Page] = field(default_factory=dict)
+    #: Those of them whose strikes were forgotten: to the learner they watch nothing.
+    uncounted: set[tuple[str, str]] = field(default_factory=set)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
@@ -94,6 +96,7 @@ class Recall:
         """
         fresh = list(self._fresh(pages))
         self.learner.observe(self._standing(fresh))
+        self.uncounted &= self.standing.keys()
         if self.is_spoken_of:
             self.fresh += (page for page in fresh if not page.target)
 
@@ -109,7 +112,9 @@ class Recall:
                 self.standing.pop((page.crawl, page.url), None)
                 self.standing[page.crawl, page.url] = page
             while len(self.standing) > (STANDING if self.arrivals.some_taken_back else 0):
-                yield self.standing.pop(next(iter(self.standing)))
+                first = next(iter(self.standing))
+                stood = self.standing.pop(first)
+                yield replace(stood, explored="") if first in self.uncounted else stood
 
     @property
     def is_spoken_of(self) -> bool:
@@ -187,6 +192,7 @@ class Recall:
         for page in tuple(self.struck):
             if page.crawl == gone.crawl and gone.url in {page.url, page.instead_of}:
                 self.struck.remove(page)
+                self.uncounted.add((page.crawl, page.url))
                 self.trials[page.explored][1] -= 1
 
     def failing(self) -> dict[str, str]:

@@ -145,6 +145,29 @@ def test_a_log_can_be_rewritten_to_nothing_and_to_many_blocks(book: RuleBook) ->
     assert book.evidence(HOST).total == 0
 
 
+def test_what_was_met_on_pages_that_are_cut_is_kept_of_the_latest_crawls(
+    book: RuleBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_book, "BYTES", 16)
+
+    def cut(gone: dict[str, bytes]) -> dict[str, list[bytes]]:
+        assert book.rewrite(HOST, book.evidence(HOST).mark, [page(1)], gone)
+        return book.met(HOST)
+
+    assert book.met(HOST) == {}
+    assert cut({"first: ä": b"1111", "second": b"2222"}) == {"first: ä": [b"1111"], "second": [b"2222"]}
+    assert cut({"second": b"3333"})["second"] == [b"2222", b"3333"]
+    mark = book.evidence(HOST).mark
+    assert cut({}) == {"first: ä": [b"1111"], "second": [b"2222", b"3333"]}
+    # What is not rewritten cuts nothing.
+    assert book.rewrite(HOST, mark, [], {"second": b"9999"}) == ""
+    assert book.met(HOST) == {"first: ä": [b"1111"], "second": [b"2222", b"3333"]}
+    # Of what is too much goes what was met by the crawl of which none was cut for longest, and is said to have gone …
+    assert cut({"third": b"44445555"}) == {"first: ä": [b""], "second": [b"2222", b"3333"], "third": [b"44445555"]}
+    # … but nothing of the one of which pages are cut now.
+    assert cut({"first: ä": b"6" * 20}) == {"first: ä": [b"", b"6" * 20], "second": [b""], "third": [b""]}
+
+
 def test_a_host_is_changed_until_it_was_looked_at_since(book: RuleBook) -> None:
     book.add_pages({HOST: [page(1), page(2)]})
     assert book.changed() == {HOST: 2}
@@ -225,9 +248,9 @@ def test_a_log_that_was_rewritten_whole_still_expires(redis_url: str, prefix: st
     with redis.Redis.from_url(redis_url) as client:
         book = RedisRuleBook(client, prefix)
         book.add_pages({HOST: [page(1), page(2)]})
-        assert book.rewrite(HOST, book.evidence(HOST).mark, [page(2)])
+        assert book.rewrite(HOST, book.evidence(HOST).mark, [page(2)], {"a crawl": b"1234"})
         keys = [key for key in client.scan_iter(f"{prefix}rb:*") if not key.endswith(b"changed")]
-        assert len(keys) == 2
+        assert len(keys) == 3
         assert all(client.ttl(key) > 0 for key in keys)
 
 

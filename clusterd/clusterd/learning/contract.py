@@ -37,6 +37,8 @@ class Page:
     purpose: Purpose = ANYONE
     #: Of what was redirected: to which page.
     target: str = ""
+    #: Of a page that watches a rule: its crawl had met what it shows, on pages that its learner is not shown.
+    repeats: bool = False
 
     @property
     def is_witness(self) -> bool:

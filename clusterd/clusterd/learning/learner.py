@@ -97,7 +97,7 @@ class Learner:
             if not new:
                 self._duplicates += 1
             if page.explored:
-                agrees = not new or self._shows_what_was_known(page)
+                agrees = not new or page.repeats or self._shows_what_was_known(page)
                 self._urgent |= self.watch.explored(page.explored, agrees) or not agrees
 
     def _observe_names(self, url: str, page: Page, taken: Url) -> None:

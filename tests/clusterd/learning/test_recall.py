@@ -171,16 +171,23 @@ def test_what_a_crawl_takes_back_speaks_against_no_rule(fetched_again: bool) -> 
     assert rule.support == (60 if fetched_again else 30)
 
 
-def test_a_trial_that_a_crawl_takes_back_is_none(recall: Recall) -> None:
+@pytest.mark.parametrize("before", [True, False])
+def test_a_trial_that_a_crawl_takes_back_is_none(recall: Recall, before: bool) -> None:
     # Given a site that shows a captcha, another one each time, on which the spider's callback raises …
     for number in range(1, STRIKES + 1):
         recall.show([captcha := watched("r", number, 1000 + number)])
         recall.show([replace(captcha, content=0, fetched_at=captcha.fetched_at + 1, explored="", state="failed")])
-    # … also on the page that another was fetched instead of …
+    # … also on the page that another was fetched instead of, before that comes or after …
     for number in range(20, 20 + STRIKES):
         shown = Page(f"{H}/known/{number}", 1000 + number, fetched_at=number, crawl="one")
-        recall.show([shown, replace(watched("r", number, 3000 + number), instead_of=shown.url)])
-        recall.show([replace(shown, content=0, fetched_at=number + 1, state="failed")])
+        trial = replace(watched("r", number, 3000 + number), instead_of=shown.url)
+        gone = replace(shown, content=0, fetched_at=number + 1, state="failed")
+        recall.show([shown])
+        recall.show([trial, gone] if before else [gone, trial])
+    recall.show(Page(f"{H}/other/{number}", 1, fetched_at=number, crawl="one") for number in range(STANDING))
+    assert isinstance(recall.learner, SidLearner)
+    # (The first was shown before it was known of the host that its pages are taken back.)
+    assert {page.url for page in recall.learner.pages if page.explored} == {f"{H}/r/1"}
     # … what another crawl does not get takes nothing back …
     recall.show([watched("r", number, 2000 + number) for number in range(10, 10 + STRIKES)])
     recall.show([Page(f"{H}/r/10", 0, fetched_at=90, crawl="two", state="failed")])

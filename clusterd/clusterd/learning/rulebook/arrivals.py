@@ -59,6 +59,11 @@ class Arrivals:
         known = self._last.get(hash_of(url))
         return None if known is None else known.content
 
+    def has_failed(self, url: str) -> bool:
+        """Return whether a URL brought no page when it was fetched last, or one that was taken back."""
+        known = self._last.get(hash_of(url))
+        return known is not None and known.state == "failed"
+
     def awaits(self, url: str, crawl: str) -> bool:
         """Whether a crawl's page of a URL has not come yet, and may: those of other hosts do not arrive."""
         known = self._last.get(hash_of(url))

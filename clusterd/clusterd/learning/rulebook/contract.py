@@ -95,8 +95,6 @@ class Evidence:
     #: What the whole log holds: pages (a URL may be among them more than once) and the blocks that they lie in.
     total: int = 0
     blocks: int = 0
-    #: Whether pages were ever left out of it, so that a URL that it lacks may have been fetched all the same.
-    cut: bool = False
 
 
 class RuleBook(Protocol):
@@ -110,10 +108,18 @@ class RuleBook(Protocol):
         """Return what was added after a mark (all, where the mark is empty or the log was rewritten since)."""
         ...
 
-    def rewrite(self, host: str, upto: str, pages: Sequence[Page], *, cut: bool = False) -> str:
+    def rewrite(self, host: str, upto: str, pages: Sequence[Page], gone: Mapping[str, bytes] | None = None) -> str:
         """Put ``pages`` in the place of the log up to a mark; return the mark after them.
 
-        ``cut``: they lack URLs that were in it. Empty, with nothing done, where another has rewritten the log since.
+        ``gone``: what crawls have met on pages that these lack (`met.cut_contents`), which is kept of them. Empty, with
+        nothing done, where another has rewritten the log since.
+        """
+        ...
+
+    def met(self, host: str) -> dict[str, list[bytes]]:
+        """Return what crawls have met on pages that were cut from the log, part by part.
+
+        It is kept up to `met.BYTES`, of the crawls of which pages were cut last; of one before them a part is empty.
         """
         ...
 

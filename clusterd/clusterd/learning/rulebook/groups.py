@@ -92,7 +92,8 @@ class Groups:
         """Return what was added to a host's log; all of one that was rewritten, of which what is known is dropped."""
         evidence = self._book.evidence(host, recall.marks.get(host, ""))
         recall.marks[host] = evidence.mark
-        recall.cut |= evidence.cut
+        if not evidence.continued:
+            recall.met.add(self._book.met(host))
         return evidence.pages
 
 

@@ -20,6 +20,7 @@ from clusterd.learning.evidence.columns import Novelty
 from clusterd.learning.rulebook import turns
 from clusterd.learning.rulebook.arrivals import Arrivals
 from clusterd.learning.rulebook.contract import HostRules, RuleBook
+from clusterd.learning.rulebook.met import Met
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 
 #: Pages that the learners of one worker may hold together (about 1 kB each with its learner's indexes).
@@ -43,8 +44,8 @@ class Recall:
     mark: str = ""
     #: The same of a group, for each of its hosts.
     marks: dict[str, str] = field(default_factory=dict)
-    #: Whether pages were left out of the log, or of that of some host of the group.
-    cut: bool = False
+    #: What was met on pages that were cut from the log, or from those of the group's hosts.
+    met: Met = field(default_factory=Met)
     #: Of a group: how often its pages were halved before the learner saw them (`groups.sampled`).
     halved: int = 0
     #: Version of the host's rules that the learner was told of.
@@ -70,6 +71,8 @@ class Recall:
     early: list[tuple[Page, float]] = field(default_factory=list)
     #: Crawl and URL → page that may still be taken back, in the order in which they came (`_standing`).
     standing: dict[tuple[str, str], Page] = field(default_factory=dict)
+    #: Those of them whose strikes were forgotten: to the learner they watch nothing.
+    uncounted: set[tuple[str, str]] = field(default_factory=set)
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
@@ -93,6 +96,7 @@ class Recall:
         """
         fresh = list(self._fresh(pages))
         self.learner.observe(self._standing(fresh))
+        self.uncounted &= self.standing.keys()
         if self.is_spoken_of:
             self.fresh += (page for page in fresh if not page.target)
 
@@ -108,7 +112,9 @@ class Recall:
                 self.standing.pop((page.crawl, page.url), None)
                 self.standing[page.crawl, page.url] = page
             while len(self.standing) > (STANDING if self.arrivals.some_taken_back else 0):
-                yield self.standing.pop(next(iter(self.standing)))
+                first = next(iter(self.standing))
+                stood = self.standing.pop(first)
+                yield replace(stood, explored="") if first in self.uncounted else stood
 
     @property
     def is_spoken_of(self) -> bool:
@@ -139,31 +145,42 @@ class Recall:
     def _is_early(self, page: Page) -> bool:
         """Whether a page would speak against a rule only because its crawl's page of the same key is still to come.
 
-        Not where that may have been cut from the log: what waits is not known to those that come meanwhile.
+        Not where that has come, and was cut from the log since, or may have been.
         """
-        awaits = bool(page.instead_of) and not self.cut and self.arrivals.awaits(page.instead_of, page.crawl)
+        cut = self.met.has_forgotten(page.crawl) or self.met.has_cut(page.crawl, page.instead_of)
+        awaits = bool(page.instead_of) and not cut and self.arrivals.awaits(page.instead_of, page.crawl)
         return awaits and not self._agrees(page)
 
     def _agrees(self, page: Page) -> bool:
         known = self.arrivals.content_of(page.instead_of)
-        return self.contents.knows(page.crawl, page.content) or known == page.content
+        return self.contents.knows(page.crawl, page.content) or known == page.content or self._repeats(page)
+
+    def _repeats(self, page: Page) -> bool:
+        return self.met.knows(page.crawl, page.content)
 
     def _tried(self, page: Page) -> Page:
-        return page if self._count_trial(page) else replace(page, explored="")
+        """Return a page that watches a rule as the learner is shown it, which knows nothing of what was cut."""
+        if not self._count_trial(page):
+            return replace(page, explored="")
+        return replace(page, repeats=True) if self._repeats(page) else page
 
     def _count_trial(self, page: Page) -> bool:
         """Count a page that was fetched in spite of a rule: it agrees where its crawl knew what it shows.
 
         Or where the page does that the skip would have rested on, whichever crawl fetched that. Of one that no crawl
         has told of, as of pages of the HTTP cache that an earlier crawl skipped, it is not known what it shows: then a
-        page speaks against the rule only by what no crawl has met, and else it is no trial (False). Of one that may
-        have been cut from the log it is not known either, nor what else was met: every rule of a large host would go.
+        page speaks against the rule only by what no crawl has met, and else it is no trial (False). Nor is one where it
+        is not known any more what its crawl has met: every rule of a large host would go. Nor what differs from a page
+        that its crawl has taken back.
         """
         if page.fetched_at < self.brought_in.get(page.explored, 0):
             return True
         agrees = self._agrees(page)
         unknown = self.arrivals.content_of(page.instead_of) is None
-        if unknown and (self.cut or (not agrees and self.contents.has_met(page.content))):
+        met = self.contents.has_met(page.content) or self.met.has_met(page.content)
+        if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and met)):
+            return False
+        if not agrees and self.arrivals.has_failed(page.instead_of):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         if not agrees:
@@ -175,6 +192,7 @@ class Recall:
         for page in tuple(self.struck):
             if page.crawl == gone.crawl and gone.url in {page.url, page.instead_of}:
                 self.struck.remove(page)
+                self.uncounted.add((page.crawl, page.url))
                 self.trials[page.explored][1] -= 1
 
     def failing(self) -> dict[str, str]:

@@ -2,8 +2,10 @@
 
     <prefix>rb:{host}:log      LIST    blocks of pages (`evidence`), oldest first
     <prefix>rb:{host}:meta     HASH    generation: when the log was begun (Unix ms), plus the times it was
-                                       rewritten; pages: pages in it; cut: there where some were left out;
-                                       shared: fetch time up to which they were published to the crawls
+                                       rewritten; pages: pages in it; shared: fetch time up to which they were
+                                       published to the crawls
+    <prefix>rb:{host}:met      HASH    generation and crawl, as 7:CRAWL → what it has met on pages that were cut from
+                                       the log then (`met`); nothing in 0:CRAWL, where that is kept no more
     <prefix>rb:{host}:lease    STRING  who learns the host, expires by itself
     <prefix>rb:{host}:book     HASH    version, rules (the published set), entries (`entries`), revision: times saved;
                                        announced: the version that has arrived in the log
@@ -22,6 +24,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -36,6 +39,7 @@ from clusterd.learning.contract import Page
 from clusterd.learning.rulebook.contract import SKIPS_LIMIT, Entry, Evidence, HostRules
 from clusterd.learning.rulebook.entries import entries_from_bytes, entries_to_bytes, rules_from_bytes, rules_to_bytes
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, pack, unpack
+from clusterd.learning.rulebook.met import BYTES
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +87,7 @@ class RedisRuleBook:
             # Of a log that expired, or that the store has lost, no mark may be taken for one of the log that follows.
             pipe.hsetnx(self._key(host, "meta"), "generation", now_ms())
             pipe.hincrby(self._key(host, "meta"), "pages", len(added))
-            for kind in ("log", "meta"):
+            for kind in ("log", "meta", "met"):
                 pipe.expire(self._key(host, kind), EVIDENCE_SECONDS)
             pipe.hincrby(f"{self._prefix}rb:changed", host, len(added))
         pipe.execute()
@@ -94,19 +98,49 @@ class RedisRuleBook:
         generation, _, rest = after.partition(":")
         start = rest.partition(":")[0] or "0"
         keys = (self._key(host, "log"), self._key(host, "meta"))
-        now, total, blocks, continued, cut, read = self._run("evidence", keys, generation, start)
+        now, total, blocks, continued, read = self._run("evidence", keys, generation, start)
         pages = tuple(page for block in read for page in _readable(host, block))
         mark = f"{now.decode()}:{blocks}:{total.decode()}"
-        return Evidence(pages, mark, bool(continued), int(total), blocks, bool(cut))
+        return Evidence(pages, mark, bool(continued), int(total), blocks)
 
     @translated()
-    def rewrite(self, host: str, upto: str, pages: Sequence[Page], *, cut: bool = False) -> str:
+    def rewrite(self, host: str, upto: str, pages: Sequence[Page], gone: Mapping[str, bytes] | None = None) -> str:
         """Put ``pages`` in the place of the log up to a mark."""
         generation, replaced_blocks, replaced_pages = upto.split(":")
         blocks = [pack(pages[start : start + BLOCK_PAGES]) for start in range(0, len(pages), BLOCK_PAGES)]
-        keys = (self._key(host, "log"), self._key(host, "meta"))
-        done = self._run("rewrite", keys, generation, replaced_blocks, replaced_pages, len(pages), int(cut), *blocks)
-        return f"{int(generation) + 1}:{len(blocks)}:{len(pages)}" if done else ""
+        keys = (self._key(host, "log"), self._key(host, "meta"), self._key(host, "met"))
+        met = [part for crawl, contents in (gone or {}).items() for part in (crawl, contents)]
+        given = (len(pages), len(met), *met, *blocks)
+        if not self._run("rewrite", keys, generation, replaced_blocks, replaced_pages, *given):
+            return ""
+        self._forget_met(host)
+        return f"{int(generation) + 1}:{len(blocks)}:{len(pages)}"
+
+    def _forget_met(self, host: str) -> None:
+        """Keep what was met by the crawls of which pages were cut last, and of those before them their names."""
+        key = self._key(host, "met")
+        names: list[bytes] = self._client.hkeys(key)
+        pipe = self._client.pipeline(transaction=False)
+        for name in names:
+            pipe.hstrlen(key, name)
+        of: dict[bytes, list[tuple[int, int, bytes]]] = {}
+        for name, size in zip(names, pipe.execute(), strict=True):
+            cut_in, _, crawl = name.partition(b":")
+            of.setdefault(crawl, []).append((int(cut_in), size, name))
+        latest = sorted(of, key=lambda crawl: max(of[crawl]), reverse=True)
+        held = accumulate(sum(size for _, size, _ in of[crawl]) for crawl in latest)
+        for crawl, size in list(zip(latest, held, strict=True))[1:]:
+            if size > BYTES and (gone := [name for cut_in, _, name in of[crawl] if cut_in]):
+                self._client.hset(key, b"0:" + crawl, b"")
+                self._client.hdel(key, *gone)
+
+    @translated()
+    def met(self, host: str) -> dict[str, list[bytes]]:
+        """Return what crawls have met on pages that were cut from the log."""
+        found: dict[str, list[bytes]] = {}
+        for name, contents in self._client.hgetall(self._key(host, "met")).items():
+            found.setdefault(name.partition(b":")[2].decode(), []).append(contents)
+        return found
 
     @translated()
     def shared(self, host: str) -> int:

@@ -44,6 +44,7 @@ from clusterd.learning.rulebook.contract import EVIDENCE_LIMIT, Entry, Evidence,
 from clusterd.learning.rulebook.evidence import BLOCK_PAGES, latest, reservoir, sightings
 from clusterd.learning.rulebook.groups import Groups
 from clusterd.learning.rulebook.identity import Shown, by_host, failed, filed, page_of, redirected, texts
+from clusterd.learning.rulebook.met import cut_contents
 from clusterd.learning.rulebook.recall import Recall, Recalls
 from clusterd.learning.rulebook.rule_sets import RuleSets
 from clusterd.learning.rulebook.sharing import Publish, share
@@ -306,7 +307,8 @@ class RuleService:
             recall, evidence = self._cut(host)
         elif evidence.blocks > LOOSE_BLOCKS + 2 * evidence.total / BLOCK_PAGES:
             evidence = self._packed(host, evidence)
-        recall.cut = evidence.cut
+        if not evidence.continued:
+            recall.met.add(self.book.met(host))
         if recall.take(evidence.pages, self.book, host):
             self.sets.announce_again(host)
         recall.mark = evidence.mark
@@ -318,7 +320,7 @@ class RuleService:
         """Cut the log to its limit; the learner starts anew from what stays."""
         whole = self.book.evidence(host)
         kept = reservoir(whole.pages, self._limit, self.book.load(host).rules)
-        self.book.rewrite(host, whole.mark, kept, cut=True)
+        self.book.rewrite(host, whole.mark, kept, cut_contents(whole.pages, kept))
         log.info("evidence of %s: %d of %d pages kept", host, len(kept), len(whole.pages))
         return self._recalls.new(host), self.book.evidence(host)
 

@@ -23,6 +23,9 @@ class Verdict:
     policy: str = "near"
     #: URLs in the cluster.
     size: int = 1
+    #: Whether rules, which rest on equal texts, keep the page and its match apart for a few words, though one URL has
+    #: only parameters that the other one lacks: a counter, a date, or a short text of its own.
+    nearly: bool = False
 
 
 _FIELDS: Final = tuple(f.name for f in fields(Verdict))
@@ -30,6 +33,7 @@ _FIELDS: Final = tuple(f.name for f in fields(Verdict))
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "fetched_at": (int,),
     "size": (int,),
+    "nearly": (bool,),
     "resemblance": (int, float),
     "match": (str, type(None)),
     "cluster": (str, type(None)),

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from clusterd.config import Config
 from clusterd.services import open_services, process_pending, publish_sketches
+from clusterd_crawler.crawling.pages.nearly_equal import FEWEST
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.skipping.skips import KnownPages
 
-from tests.crawler.crawling import Crawled, crawl
+from tests.crawler.crawling import ONE_BY_ONE, Crawled, crawl
 from tests.crawler.site import html
 from tests.flow.serving import serving
 
@@ -69,6 +70,20 @@ def test_rules_are_learned_from_near_duplicates_by_a_setting(tmp_path: Path) -> 
         assert not [heard for heard in one.heard if "retired" in heard]
     with open_services(Config(data=str(tmp_path / "near" / ".clusterd"))) as services:
         assert {rule.identity for rule in services.rulebook.rules()} == {"near"}
+
+
+@pytest.mark.parametrize("identity", ["identical", "near"])
+def test_pages_that_differ_at_each_fetch_are_told_of_unless_they_are_compared_by_resemblance(
+    tmp_path: Path, identity: Identity
+) -> None:
+    # Given items, each also in a session, as many as are spoken of.
+    with varying() as site:
+        urls = [f"{site}/item/{n}{query}" for query in ("", "?sid=7") for n in range(FEWEST)]
+        done = crawl(tmp_path, urls, {"CLUSTERD_RULE_IDENTITY": identity, "CLUSTERD_SKIP": False, **ONE_BY_ONE})
+    host = site.removeprefix("http://")
+    said = f"{host}: {FEWEST} of {2 * FEWEST} pages differ by a few words from a page whose URL has other parameters"
+    assert (said in done.log) is (identity == "identical")
+    assert done.stat("nearly_equal") == (FEWEST if identity == "identical" else 0)
 
 
 def test_a_wrong_setting_of_the_daemon_is_said_by_the_crawl(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from clusterd_crawler.page import sketch_page
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.skipping.skips import KnownPages
 
-from tests.crawler.crawling import ONE_BY_ONE, Crawled, crawl
+from tests.crawler.crawling import ONE_BY_ONE, ROOT, Crawled, crawl
 from tests.crawler.site import html
 from tests.flow.serving import serving
 
@@ -70,6 +70,22 @@ def test_rules_are_learned_from_near_duplicates_by_a_setting(tmp_path: Path) -> 
         assert not [heard for heard in one.heard if "retired" in heard]
     with open_services(Config(data=str(tmp_path / "near" / ".clusterd"))) as services:
         assert {rule.identity for rule in services.rulebook.rules()} == {"near"}
+
+
+def test_what_a_middleware_takes_out_is_no_content(tmp_path: Path) -> None:
+    # Given items of few words, all of which show how often they were viewed, and the middleware of the documentation.
+    viewed = itertools.count(1_000)
+
+    def page(path: str) -> bytes:
+        text = " ".join(words(path.partition("?")[0])[:60])
+        return html("A shop", f"<p>{text} Viewed {next(viewed):,} times {text}</p>", [])
+
+    described = (ROOT / "docs" / "rules.md").read_text().partition("## Pages that show something else")[2]
+    (tmp_path / "described.py").write_text(described.partition("```python\n")[2].partition("```")[0])
+    with serving(page) as site:
+        done = crawled(tmp_path, site, DOWNLOADER_MIDDLEWARES={"described.WithoutCounters": 500})
+    assert done.stat("skipped") > 0
+    assert {path.partition("?")[0] for path in done.paths()} == {f"/item/{n}" for n in range(ITEMS)}
 
 
 @pytest.mark.parametrize("identity", ["identical", "near"])

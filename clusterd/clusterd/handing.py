@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 #: The policy that a verdict tells the cluster of, first that is in use.
 VERDICT_POLICIES: Final = ("near", "identical")
+#: Least resemblance of pages that may be one but for a few words: a number in the midst of 60 words leaves .65.
+NEARLY: Final = 0.5
 #: Milliseconds that a page may be dated ahead of this machine's clock before that is told, and seconds before again.
 AHEAD_MS: Final = 300_000
 AHEAD_INTERVAL: Final = 3600.0
@@ -110,10 +112,10 @@ class Handing:
     def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Send the verdicts that crawls wait for."""
         at = now_ms()
-        by_text = self._services.config.rule_identity != "near"
+        by_near = self._services.config.rule_identity == "near"
         for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
             if sketch.wants_verdict:
-                told = verdict(sketch.crawl, outcome, nearly=by_text and is_nearly_its_match(outcome))
+                told = verdict(sketch.crawl, outcome, nearly=is_nearly_its_match(outcome, by_near=by_near))
                 self._transport.publish(topics.VERDICTS, sketch.crawl.encode(), encode_verdict(told))
                 self._tallies.answered.add((at - sketch.fetched_at) / 1000)
 
@@ -135,9 +137,14 @@ class Handing:
             self._report.fail(f"{type(error).__name__}: {error}")
 
 
-def is_nearly_its_match(outcome: Outcome) -> bool:
-    """Whether a page is near its best match and no page has its text, though parameters alone tell their URLs apart."""
-    if outcome.match is None or outcome.identity == "text" or NEAR.name not in outcome.clusters:
+def is_nearly_its_match(outcome: Outcome, *, by_near: bool = False) -> bool:
+    """Whether a page resembles its best match, and no rule will bring them together, though only parameters differ.
+
+    ``by_near``: rules are learned from near-duplicates, and not from equal texts.
+    """
+    if outcome.match is None or outcome.identity == "text" or outcome.resemblance < NEARLY:
+        return False
+    if by_near and NEAR.name in outcome.clusters:
         return False
     try:
         return differ_by_parameters(*(parse(canonical(url)) for url in (outcome.url, outcome.match)))

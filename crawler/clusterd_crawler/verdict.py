@@ -23,8 +23,8 @@ class Verdict:
     policy: str = "near"
     #: URLs in the cluster.
     size: int = 1
-    #: Whether rules, which rest on equal texts, keep the page and its match apart for a few words, though one URL has
-    #: only parameters that the other one lacks: a counter, a date, or a short text of its own.
+    #: Whether the page differs from its match too much for any rule, and yet little, while their URLs differ in
+    #: parameters alone that one of them lacks: it may be a counter or a date that tells the two apart.
     nearly: bool = False
 
 

@@ -18,8 +18,8 @@ from clusterd_crawler.verdict import Verdict
 logger = logging.getLogger(__name__)
 
 #: Fewest such pages of a host that are spoken of, and their least share of its pages: where one item in 25 shows a
-#: counter, little or nothing is saved. (Of ten recorded crawls without such pages the largest share is 3 %, of a small
-#: forum with 8 pages; the next is 1 %.)
+#: counter, little or nothing is saved. (Of ten recorded crawls without such pages one has 1 %, and a small forum 8
+#: pages; of gitweb, whose ages differ, all pairs that were found show one page.)
 FEWEST: Final = 20
 LEAST_SHARE: Final = 0.02
 #: Most hosts that are counted.
@@ -52,7 +52,7 @@ class NearlyEqual:
         for host, count in self._nearly.items():
             if count >= max(FEWEST, LEAST_SHARE * self._pages[host]):
                 logger.info(
-                    "%s: %d of %d pages differ by a few words from a page whose URL has other parameters, such as %s "
+                    "%s: %d of %d pages differ a little from a page whose URL has other parameters, such as %s "
                     "and %s: no rule brings these together. Where the words are no content, as a counter or the time, "
                     "take them out, or see CLUSTERD_RULE_IDENTITY (docs/rules.md)",
                     host,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from clusterd_crawler.crawling.pages import nearly_equal
-from clusterd_crawler.crawling.pages.nearly_equal import FEWEST, LEAST_SHARE, NearlyEqual
+from clusterd_crawler.crawling.pages.nearly_equal import FEWEST, LEAST_SHARE, TOLD, NearlyEqual
 from clusterd_crawler.verdict import Verdict
 from scrapy import Spider
 from scrapy.statscollectors import MemoryStatsCollector
@@ -14,15 +14,19 @@ from scrapy.utils.test import get_crawler
 PAGES = round(FEWEST / LEAST_SHARE)
 
 
-def noted(nearly: int, others: int, host: str = "h.test") -> tuple[NearlyEqual, MemoryStatsCollector]:
+def noted(nearly: int, others: int) -> tuple[NearlyEqual, MemoryStatsCollector]:
     stats = MemoryStatsCollector(get_crawler(Spider))
     pages = NearlyEqual(stats)
-    for n in range(nearly):
+    note_nearly(pages, nearly)
+    for n in range(others):
+        pages.note(Verdict(f"http://h.test/other/{n}", n))
+    return pages, stats
+
+
+def note_nearly(pages: NearlyEqual, count: int, host: str = "h.test") -> None:
+    for n in range(count):
         match = f"http://{host}/item?id={n}"
         pages.note(Verdict(f"{match}&print=1", n, match=match, resemblance=0.95, cluster="k", nearly=True))
-    for n in range(others):
-        pages.note(Verdict(f"http://{host}/other/{n}", n))
-    return pages, stats
 
 
 @pytest.mark.parametrize(
@@ -51,3 +55,13 @@ def test_of_more_hosts_than_are_counted_nothing_is_said(
     pages, _ = noted(FEWEST, 0)
     pages.tell()
     assert "pages differ" not in caplog.text
+
+
+def test_of_many_hosts_those_with_the_most_are_spoken_of(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    pages, _ = noted(0, 0)
+    for n in range(TOLD + 2):
+        note_nearly(pages, FEWEST + n, f"h{n}.test")
+    pages.tell()
+    told = [record.getMessage().partition(":")[0] for record in caplog.records if record.name == nearly_equal.__name__]
+    assert told == [f"h{n}.test" for n in reversed(range(2, TOLD + 2))]

@@ -22,8 +22,9 @@ logger = logging.getLogger(__name__)
 #: pages; of gitweb, whose ages differ, all pairs that were found show one page.)
 FEWEST: Final = 20
 LEAST_SHARE: Final = 0.02
-#: Most hosts that are counted.
+#: Most hosts that are counted, and that are spoken of: those with the most such pages.
 HOSTS: Final = 10_000
+TOLD: Final = 10
 
 
 class NearlyEqual:
@@ -49,14 +50,18 @@ class NearlyEqual:
 
     def tell(self) -> None:
         """Say of which hosts these are many."""
-        for host, count in self._nearly.items():
-            if count >= max(FEWEST, LEAST_SHARE * self._pages[host]):
-                logger.info(
-                    "%s: %d of %d pages differ a little from a page whose URL has other parameters, such as %s "
-                    "and %s: no rule brings these together. Where the words are no content, as a counter or the time, "
-                    "take them out, or see CLUSTERD_RULE_IDENTITY (docs/rules.md)",
-                    host,
-                    count,
-                    self._pages[host],
-                    *self._pairs[host],
-                )
+        many = [
+            (host, count)
+            for host, count in self._nearly.most_common()
+            if count >= max(FEWEST, LEAST_SHARE * self._pages[host])
+        ]
+        for host, count in many[:TOLD]:
+            logger.info(
+                "%s: %d of %d pages differ a little from a page whose URL has other parameters, such as %s and %s: no "
+                "rule brings these together. Where the words are no content, as a counter or the time, take them out, "
+                "or see CLUSTERD_RULE_IDENTITY (docs/rules.md)",
+                host,
+                count,
+                self._pages[host],
+                *self._pairs[host],
+            )

@@ -16,12 +16,13 @@ from clusterd_consumer.transport.contract import Transport
 from clusterd_consumer.worker import Batch
 from clusterd_crawler import topics
 from clusterd_crawler.clock import now_ms
-from clusterd_crawler.errors import Unreachable
+from clusterd_crawler.errors import Unreachable, WrongInput
+from clusterd_crawler.urls import canonical, differ_by_parameters, parse
 from clusterd_crawler.verdict import Verdict, encode_verdict
 
 from clusterd.alert_webhook import WEBHOOK_TIMEOUT
 from clusterd.alerts import Alert, Alerts, alerts_of
-from clusterd.clusters.contract import Outcome
+from clusterd.clusters.contract import NEAR, Outcome
 from clusterd.health import Report
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ log = logging.getLogger(__name__)
 
 #: The policy that a verdict tells the cluster of, first that is in use.
 VERDICT_POLICIES: Final = ("near", "identical")
+#: Least resemblance of pages that may be one but for a few words: a number in the midst of 60 words leaves .65.
+NEARLY: Final = 0.5
 #: Milliseconds that a page may be dated ahead of this machine's clock before that is told, and seconds before again.
 AHEAD_MS: Final = 300_000
 AHEAD_INTERVAL: Final = 3600.0
@@ -109,11 +112,11 @@ class Handing:
     def _answer(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
         """Send the verdicts that crawls wait for."""
         at = now_ms()
+        by_near = self._services.config.rule_identity == "near"
         for sketch, outcome in zip(batch.sketches, outcomes, strict=True):
             if sketch.wants_verdict:
-                self._transport.publish(
-                    topics.VERDICTS, sketch.crawl.encode(), encode_verdict(verdict(sketch.crawl, outcome))
-                )
+                told = verdict(sketch.crawl, outcome, nearly=is_nearly_its_match(outcome, by_near=by_near))
+                self._transport.publish(topics.VERDICTS, sketch.crawl.encode(), encode_verdict(told))
                 self._tallies.answered.add((at - sketch.fetched_at) / 1000)
 
     def _alert(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
@@ -134,7 +137,22 @@ class Handing:
             self._report.fail(f"{type(error).__name__}: {error}")
 
 
-def verdict(crawl: str, outcome: Outcome) -> Verdict:
+def is_nearly_its_match(outcome: Outcome, *, by_near: bool = False) -> bool:
+    """Whether a page resembles its best match, and no rule will bring them together, though only parameters differ.
+
+    ``by_near``: rules are learned from near-duplicates, and not from equal texts.
+    """
+    if outcome.match is None or outcome.identity == "text" or outcome.resemblance < NEARLY:
+        return False
+    if by_near and NEAR.name in outcome.clusters:
+        return False
+    try:
+        return differ_by_parameters(*(parse(canonical(url)) for url in (outcome.url, outcome.match)))
+    except WrongInput:
+        return False
+
+
+def verdict(crawl: str, outcome: Outcome, *, nearly: bool = False) -> Verdict:
     """Return the answer to a crawl: the best match, and the cluster under the first policy in which it has company."""
     policy = next((p for p in (*VERDICT_POLICIES, *outcome.clusters) if p in outcome.clusters), VERDICT_POLICIES[0])
     cluster, size = outcome.clusters.get(policy, (None, 1))
@@ -147,4 +165,5 @@ def verdict(crawl: str, outcome: Outcome) -> Verdict:
         cluster=cluster,
         policy=policy,
         size=size,
+        nearly=nearly,
     )

@@ -212,6 +212,18 @@ def query_pair(piece: str) -> tuple[str, str | None]:
     return (name, None) if _WORD.fullmatch(name) else (UNNAMED, name)
 
 
+def differ_by_parameters(one: Url, other: Url) -> bool:
+    """Whether two URLs differ in nothing but parameters that only one of them has: in no value of one that both have.
+
+    >>> a, b, c = map(parse, ("http://h/t?id=7&print=1", "http://h/t?id=7&sid=x", "http://h/t?id=8"))
+    >>> differ_by_parameters(a, b), differ_by_parameters(a, c)
+    (True, False)
+    """
+    shared = dict(one.query).keys() & dict(other.query)
+    values = [sorted((name, value or "") for name, value in url.query if name in shared) for url in (one, other)]
+    return (one.authority, one.path) == (other.authority, other.path) and values[0] == values[1]
+
+
 def _take_matrix(url: Url) -> None:
     matrix: list[tuple[int, str, str | None]] = []
     for index, part in enumerate(url.path):

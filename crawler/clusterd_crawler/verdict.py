@@ -23,6 +23,9 @@ class Verdict:
     policy: str = "near"
     #: URLs in the cluster.
     size: int = 1
+    #: Whether the page differs from its match too much for any rule, and yet little, while their URLs differ in
+    #: parameters alone that one of them lacks: it may be a counter or a date that tells the two apart.
+    nearly: bool = False
 
 
 _FIELDS: Final = tuple(f.name for f in fields(Verdict))
@@ -30,6 +33,7 @@ _FIELDS: Final = tuple(f.name for f in fields(Verdict))
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "fetched_at": (int,),
     "size": (int,),
+    "nearly": (bool,),
     "resemblance": (int, float),
     "match": (str, type(None)),
     "cluster": (str, type(None)),

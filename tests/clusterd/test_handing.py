@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from clusterd.clusters.contract import Outcome
-from clusterd.handing import Handing, verdict
+from clusterd.handing import Handing, is_nearly_its_match, verdict
 from clusterd.services import Services, process_pending, publish_sketches
 from clusterd_consumer.transport.contract import Record
 from clusterd_consumer.worker import Batch
@@ -54,6 +54,38 @@ def test_a_verdict_names_the_match_and_the_nearest_cluster() -> None:
     assert (alone.match, alone.cluster, alone.size) == (None, None, 1)
     only_related = verdict("crawl", outcome("http://h/a", clusters={"related": ("r", 9)}))
     assert (only_related.cluster, only_related.policy) == ("r", "related")
+
+
+NEAR = {"near": ("n", 2), "related": ("r", 9)}
+
+
+@pytest.mark.parametrize(
+    ("url", "more", "nearly"),
+    [
+        ("http://h/a?id=7&sid=x", {}, True),
+        ("http://h/a?id=8", {}, False),
+        ("http://h/b?id=7&sid=x", {}, False),
+        ("http://h/a?id=7&sid=x", {"identity": "text"}, False),
+        ("http://h/a?id=7&sid=x", {"identity": "sketch"}, True),
+        ("http://h/a?id=7&sid=x", {"resemblance": 0.5, "clusters": {"related": ("r", 9)}}, True),
+        ("http://h/a?id=7&sid=x", {"resemblance": 0.49}, False),
+        ("http://h/a?id=7&sid=x", {"match": None}, False),
+        ("http://[h/a?id=7&sid=x", {}, False),
+    ],
+)
+def test_a_page_like_another_one_whose_url_has_other_parameters_is_nearly_its_match(
+    url: str, more: dict[str, Any], nearly: bool
+) -> None:
+    given = {"match": "http://h/a?id=7", "resemblance": 0.95, "clusters": NEAR, **more}
+    assert is_nearly_its_match(outcome(url, **given)) is nearly
+
+
+@pytest.mark.parametrize(("clusters", "nearly"), [(NEAR, False), ({"related": ("r", 9)}, True)])
+def test_what_near_brings_together_is_not_spoken_of_where_rules_go_by_it(
+    clusters: dict[str, tuple[str, int]], nearly: bool
+) -> None:
+    given = outcome("http://h/a?id=7&sid=x", match="http://h/a?id=7", resemblance=0.8, clusters=clusters)
+    assert is_nearly_its_match(given, by_near=True) is nearly
 
 
 def test_a_crawl_that_waits_gets_its_verdict(services: Services) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from clusterd.config import Config
 from clusterd.services import open_services, process_pending, publish_sketches
+from clusterd_crawler.crawling.pages.nearly_equal import FEWEST
 from clusterd_crawler.page import sketch_page
 from clusterd_crawler.rules import Identity
 from clusterd_crawler.skipping.skips import KnownPages
 
-from tests.crawler.crawling import Crawled, crawl
+from tests.crawler.crawling import ONE_BY_ONE, ROOT, Crawled, crawl
 from tests.crawler.site import html
 from tests.flow.serving import serving
 
@@ -32,13 +33,13 @@ def words(item: str) -> list[str]:
 
 
 @contextmanager
-def varying() -> Iterator[str]:
+def varying(length: int = WORDS) -> Iterator[str]:
     """Serve items under any session; each answer counts the visitors in the middle of its text."""
     visitors = itertools.count(10_000)
 
     def page(path: str) -> bytes:
-        text = words(path.partition("?")[0])
-        text.insert(WORDS // 2, f"visitor{next(visitors)}")
+        text = words(path.partition("?")[0])[:length]
+        text.insert(length // 2, f"visitor{next(visitors)}")
         return html("A shop", f"<p>{' '.join(text)}</p>", [])
 
     with serving(page) as site:
@@ -69,6 +70,38 @@ def test_rules_are_learned_from_near_duplicates_by_a_setting(tmp_path: Path) -> 
         assert not [heard for heard in one.heard if "retired" in heard]
     with open_services(Config(data=str(tmp_path / "near" / ".clusterd"))) as services:
         assert {rule.identity for rule in services.rulebook.rules()} == {"near"}
+
+
+def test_what_a_middleware_takes_out_is_no_content(tmp_path: Path) -> None:
+    # Given items of few words, all of which show how often they were viewed, and the middleware of the documentation.
+    viewed = itertools.count(1_000)
+
+    def page(path: str) -> bytes:
+        text = " ".join(words(path.partition("?")[0])[:60])
+        return html("A shop", f"<p>{text} Viewed {next(viewed):,} times {text}</p>", [])
+
+    described = (ROOT / "docs" / "rules.md").read_text().partition("## Pages that show something else")[2]
+    (tmp_path / "described.py").write_text(described.partition("```python\n")[2].partition("```")[0])
+    with serving(page) as site:
+        done = crawled(tmp_path, site, DOWNLOADER_MIDDLEWARES={"described.WithoutCounters": 500})
+    assert done.stat("skipped") > 0
+    assert {path.partition("?")[0] for path in done.paths()} == {f"/item/{n}" for n in range(ITEMS)}
+
+
+@pytest.mark.parametrize(
+    ("identity", "length", "told"), [("identical", WORDS, True), ("near", WORDS, False), ("near", 60, True)]
+)
+def test_pages_that_differ_at_each_fetch_are_told_of_unless_rules_bring_them_together(
+    tmp_path: Path, identity: Identity, length: int, told: bool
+) -> None:
+    # Given items, each also in a session, as many as are spoken of.
+    with varying(length) as site:
+        urls = [f"{site}/item/{n}{query}" for query in ("", "?sid=7") for n in range(FEWEST)]
+        done = crawl(tmp_path, urls, {"CLUSTERD_RULE_IDENTITY": identity, "CLUSTERD_SKIP": False, **ONE_BY_ONE})
+    host = site.removeprefix("http://")
+    said = f"{host}: {FEWEST} of {2 * FEWEST} pages differ a little from a page whose URL has other parameters"
+    assert (said in done.log) is told
+    assert done.stat("nearly_equal") == (FEWEST if told else 0)
 
 
 def test_a_wrong_setting_of_the_daemon_is_said_by_the_crawl(tmp_path: Path) -> None:

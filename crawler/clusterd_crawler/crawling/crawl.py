@@ -178,6 +178,7 @@ class Crawl:
             await self._verdicts.answered(HEAR_SECONDS)
         if self._subscriber is not None:
             await run_in_thread(self._subscriber.close, 5.0)
+        self._near_duplicates.close()
         if self._daemon is not None:
             await run_in_thread(self._daemon.stop)
         await run_in_thread(self._paused.keep, self._kept)

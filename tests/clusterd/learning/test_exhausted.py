@@ -54,6 +54,12 @@ def test_a_member_that_brings_something_new_ends_it() -> None:
     assert families(CONTENT | MEMBERS | {f"{HOST}/go.php?view=next&post=5": 1}) == []
 
 
+def test_pages_that_other_rules_bring_together_are_no_run() -> None:
+    # Given each item in two sessions, of which the second ones come in a row, as when a rule is withdrawn.
+    sessions = {f"{HOST}/item.php?id={n}&sid={again}{n}": n for again in (1, 2) for n in range(RUN + 20)}
+    assert families(sessions) == []
+
+
 @pytest.mark.parametrize(("contents", "stands"), [(MANY - 1, False), (MANY, True)])
 def test_one_member_of_a_host_of_many_contents_ends_no_run(contents: int, stands: bool) -> None:
     others = {f"{HOST}/topic.php?t={n}": 100 + n for n in range(TOPICS, contents - 1)}

@@ -8,6 +8,9 @@ holds `EACH` times, unless they are so many that the next may be expected to bri
 of it is explored than of other rules (`clusterd_crawler.skipping`), and the first member that does bring something new
 ends the run, and the rule with it.
 
+A member of a key that an earlier page has brings nothing new by the other rules, and counts for nothing: those that a
+rule had kept out come in a row when it is withdrawn, and say nothing of what has not been linked yet.
+
 All of this is counted within one crawl, the latest, and the rule holds in that crawl only: the next one finds every
 content of the host again, so that whatever it fetches has been shown before, and must not be kept from it.
 
@@ -73,8 +76,9 @@ def exhausted(snapshot: Snapshot, crawl: str) -> Iterator[Proposal]:
     rows = snapshot.evidence.of_crawl(crawl) if crawl else np.zeros(0, np.int64)
     if not len(rows):
         return
+    novel = snapshot.flags(_firsts(snapshot.content, rows))
+    rows = rows[novel[rows] | snapshot.flags(_firsts(snapshot.key, rows))[rows]]
     form = (snapshot.path * (int(snapshot.shape.max()) + 1) + snapshot.shape)[rows]
-    novel = snapshot.flags(rows[np.unique(snapshot.content[rows], return_index=True)[1]])
     for members in by_number(form, rows):
         if len(members) < FEW_RUN:
             continue
@@ -86,6 +90,11 @@ def exhausted(snapshot: Snapshot, crawl: str) -> Iterator[Proposal]:
             proposal = _of_members(snapshot, part, novel, crawl)
             if proposal is not None and _beyond_luck(members, part, proposal.outcome.rows, novel, parts):
                 yield proposal
+
+
+def _firsts(numbers: Rows | Hashes, rows: Rows) -> Rows:
+    """Return of these rows the first with each number."""
+    return rows[np.unique(numbers[rows], return_index=True)[1]]
 
 
 def _beyond_luck(members: Rows, part: Rows, run: Rows, novel: Flags, parts: int) -> bool:

@@ -11,6 +11,7 @@ from scrapy.statscollectors import StatsCollector
 
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.pages.download_places import DownloadPlaces
+from clusterd_crawler.crawling.pages.nearly_equal import NearlyEqual
 from clusterd_crawler.crawling.pages.verdicts import Verdicts, is_near
 from clusterd_crawler.verdict import Verdict
 
@@ -25,6 +26,7 @@ class NearDuplicates:
         self._verdicts = verdicts
         self._places = places
         self._announce = announce
+        self._nearly_equal = NearlyEqual(stats)
 
     async def flag(self, response: Response, answer: Awaitable[Verdict | None]) -> None:
         """Wait for a page's verdict, and flag its response where it says so."""
@@ -36,7 +38,10 @@ class NearDuplicates:
     def answered(self, verdicts: Iterable[Verdict]) -> None:
         """Take verdicts from the daemon. Each page of this crawler counts once; the others of its crawl hear of it."""
         for verdict in verdicts:
-            if self._verdicts.arrived(verdict) and is_near(verdict):
+            if not self._verdicts.arrived(verdict):
+                continue
+            self._nearly_equal.note(verdict)
+            if is_near(verdict):
                 self._stats.inc_value("clusterd/near_duplicates")
                 arguments: dict[str, Any] = {
                     "response_url": verdict.url,
@@ -45,3 +50,7 @@ class NearDuplicates:
                     "resemblance": verdict.resemblance,
                 }
                 self._announce(signals.near_duplicate, **arguments)
+
+    def close(self) -> None:
+        """Say at the end of the crawl which hosts may be writing something else into each answer."""
+        self._nearly_equal.tell()

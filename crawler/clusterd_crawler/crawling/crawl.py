@@ -97,7 +97,7 @@ class Crawl:
         self._near_duplicates = NearDuplicates(crawler.stats, self._verdicts, self._places, self._announce)
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
-        self.unread = Unread(self._know, self._reporter, settings.verdict_timeout)
+        self.unread = Unread(self._know, self._decisions.differs, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS"), self._places.holds)
         self._admission = admission = Admission(
@@ -188,8 +188,9 @@ class Crawl:
         Before it ends it looks once more at some of these.
         """
         assert self._publisher is not None
+        self.unread.all_stand()
         self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
-        watching = self._explored.recent and self._kept and self._publisher.reachable
+        watching = self._explored.recent(self.unread.revocable) and self._kept and self._publisher.reachable
         if self._changes.busy or self._paused.busy or watching or self._changes.look_once_more():
             raise DontCloseSpider
 

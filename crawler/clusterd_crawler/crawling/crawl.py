@@ -107,6 +107,7 @@ class Crawl:
             self._rewriting,
             self._under_way,
             self._note_skip,
+            self._keep,
             settings.explore,
         )
         self._explored = admission.explored
@@ -231,12 +232,14 @@ class Crawl:
         self._stats.inc_value(f"clusterd/skipped/{skip.rule}")
         logger.debug("Skipped %s: same content as %s by rule %s", url, skip.known_url, skip.rule)
         self._reporter.report(SkipReport(url, skip.rule, skip.key, skip.known_url, now_ms(), self.id))
-        old = self._kept.add(kept)
-        if old:
-            self._loop.start(self._changes.spill(old))
+        self._keep(kept)
         self._announce(
             signals.request_skipped, request=kept.request, rule=skip.rule, key=skip.key, known_url=skip.known_url
         )
+
+    def _keep(self, kept: KeptOut) -> None:
+        if old := self._kept.add(kept):
+            self._loop.start(self._changes.spill(old))
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()

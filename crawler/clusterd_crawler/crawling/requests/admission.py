@@ -53,9 +53,10 @@ class Admission:
         rewriting: Rewriting | None,
         under_way: UnderWay,
         note_skip: Callable[[str, Skip, KeptOut], None],
+        keep: Callable[[KeptOut], None],
         explore: float,
     ) -> None:
-        """``note_skip`` is called with the URL of each request that is skipped, once.
+        """``note_skip`` is called with the URL of each request that is skipped, once; ``keep`` with another of it.
 
         ``explore``: the share of what is sent that goes before the rest to try rules.
         """
@@ -67,11 +68,13 @@ class Admission:
         self._rewriting = rewriting
         self._under_way = under_way
         self._note_skip = note_skip
+        self._keep = keep
         self._explore = explore
         #: Requests that were about to be sent, and trials that were queued before others.
         self._begun = self._sooner = 0
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        self._skipped: Remembered[str] = Remembered()  # URLs, so that each counts once
+        #: URLs, so that each counts once → whether a request is kept that the duplicate filter has let pass.
+        self._skipped: Remembered[bool] = Remembered()
         self.explored = Explored()
 
     def consider(self, request: Request, filtered: bool) -> None:
@@ -88,11 +91,16 @@ class Admission:
         if skip is None or (self.explores(url, skip) if filtered else self._tries(request, skip)):
             return
         skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
+        kept = KeptOut(skip.rule, request, filtered)
         if url not in self._skipped:
-            self._skipped.remember(url, skip.rule)
-            self._note_skip(url, skip, KeptOut(skip.rule, request, filtered))
+            self._skipped.remember(url, filtered)
+            self._note_skip(url, skip, kept)
             if not filtered:
                 end_unscheduled(self._crawler, request, skipped)
+        elif filtered and not self._skipped[url]:
+            # It was queued before the one that is kept was linked, which the duplicate filter will not let pass.
+            self._skipped.remember(url, True)
+            self._keep(kept)
         raise skipped
 
     def may_be_skipped(self, request: Request) -> bool:

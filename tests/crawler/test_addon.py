@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from clusterd_crawler import Addon
+from clusterd_crawler.crawling.requests.admission import UNFILTERED
 from clusterd_crawler.message import Failure, File, SkipReport
 from clusterd_crawler.middleware import ClusterdPages
 from clusterd_crawler.rules import RuleSet
@@ -248,6 +249,17 @@ def test_a_skipped_page_is_not_tried_for_being_linked_often(
     done = crawl(tmp_path, at(site, steps), settings | SELDOM)
     assert done.paths() == ["/page/1"]
     assert (done.stat("explored"), done.stat("skipped")) == (0, 1)
+
+
+@pytest.mark.parametrize("unfiltered", [UNFILTERED, UNFILTERED - 1])
+def test_it_is_said_where_no_request_may_be_skipped(
+    unfiltered: int, site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A spider that is fed asks with ``dont_filter``."""
+    urls = [f"/page/{n % PAGES}?n={n}" for n in range(UNFILTERED)]
+    steps = [{"url": url, "options": {"dont_filter": n < unfiltered}} for n, url in enumerate(urls)]
+    log = crawl(tmp_path, at(site, steps), settings | {"LOG_LEVEL": "INFO"}).log
+    assert log.count("requests all have dont_filter") == (unfiltered == UNFILTERED)
 
 
 def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(

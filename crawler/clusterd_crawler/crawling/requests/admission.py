@@ -41,6 +41,9 @@ SOONER: Final = 1
 #: would go before others for nothing, and so on along a chain of pages. (Such a key says nothing of a purpose.)
 RAISED: Final = "_clusterd_sooner"
 
+#: Requests at the beginning of a crawl after which it is said that none of them may be skipped.
+UNFILTERED: Final = 300
+
 
 class Admission:
     """For the loop's thread."""
@@ -72,6 +75,8 @@ class Admission:
         self._explore = explore
         #: Requests that were about to be sent, and trials that were queued before others.
         self._begun = self._sooner = 0
+        #: Whether all of the former had ``dont_filter``.
+        self._all_unfiltered = True
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         #: URLs, so that each counts once → whether a request is kept that the duplicate filter has let pass.
         self._skipped: Remembered[bool] = Remembered()
@@ -114,6 +119,9 @@ class Admission:
     def begin(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Have a request that is not skipped sent, or wait for another of its key that is on its way."""
         self._begun += 1
+        self._all_unfiltered &= request.dont_filter
+        if self._begun == UNFILTERED and self._all_unfiltered:
+            logger.info("The first %d requests all have dont_filter: clusterd skips none of that kind", UNFILTERED)
         if request.meta.pop(RAISED, False):
             request.priority -= SOONER
         key, rules = self._decisions.key(request.url)

@@ -26,7 +26,7 @@ from clusterd.learning.rulebook.redirecting import Redirecting
 WAITING: Final = 10_000
 #: Milliseconds, and how many times the longest that a crawl took so far, in which a page may be taken back. One that is
 #: taken back later than `LATEST_MS` lengthens nothing: so late is one that was refused before the spider (`unread`).
-SOON_MS: Final = 1_000
+SOON_MS: Final = 300
 AS_LONG: Final = 1.5
 LATEST_MS: Final = 20_000
 

@@ -126,6 +126,16 @@ class Job(scrapy.Spider):
         if "log in" in response.text:
             raise KeyError("no title")
 
+    async def read_late(self, response: Response) -> AsyncIterator[scrapy.Request | dict[str, Any]]:
+        """Do the same, once something has been looked up elsewhere."""
+        from clusterd_crawler.crawling.older_scrapy import sleep
+
+        for one in self.parse(response):
+            yield one
+        await sleep(1)
+        if "log in" in response.text:
+            raise KeyError("no title")
+
     def ask_again(self, response: Response) -> Iterator[scrapy.Request]:
         """Ask for a page again, as where it is none, until that has been tried often enough."""
         self.seen.append({"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()})

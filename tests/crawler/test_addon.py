@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from clusterd_crawler import Addon
+from clusterd_crawler.crawling.requests.admission import UNFILTERED
 from clusterd_crawler.message import Failure, File, SkipReport
 from clusterd_crawler.middleware import ClusterdPages
 from clusterd_crawler.rules import RuleSet
@@ -250,6 +251,17 @@ def test_a_skipped_page_is_not_tried_for_being_linked_often(
     assert (done.stat("explored"), done.stat("skipped")) == (0, 1)
 
 
+@pytest.mark.parametrize("unfiltered", [UNFILTERED, UNFILTERED - 1])
+def test_it_is_said_where_no_request_may_be_skipped(
+    unfiltered: int, site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A spider that is fed asks with ``dont_filter``."""
+    urls = [f"/page/{n % PAGES}?n={n}" for n in range(UNFILTERED)]
+    steps = [{"url": url, "options": {"dont_filter": n < unfiltered}} for n, url in enumerate(urls)]
+    log = crawl(tmp_path, at(site, steps), settings | {"LOG_LEVEL": "INFO"}).log
+    assert log.count("requests all have dont_filter") == (unfiltered == UNFILTERED)
+
+
 def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
@@ -267,6 +279,25 @@ def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     assert [heard for heard in done.heard if "retired" in heard] == [
         {"retired": "r1", "reason": "it was wrong", "host": site.host}
     ]
+
+
+def test_what_was_queued_and_linked_again_before_its_rule_was_withdrawn_is_fetched_once(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """The duplicate filter knows the request that was queued, which is skipped after the one that is kept."""
+    go = tmp_path / "go"
+    twice = "/page/1?sid=a"
+    queued = [{"url": url, "options": {"priority": priority}} for url, priority in ((twice, -1), ("/page/2", -2))]
+    steps = ["/page/1", REST, "/slow/1", "/slow/2", *queued, {"heard": 1}, twice, {"file": str(go)}]
+    running = Crawling(tmp_path, at(site, steps), settings | ONE_BY_ONE)
+    wait_until(lambda: site.hits["/slow/1"])
+    publish_rules(redis_url, prefix, sid_rules(site))
+    wait_until(lambda: site.hits["/page/2"])
+    publish_rules(redis_url, prefix, RuleSet(site.host, 2, ()))
+    wait_until(lambda: site.hits[twice])
+    go.touch()
+    done = running.result()
+    assert (site.hits[twice], done.stat("skipped")) == (1, 1)
 
 
 def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_other(

@@ -257,15 +257,25 @@ def test_what_waited_for_a_page_whose_callback_raises_is_fetched(
     assert (done.stat("skipped"), done.stat("requeued")) == (1, 1)
 
 
+@pytest.mark.parametrize(("callback", "meanwhile"), [("read_strictly", REST), ("read_late", {"pause": 0.6})])
 def test_what_a_spider_raises_on_speaks_against_no_rule(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+    callback: str,
+    meanwhile: dict[str, Any],
+    site: Site,
+    settings: dict[str, Any],
+    redis_url: str,
+    prefix: str,
+    tmp_path: Path,
 ) -> None:
-    """From the second such page of a crawl on: it does not count until the callback has had time to raise."""
+    """From the second such page of a crawl on: it does not count until the callback has had time to raise.
+
+    However late it does, as far as others did so late.
+    """
     publish_rules(redis_url, prefix, RuleSet(site.host, 1, (sid_rule(site.host),)))
-    strictly = {"callback": "read_strictly", "dont_filter": True}
+    strictly = {"callback": callback, "dont_filter": True}
     walls = [{"url": f"{site.url}/page/{n}?sid=bad", "options": strictly} for n in (0, 1)]
-    pages = [{"url": f"{site.url}/page/1{sid}", "options": {"callback": "read_strictly"}} for sid in ("", "?sid=a")]
-    steps = [f"{site.url}/", REST, walls[0], REST, pages[0], REST, walls[1], REST, pages[1]]
+    pages = [{"url": f"{site.url}/page/1{sid}", "options": {"callback": callback}} for sid in ("", "?sid=a")]
+    steps = [f"{site.url}/", REST, walls[0], REST, pages[0], REST, walls[1], meanwhile, pages[1]]
     walling = {"DOWNLOADER_MIDDLEWARES": {"tests.crawler.test_refused.Walling": 100}}
     done = Crawling(tmp_path, steps, settings | walling).result()
     assert done.paths() == ["/", "/page/0?sid=bad", "/page/1", "/page/1?sid=bad"]
@@ -275,7 +285,7 @@ def test_what_a_spider_raises_on_speaks_against_no_rule(
 def test_a_page_may_wait_for_its_verdict_for_as_long_as_is_allowed() -> None:
     """Others that come meanwhile do not make it one that was refused."""
     known: list[str] = []
-    unread = Unread(lambda page, seen: known.append(page.url), Reporter(Settings(), "c"), waiting=60)
+    unread = Unread(lambda page, seen: known.append(page.url), lambda *_: False, Reporter(Settings(), "c"), waiting=60)
     pages = [Page(f"http://h.com/{at}", at, Request("http://h.com/"), Response("http://h.com/")) for at in (0, 70_000)]
     for page in pages:
         unread.came(page, awaited=False)

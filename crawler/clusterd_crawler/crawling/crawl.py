@@ -98,7 +98,7 @@ class Crawl:
         self._near_duplicates = NearDuplicates(crawler.stats, self._verdicts, self._places, self._announce)
         self._reporter = Reporter(settings, self.id)
         self._pages = Pages(self._loop, self._reporter, self._note_page, self._refuse_page)
-        self.unread = Unread(self._know, self._reporter, settings.verdict_timeout)
+        self.unread = Unread(self._know, self._decisions.differs, self._reporter, settings.verdict_timeout)
         self._rewriting = Rewriting() if settings.rewrite and settings.skip else None
         self._under_way = UnderWay(crawler.settings.getint("CONCURRENT_REQUESTS"), self._places.holds)
         self._admission = admission = Admission(
@@ -108,6 +108,7 @@ class Crawl:
             self._rewriting,
             self._under_way,
             self._note_skip,
+            self._keep,
             settings.explore,
         )
         self._explored = admission.explored
@@ -192,8 +193,9 @@ class Crawl:
         Before it ends it looks once more at some of these.
         """
         assert self._publisher is not None
+        self.unread.all_stand()
         self._changes.look_again(everything=self.unread.broken() | self._decisions.withdrawn())
-        watching = self._explored.recent and self._kept and self._publisher.reachable
+        watching = self._explored.recent(self.unread.revocable) and self._kept and self._publisher.reachable
         if self._changes.busy or self._paused.busy or watching or self._changes.look_once_more():
             raise DontCloseSpider
 
@@ -234,12 +236,14 @@ class Crawl:
         self._stats.inc_value(f"clusterd/skipped/{skip.rule}")
         logger.debug("Skipped %s: same content as %s by rule %s", url, skip.known_url, skip.rule)
         self._reporter.report(SkipReport(url, skip.rule, skip.key, skip.known_url, now_ms(), self.id))
-        old = self._kept.add(kept)
-        if old:
-            self._loop.start(self._changes.spill(old))
+        self._keep(kept)
         self._announce(
             signals.request_skipped, request=kept.request, rule=skip.rule, key=skip.key, known_url=skip.known_url
         )
+
+    def _keep(self, kept: KeptOut) -> None:
+        if old := self._kept.add(kept):
+            self._loop.start(self._changes.spill(old))
 
     async def _decide_anew(self, kept_out: list[KeptOut]) -> None:
         await self._changes.settled()

@@ -80,6 +80,12 @@ class Noting:
             held.names.note(page.url, names_of(page.names))
         return page
 
+    def tears(self, held: HostPages, page: KnownPage) -> bool:
+        """Whether a page that is not noted yet shows something else than the one of its key."""
+        key, applied = self._sets.key(page.url)
+        before = None if key.startswith(FAMILY) else held.known(hash(key))
+        return before is not None and before.url != page.url and self._differ(before, page.under(applied))
+
     def _compare(self, held: HostPages, key: str, before: KnownPage, page: KnownPage, new: bool) -> None:
         """Note what two pages of a key show."""
         hashed = hash(key)

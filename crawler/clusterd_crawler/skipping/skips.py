@@ -154,6 +154,15 @@ class KnownPages:
             oldest, home = next(iter(self._remembered.items()))
             self._forget(home, oldest)
 
+    def differs(self, url: str, content: int) -> bool:
+        """Whether the key of a URL has a page that shows something else, so that this content would tear it."""
+        try:
+            url = canonical(url)
+        except WrongInput:
+            return False
+        held = self._hosts.get(registrable(host_of(url)))
+        return held is not None and self._noting.tears(held, KnownPage(url, 0, content))
+
     def redirected(self, url: str, target: str) -> None:
         """Note that a URL was redirected to another, before that is fetched or after."""
         try:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
-from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, STANDING, Recall
+from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 from clusterd_crawler.clock import now_ms
 
@@ -163,7 +163,7 @@ def test_what_a_crawl_takes_back_speaks_against_no_rule(fetched_again: bool) -> 
     recall.show(replace(page, content=0, fetched_at=300, state="failed") for page in walled if page.content == form)
     if fetched_again:
         recall.show(replace(page, fetched_at=400, content=100 + n) for n, page in enumerate(walled))
-    recall.show(Page(f"{H}/b/{n}", 900 + n, fetched_at=500, crawl="one") for n in range(STANDING))
+    recall.show([Page(f"{H}/b", 900, fetched_at=2_000, crawl="one")])
     # … then the pages on which it did not are all that the learner knows, or those that came instead.
     recall.learner.learn(2)
     (rule,) = recall.learner.rules
@@ -184,15 +184,44 @@ def test_a_trial_that_a_crawl_takes_back_is_none(recall: Recall, before: bool) -
         gone = replace(shown, content=0, fetched_at=number + 1, state="failed")
         recall.show([shown])
         recall.show([trial, gone] if before else [gone, trial])
-    recall.show(Page(f"{H}/other/{number}", 1, fetched_at=number, crawl="one") for number in range(STANDING))
+    recall.show([Page(f"{H}/other", 1, fetched_at=1_000, crawl="one")])
     assert isinstance(recall.learner, SidLearner)
     # (The first was shown before it was known of the host that its pages are taken back.)
     assert {page.url for page in recall.learner.pages if page.explored} == {f"{H}/r/1"}
     # … what another crawl does not get takes nothing back …
-    recall.show([watched("r", number, 2000 + number) for number in range(10, 10 + STRIKES)])
-    recall.show([Page(f"{H}/r/10", 0, fetched_at=90, crawl="two", state="failed")])
-    # … then only the others were trials.
+    recall.show([watched("r", number, 5000 + number) for number in range(1_010, 1_010 + STRIKES)])
+    recall.show([Page(f"{H}/r/1010", 0, fetched_at=1_090, crawl="two", state="failed")])
+    # … then only the others were trials, once it is late to take these back.
+    assert recall.failing() == {}
+    recall.show([Page(f"{H}/later", 1, fetched_at=3_000, crawl="one")])
     assert recall.failing() == {"r": f"{STRIKES} of {STRIKES} watched pages differed"}
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_what_may_be_taken_back_as_late_as_others_were_says_nothing_until_then(in_time: bool) -> None:
+    # Given a small host of sessions, whose spider raises on log-in forms, each another one, after four seconds …
+    recall = Recall(Learner("h.example"))
+    pages = [Page(f"{H}/a?t={n}{sid}", 100 + n, fetched_at=n, crawl="one") for n in range(30) for sid in ("", "&sid=x")]
+    recall.show([*pages, replace(pages[0], content=1), Page(f"{H}/b", 2, fetched_at=4_000, crawl="one")])
+    recall.show([replace(pages[0], fetched_at=4_001, state="failed")])
+    recall.show([Page(f"{H}/c", 3, fetched_at=9_000, crawl="one")])
+    recall.learner.learn(1)
+    assert [str(rule.transformation[0]) for rule in recall.learner.rules] == ["delete ?sid"]
+    # … then no form shown under a URL that watches its rule speaks against that while it may yet be taken back …
+    (rule,) = recall.learner.rules
+    forms = [
+        Page(f"{H}/a?t={n}&sid=y", 900 + n, 0, (), 10_000, rule.id, f"{H}/a?t={n}", "one")
+        for n in range(1, 2 + STRIKES)
+    ]
+    recall.show([*forms, Page(f"{H}/d", 4, fetched_at=14_000, crawl="one")])
+    recall.learner.learn(2)
+    assert (recall.failing(), recall.waits, recall.learner.rules) == ({}, True, (rule,))
+    # … nor later, where it was.
+    if in_time:
+        recall.show(replace(page, content=0, fetched_at=14_001, explored="", state="failed") for page in forms)
+    recall.show([Page(f"{H}/e", 5, fetched_at=19_000, crawl="one")])
+    recall.learner.learn(3)
+    assert (not recall.failing(), not recall.waits, recall.learner.rules == (rule,)) == (in_time, True, in_time)
 
 
 def test_what_another_crawl_does_not_get_is_not_taken_back() -> None:

@@ -24,6 +24,11 @@ from clusterd.learning.rulebook.redirecting import Redirecting
 
 #: Most redirects that wait for a page; beyond it those are forgotten that have waited longest: some pages never come.
 WAITING: Final = 10_000
+#: Milliseconds, and how many times the longest that a crawl took so far, in which a page may be taken back. One that is
+#: taken back later than `LATEST_MS` lengthens nothing: so late is one that was refused before the spider (`unread`).
+SOON_MS: Final = 300
+AS_LONG: Final = 1.5
+LATEST_MS: Final = 20_000
 
 
 class _Arrived(NamedTuple):
@@ -48,8 +53,10 @@ class Arrivals:
         self._waiting: dict[tuple[str, int], list[Page]] = {}
         self._waiting_count = 0
         self._redirecting = Redirecting()
-        #: Whether some crawl has taken back a page: it was shown and then was none, as the spider made nothing of it.
-        self.some_taken_back = False
+        #: When the latest was fetched: the clock of the log, the same to whoever reads it, however late.
+        self._latest = 0
+        #: Milliseconds in which a crawl may take back a page, as the spider made nothing of it: as long as none did, 0.
+        self._revocable = 0.0
 
     def __len__(self) -> int:
         return len(self._last)
@@ -69,6 +76,10 @@ class Arrivals:
         known = self._last.get(hash_of(url))
         return (known is None or known.crawl != crawl) and (not self._host or host_of(url) == self._host)
 
+    def stands(self, page: Page, known_for: float) -> bool:
+        """Whether a page that has come so many seconds ago is taken back no more, as far as crawls did until now."""
+        return max(self._latest - page.fetched_at, 1000 * known_for) >= self._revocable
+
     def fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         """Yield the pages that are new: not deliveries repeated, nor what comes after a later fetch of its URL.
 
@@ -83,11 +94,16 @@ class Arrivals:
         known = self._last.get(url := hash_of(page.url))
         if known is not None and known.at >= page.fetched_at:
             return False
+        self._latest = max(self._latest, page.fetched_at)
         if page.state == "failed" and known is not None and known.crawl == page.crawl:
-            self.some_taken_back = True
+            self._took_back(known)
         crawl = sys.intern(page.crawl) if page.is_witness else None
         self._last[url] = _Arrived(page.fetched_at, page.content, crawl, page.state)
         return True
+
+    def _took_back(self, known: _Arrived) -> None:
+        taken = self._latest - known.at
+        self._revocable = max(self._revocable, SOON_MS + (AS_LONG * taken if taken <= LATEST_MS else 0.0))
 
     def _followed(self, page: Page) -> list[Page]:
         """Return a redirect as what it leads to, with those that led to it; nothing where that is not known yet."""

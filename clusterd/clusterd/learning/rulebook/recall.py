@@ -5,7 +5,7 @@ A learner is rebuilt from the host's evidence log after a restart, after the log
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,8 +32,8 @@ LEAST_PAGES: Final = 50
 EARLY_SECONDS: Final = 60.0
 #: Milliseconds after its fetch from which it waits for no further call: what is not in the log by then never comes.
 LATE_MS: Final = 3_600_000
-#: Pages that come before one is shown, of a host of which pages are taken back: three times what a crawl has under way.
-STANDING: Final = 50
+#: Most of the latest trials that differed which may be taken back.
+STRUCK: Final = 500
 
 
 @dataclass(slots=True)
@@ -64,13 +64,13 @@ class Recall:
     #: Rule → [agreed, differed]: pages that were fetched to watch it; one with a new content differs.
     trials: dict[str, list[int]] = field(default_factory=dict)
     #: The latest of them that differed: its crawl may still take such a page back, or what it was judged by.
-    struck: deque[Page] = field(default_factory=lambda: deque(maxlen=STANDING))
+    struck: deque[Page] = field(default_factory=lambda: deque(maxlen=STRUCK))
     #: Those that came before what they are judged by, and since when each waits (of the monotonic clock, as the other
     #: may be set back): judged, and shown, when that has come, or has had its time. A learner that is rebuilt is shown
     #: the whole log by one call.
     early: list[tuple[Page, float]] = field(default_factory=list)
-    #: Crawl and URL → page that may still be taken back, in the order in which they came (`_standing`).
-    standing: dict[tuple[str, str], Page] = field(default_factory=dict)
+    #: Crawl and URL → page that may still be taken back, in the order in which they came (`_standing`), and since when.
+    standing: dict[tuple[str, str], tuple[Page, float]] = field(default_factory=dict)
     #: Those of them whose strikes were forgotten: to the learner they watch nothing.
     uncounted: set[tuple[str, str]] = field(default_factory=set)
     #: Rules that too many of them contradict, and that the book was told of.
@@ -103,18 +103,26 @@ class Recall:
     def _standing(self, fresh: Iterable[Page]) -> Iterator[Page]:
         """Yield what the learner sees: of a host of which pages are taken back none that may be one of these yet.
 
-        What is taken back is so soon after it came. Shown until then, each would end rules that come back without it.
+        Shown until then, each would end rules that come back without it.
         """
+        began = monotonic()
         for page in fresh:
             if page.state == "failed" and self.standing.pop((page.crawl, page.url), None) is None:
                 yield page
             elif page.is_witness:
                 self.standing.pop((page.crawl, page.url), None)
-                self.standing[page.crawl, page.url] = page
-            while len(self.standing) > (STANDING if self.arrivals.some_taken_back else 0):
-                first = next(iter(self.standing))
-                stood = self.standing.pop(first)
-                yield replace(stood, explored="") if first in self.uncounted else stood
+                self.standing[page.crawl, page.url] = page, began
+            yield from self._settled(began)
+        yield from self._settled(began)
+
+    def _settled(self, began: float) -> Iterator[Page]:
+        """Yield those that stand, by the clock of the log, or by ours where nothing more comes."""
+        while self.standing:
+            page, since = self.standing[first := next(iter(self.standing))]
+            if not self.arrivals.stands(page, began - since):
+                return
+            del self.standing[first]
+            yield replace(page, explored="") if first in self.uncounted else page
 
     @property
     def is_spoken_of(self) -> bool:
@@ -197,13 +205,24 @@ class Recall:
 
     def failing(self) -> dict[str, str]:
         """Return the rules that too many watched pages contradict, with the reason; each is returned once."""
+        revocable = Counter(page.explored for page in self.struck if self._may_go(page))
         found = {
             rule: f"{differed} of {agreed + differed} watched pages differed"
-            for rule, (agreed, differed) in self.trials.items()
-            if rule not in self.failed and differed >= STRIKES and agreed < AGREEMENTS * differed
+            for rule, (agreed, every) in self.trials.items()
+            if (differed := every - revocable[rule]) >= STRIKES
+            if rule not in self.failed and agreed < AGREEMENTS * differed
         }
         self.failed |= set(found)
         return found
+
+    @property
+    def waits(self) -> bool:
+        """Whether pages wait for what they are judged by, or trials that differed until they are taken back no more."""
+        return bool(self.early) or any(map(self._may_go, self.struck))
+
+    def _may_go(self, struck: Page) -> bool:
+        """Whether a trial, or what it was judged by, may still be taken back."""
+        return any((struck.crawl, url) in self.standing for url in (struck.url, struck.instead_of))
 
     def begin_anew(self, state: HostRules) -> None:
         """Watch rules that an import brought into force by what is fetched from then on; to be told before it is shown.
@@ -215,7 +234,7 @@ class Recall:
             if at > self.brought_in.get(rule, 0):
                 self.brought_in[rule] = at
                 self.trials.pop(rule, None)
-                self.struck = deque((page for page in self.struck if page.explored != rule), STANDING)
+                self.struck = deque((page for page in self.struck if page.explored != rule), STRUCK)
                 self.failed.discard(rule)
 
     def tell(self, state: HostRules) -> None:
@@ -254,9 +273,9 @@ class Recalls:
         return set(self._hosts)
 
     def waits(self, host: str) -> bool:
-        """Whether pages of a host wait for those that they are judged by."""
+        """Whether a host is to be looked at again, also where no page of it comes any more."""
         found = self._hosts.get(host)
-        return found is not None and bool(found.early)
+        return found is not None and found.waits
 
     def new(self, host: str) -> Recall:
         """Start a host's learner anew."""

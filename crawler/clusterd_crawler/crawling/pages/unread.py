@@ -12,9 +12,11 @@ soon as it does, for that may come last of all; also when it comes again: nobody
 then.
 
 In a crawl in which some have broken off each page counts `BREAK_SECONDS` after the spider was given it: what shows
-something else than its key's page would tear the key, and take trials from its rule, before its callback raises.
+something else than its key's page would tear the key, and take trials from its rule, before its callback raises. One
+that does so then waits on, half as long again as any took to break off (a pipeline may look something up first), but
+for those that took longer than `LATEST_SECONDS`.
 
-Cost: two dictionary entries a page.
+Cost: three dictionary entries a page.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
+from time import monotonic
 from typing import Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import Request
 from scrapy.http import Response
@@ -40,6 +44,9 @@ logger = logging.getLogger(__name__)
 UNREAD_SECONDS: Final = 20
 #: Seconds from the spider's being given a page in which most break off that do.
 BREAK_SECONDS: Final = 0.2
+#: How many times as long as the slowest so far what shows something else waits, and the slowest for which it does.
+AS_LONG: Final = 1.5
+LATEST_SECONDS: Final = 20.0
 #: Key of a request's meta with the URL of the page that the spider was given for it: what is copied of it asks again.
 READ: Final = "clusterd_read"
 #: Why a page is none, as is reported of it.
@@ -52,10 +59,17 @@ BROKEN: Final = Seen((), 0, False)
 class Unread:
     """For the loop's thread. ``know`` is called there with a page that speaks for something: good and read, or bad."""
 
-    def __init__(self, know: Callable[[Page, Seen], None], reporter: Reporter, waiting: float) -> None:
-        """``waiting``: seconds that a page may wait for its verdict."""
+    def __init__(
+        self,
+        know: Callable[[Page, Seen], None],
+        differs: Callable[[str, int], bool],
+        reporter: Reporter,
+        waiting: float,
+    ) -> None:
+        """``differs``: whether a URL's key has a page of another content. ``waiting``: seconds for a page's verdict."""
         self._patience = 1000 * (UNREAD_SECONDS + waiting)
         self._know = know
+        self._differs = differs
         self._reporter = reporter
         #: In the order in which they came.
         self._pages: dict[Response, Page] = {}
@@ -63,6 +77,9 @@ class Unread:
         self._unseen: dict[Response, Page] = {}
         self._broken = self._some_broke_off = False
         self._broke_off: WeakSet[Response] = WeakSet()
+        #: When the spider was given each page (monotonic), and the seconds in which one may break off yet.
+        self._given: WeakKeyDictionary[Response, float] = WeakKeyDictionary()
+        self._revocable = 0.0
         #: Whether it was said that pages of the HTTP cache are not sketched.
         self._said = False
 
@@ -106,6 +123,7 @@ class Unread:
         if page is not None:
             page.request.meta[READ] = page.request.url
             page.read = True
+            self._given[response] = monotonic()
             if page.seen is not None and not self._some_broke_off:
                 self._know(page, page.seen)
                 return
@@ -115,8 +133,14 @@ class Unread:
 
     def _stands(self, page: Page) -> None:
         """Let a page count that has not broken off, of a crawl in which some do: else each spoke against its rule."""
-        if page.seen is not None and self._unseen.pop(page.response, None) is not None:
-            self._know(page, page.seen)
+        if page.seen is None or page.response not in self._unseen:
+            return
+        left = self._given[page.response] + self._revocable - monotonic()
+        if left > 0 and self._differs(page.url, page.seen.content):
+            call_later(left, self._stands, page)
+            return
+        del self._unseen[page.response]
+        self._know(page, page.seen)
 
     def asks(self, response: Response, request: Request) -> None:
         """Note what the spider asks for of a page: that page once more, where it makes nothing of this one.
@@ -135,6 +159,9 @@ class Unread:
         if response in self._pages or response in self._broke_off:
             return
         self._broke_off.add(response)
+        took = monotonic() - self._given.get(response, inf)
+        if took <= LATEST_SECONDS:
+            self._revocable = max(self._revocable, AS_LONG * took)
         page = self._unseen.get(response) or Page(response.url.partition("#")[0], now_ms(), request, response)
         page.broken = self._broken = self._some_broke_off = True
         if page.seen is not None or response not in self._unseen:
@@ -147,6 +174,18 @@ class Unread:
         """Whether one has broken off since the last call: a skip may rest on its page."""
         broken, self._broken = self._broken, False
         return broken
+
+    @property
+    def revocable(self) -> float:
+        """Seconds in which a page that the spider has may break off yet, as far as some did so; 0: none did."""
+        return self._revocable
+
+    def all_stand(self) -> None:
+        """Let all pages count that the spider has: it is idle, so none breaks off any more."""
+        for page in list(self._unseen.values()):
+            if page.seen is not None:
+                del self._unseen[page.response]
+                self._know(page, page.seen)
 
     def forget(self, page: Page) -> None:
         """Drop a page that speaks for nothing."""

@@ -41,6 +41,9 @@ SOONER: Final = 1
 #: would go before others for nothing, and so on along a chain of pages. (Such a key says nothing of a purpose.)
 RAISED: Final = "_clusterd_sooner"
 
+#: Requests at the beginning of a crawl after which it is said that none of them may be skipped.
+UNFILTERED: Final = 300
+
 
 class Admission:
     """For the loop's thread."""
@@ -53,9 +56,10 @@ class Admission:
         rewriting: Rewriting | None,
         under_way: UnderWay,
         note_skip: Callable[[str, Skip, KeptOut], None],
+        keep: Callable[[KeptOut], None],
         explore: float,
     ) -> None:
-        """``note_skip`` is called with the URL of each request that is skipped, once.
+        """``note_skip`` is called with the URL of each request that is skipped, once; ``keep`` with another of it.
 
         ``explore``: the share of what is sent that goes before the rest to try rules.
         """
@@ -67,11 +71,15 @@ class Admission:
         self._rewriting = rewriting
         self._under_way = under_way
         self._note_skip = note_skip
+        self._keep = keep
         self._explore = explore
         #: Requests that were about to be sent, and trials that were queued before others.
         self._begun = self._sooner = 0
+        #: Whether all of the former had ``dont_filter``.
+        self._all_unfiltered = True
         self._patience = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        self._skipped: Remembered[str] = Remembered()  # URLs, so that each counts once
+        #: URLs, so that each counts once → whether a request is kept that the duplicate filter has let pass.
+        self._skipped: Remembered[bool] = Remembered()
         self.explored = Explored()
 
     def consider(self, request: Request, filtered: bool) -> None:
@@ -88,11 +96,16 @@ class Admission:
         if skip is None or (self.explores(url, skip) if filtered else self._tries(request, skip)):
             return
         skipped = SkippedDuplicate(skip.rule, skip.key, skip.known_url)
+        kept = KeptOut(skip.rule, request, filtered)
         if url not in self._skipped:
-            self._skipped.remember(url, skip.rule)
-            self._note_skip(url, skip, KeptOut(skip.rule, request, filtered))
+            self._skipped.remember(url, filtered)
+            self._note_skip(url, skip, kept)
             if not filtered:
                 end_unscheduled(self._crawler, request, skipped)
+        elif filtered and not self._skipped[url]:
+            # It was queued before the one that is kept was linked, which the duplicate filter will not let pass.
+            self._skipped.remember(url, True)
+            self._keep(kept)
         raise skipped
 
     def may_be_skipped(self, request: Request) -> bool:
@@ -106,6 +119,9 @@ class Admission:
     def begin(self, request: Request) -> Coroutine[Any, Any, Request | None] | None:
         """Have a request that is not skipped sent, or wait for another of its key that is on its way."""
         self._begun += 1
+        self._all_unfiltered &= request.dont_filter
+        if self._begun == UNFILTERED and self._all_unfiltered:
+            logger.info("The first %d requests all have dont_filter: clusterd skips none of that kind", UNFILTERED)
         if request.meta.pop(RAISED, False):
             request.priority -= SOONER
         key, rules = self._decisions.key(request.url)

@@ -226,6 +226,18 @@ class Decisions:
         finally:
             self._lock.release()
 
+    def differs(self, url: str, content: int) -> bool:
+        """Whether the key of a URL has a page of another content; true where nobody can tell, for that is loaded."""
+        if not self._has_rules:
+            return False
+        if not self._lock.acquire(blocking=False):
+            return True
+        try:
+            self._note()
+            return self._known.differs(url, content)
+        finally:
+            self._lock.release()
+
     def traps(self) -> list[Trap]:
         """Return the traps noticed since the last call."""
         if not self._watches or not self._lock.acquire(blocking=False):

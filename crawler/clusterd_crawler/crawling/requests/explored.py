@@ -45,7 +45,6 @@ class Explored:
         """Return the skip in whose place a page was fetched, and forget it."""
         return self._skips.pop(url.partition("#")[0], None)
 
-    @property
-    def recent(self) -> bool:
-        """Whether one was on its way just now."""
-        return time.monotonic() - self._last < RECENT_SECONDS
+    def recent(self, revocable: float) -> bool:
+        """Whether one was on its way just now; ``revocable``: seconds in which its page may yet be taken back."""
+        return time.monotonic() - self._last < RECENT_SECONDS + revocable

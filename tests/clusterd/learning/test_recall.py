@@ -224,6 +224,27 @@ def test_what_may_be_taken_back_as_late_as_others_were_says_nothing_until_then(i
     assert (not recall.failing(), not recall.waits, recall.learner.rules == (rule,)) == (in_time, True, in_time)
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_learner_that_is_rebuilt_is_shown_what_the_one_before_was(at_once: bool) -> None:
+    # Given a host whose pages are taken back within four seconds …
+    recall = Recall(SidLearner("h.example"))
+    first = Page(f"{H}/first", 1, fetched_at=0, crawl="one")
+    recall.show([first, replace(first, fetched_at=4_000, state="failed")])
+    # … and forms in place of pages that watch a rule, one of which is fetched again …
+    log = [Page(f"{H}/{n}", 100 + n, fetched_at=10_000 * n, crawl="one") for n in range(1, 10)]
+    forms = [replace(watched("r", n, 900 + n), fetched_at=10_000 * n + 10) for n in range(1, 4)]
+    log += [*forms, *(replace(form, fetched_at=form.fetched_at + 2_000, state="failed") for form in forms)]
+    log.append(again := replace(forms[0], fetched_at=forms[0].fetched_at + 3_000, content=800))
+    log.sort(key=lambda page: page.fetched_at)
+    for pages in [log] if at_once else [[page] for page in log]:
+        recall.show(pages)
+    # … then the learner is shown the latter alone, whether it sees one page after the other or the whole log.
+    assert isinstance(recall.learner, SidLearner)
+    assert [page.fetched_at for page in recall.learner.pages if page.explored] == [again.fetched_at]
+    assert [page.url for page in recall.learner.pages if not page.explored] == [f"{H}/{n}" for n in range(1, 9)]
+    assert recall.trials == {"r": [0, 1]}
+
+
 def test_what_another_crawl_does_not_get_is_not_taken_back() -> None:
     recall = Recall(Learner("h.example"))
     recall.show(Page(f"{H}/a?t={n}" + sid, n, fetched_at=n, crawl="one") for n in range(60) for sid in ("", "&sid=x"))

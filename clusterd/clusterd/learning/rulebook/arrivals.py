@@ -53,7 +53,7 @@ class Arrivals:
         self._waiting: dict[tuple[str, int], list[Page]] = {}
         self._waiting_count = 0
         self._redirecting = Redirecting()
-        #: When the latest was fetched: the clock of the log, the same to whoever reads it, however late.
+        #: When the latest that came was fetched.
         self._latest = 0
         #: Milliseconds in which a crawl may take back a page, as the spider made nothing of it: as long as none did, 0.
         self._revocable = 0.0
@@ -76,9 +76,12 @@ class Arrivals:
         known = self._last.get(hash_of(url))
         return (known is None or known.crawl != crawl) and (not self._host or host_of(url) == self._host)
 
-    def stands(self, page: Page, known_for: float) -> bool:
-        """Whether a page that has come so many seconds ago is taken back no more, as far as crawls did until now."""
-        return max(self._latest - page.fetched_at, 1000 * known_for) >= self._revocable
+    def stands(self, page: Page, until: int, known_for: float) -> bool:
+        """Whether a page is taken back no more, as far as crawls did that.
+
+        ``until``: up to which fetch time (Unix ms) others were seen after it; ``known_for``: seconds since it came.
+        """
+        return max(until - page.fetched_at, 1000 * known_for) >= self._revocable
 
     def fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         """Yield the pages that are new: not deliveries repeated, nor what comes after a later fetch of its URL.

@@ -170,6 +170,10 @@ class Recall:
     def _repeats(self, page: Page) -> bool:
         return self.met.knows(page.crawl, page.content)
 
+    def _some_met(self, content: int) -> bool:
+        """Whether some crawl has met a content; takes longer the more crawls there were."""
+        return self.contents.has_met(content) or self.met.has_met(content)
+
     def _tried(self, page: Page) -> Page:
         """Return a page that watches a rule as the learner is shown it, which knows nothing of what was cut."""
         if not self._count_trial(page):
@@ -189,8 +193,7 @@ class Recall:
             return True
         agrees = self._agrees(page)
         unknown = self.arrivals.content_of(page.instead_of) is None
-        met = self.contents.has_met(page.content) or self.met.has_met(page.content)
-        if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and met)):
+        if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and self._some_met(page.content))):
             return False
         if not agrees and self.arrivals.has_failed(page.instead_of):
             return False

@@ -224,6 +224,21 @@ def test_what_may_be_taken_back_as_late_as_others_were_says_nothing_until_then(i
     assert (not recall.failing(), not recall.waits, recall.learner.rules == (rule,)) == (in_time, True, in_time)
 
 
+@pytest.mark.parametrize("shows", [1000, 50])
+def test_a_page_that_another_crawl_did_not_get_keeps_no_trial_from_being_one(
+    recall: Recall, monkeypatch: pytest.MonkeyPatch, shows: int
+) -> None:
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.EARLY_SECONDS", 0.0)
+    # Given pages of a crawl which another one does not get, as a site keeps that out …
+    for number in range(10, 10 + STRIKES):
+        recall.show([known := Page(f"{H}/{number}", 50 + number, fetched_at=number, crawl="one")])
+        recall.show([Page(known.url, 0, fetched_at=number + 100, crawl="two", state="failed")])
+        # … then what differs from these speaks against its rule all the same.
+        recall.show([replace(watched("r", number, shows + number), fetched_at=number + 200, instead_of=known.url)])
+        recall.show([])
+    assert recall.trials == {"r": [0, STRIKES] if shows == 1000 else [STRIKES, 0]}
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_a_learner_that_is_rebuilt_is_shown_what_the_one_before_was(at_once: bool) -> None:
     # Given a host whose pages are taken back within four seconds …

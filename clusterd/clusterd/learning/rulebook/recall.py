@@ -195,7 +195,7 @@ class Recall:
         unknown = self.arrivals.content_of(page.instead_of) is None
         if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and self._some_met(page.content))):
             return False
-        if not agrees and self.arrivals.has_failed(page.instead_of):
+        if not agrees and self.arrivals.has_failed(page.instead_of, page.crawl):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         if not agrees:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
+from clusterd.learning.rulebook.arrivals import LATEST_MS
 from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 from clusterd_crawler.clock import now_ms
@@ -258,6 +259,29 @@ def test_a_learner_that_is_rebuilt_is_shown_what_the_one_before_was(at_once: boo
     assert [page.fetched_at for page in recall.learner.pages if page.explored] == [again.fetched_at]
     assert [page.url for page in recall.learner.pages if not page.explored] == [f"{H}/{n}" for n in range(1, 9)]
     assert recall.trials == {"r": [0, 1]}
+
+
+def test_where_few_pages_come_one_waits_for_the_next(recall: Recall, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a host that is asked for a page every five seconds, whose spider raises on captchas after four: of each it
+    # is told that it is none, with the time of its fetch, before another page comes …
+    clock = time.monotonic()
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.monotonic", lambda: clock)
+    for number in range(10):
+        captcha = replace(watched("r", number, 900 + number), fetched_at=100 + 5_000 * number)
+        recall.show([captcha])
+        for _ in range(3):  # looks at what has come
+            clock += 1
+            recall.show([])
+        clock += 1
+        recall.show([replace(captcha, content=0, fetched_at=captcha.fetched_at + 1, explored="", state="failed")])
+        clock += 1
+    # … then only the first is shown, and the last page where none comes any more.
+    recall.show([Page(f"{H}/last", 7, fetched_at=60_000, crawl="one")])
+    assert isinstance(recall.learner, SidLearner)
+    assert [page.url for page in recall.learner.pages] == [f"{H}/", f"{H}/r/0"]
+    clock += LATEST_MS / 1000
+    recall.show([])
+    assert recall.learner.pages[-1].url == f"{H}/last"
 
 
 def test_what_another_crawl_does_not_get_is_not_taken_back() -> None:

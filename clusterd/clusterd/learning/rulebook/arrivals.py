@@ -82,9 +82,10 @@ class Arrivals:
     def stands(self, page: Page, until: int, known_for: float) -> bool:
         """Whether a page is taken back no more, as far as crawls did that.
 
-        ``until``: up to which fetch time (Unix ms) others were seen after it; ``known_for``: seconds since it came.
+        ``until``: up to which fetch time (Unix ms) others were seen after it; ``known_for``: seconds since it came. How
+        long crawls took is told by the pages that came meanwhile: where few do, nobody knows, and it is waited longest.
         """
-        return max(until - page.fetched_at, 1000 * known_for) >= self._revocable
+        return until - page.fetched_at >= self._revocable or 1000 * known_for >= max(self._revocable, LATEST_MS)
 
     def fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         """Yield the pages that are new: not deliveries repeated, nor what comes after a later fetch of its URL.

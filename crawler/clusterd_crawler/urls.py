@@ -221,7 +221,8 @@ def differ_by_parameters(one: Url, other: Url) -> bool:
     """
     shared = dict(one.query).keys() & dict(other.query)
     values = [sorted((name, value or "") for name, value in url.query if name in shared) for url in (one, other)]
-    return (one.authority, one.path) == (other.authority, other.path) and values[0] == values[1]
+    places = [(url.scheme, url.authority, url.path) for url in (one, other)]
+    return places[0] == places[1] and values[0] == values[1]
 
 
 def _take_matrix(url: Url) -> None:

@@ -65,6 +65,7 @@ NEAR = {"near": ("n", 2), "related": ("r", 9)}
         ("http://h/a?id=7&sid=x", {}, True),
         ("http://h/a?id=8", {}, False),
         ("http://h/b?id=7&sid=x", {}, False),
+        ("https://h/a?id=7", {}, False),
         ("http://h/a?id=7&sid=x", {"identity": "text"}, False),
         ("http://h/a?id=7&sid=x", {"identity": "sketch"}, True),
         ("http://h/a?id=7&sid=x", {"resemblance": 0.5, "clusters": {"related": ("r", 9)}}, True),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.sketch import Name
 
 State = Literal["good", "soft", "failed", "redirected", "file"]
+#: Of what says something of its URL: a good page does, and a file, that its URL is not a page's.
+WITNESSES: Final = frozenset[State]({"good", "file"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ class Page:
 
     @property
     def is_witness(self) -> bool:
-        """Whether it says something of its URL: a good page does, and a file, that its URL is not a page's."""
-        return self.state in {"good", "file"}
+        """Whether it says something of its URL."""
+        return self.state in WITNESSES
 
 
 class HostLearner(Protocol):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from clusterd.learning.contract import Page
 from clusterd.learning.learner import Learner
+from clusterd.learning.rulebook.arrivals import LATEST_MS
 from clusterd.learning.rulebook.recall import EARLY_SECONDS, LATE_MS, Recall
 from clusterd.learning.watch import AGREEMENTS, STRIKES
 from clusterd_crawler.clock import now_ms
@@ -222,6 +223,65 @@ def test_what_may_be_taken_back_as_late_as_others_were_says_nothing_until_then(i
     recall.show([Page(f"{H}/e", 5, fetched_at=19_000, crawl="one")])
     recall.learner.learn(3)
     assert (not recall.failing(), not recall.waits, recall.learner.rules == (rule,)) == (in_time, True, in_time)
+
+
+@pytest.mark.parametrize("shows", [1000, 50])
+def test_a_page_that_another_crawl_did_not_get_keeps_no_trial_from_being_one(
+    recall: Recall, monkeypatch: pytest.MonkeyPatch, shows: int
+) -> None:
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.EARLY_SECONDS", 0.0)
+    # Given pages of a crawl which another one does not get, as a site keeps that out …
+    for number in range(10, 10 + STRIKES):
+        recall.show([known := Page(f"{H}/{number}", 50 + number, fetched_at=number, crawl="one")])
+        recall.show([Page(known.url, 0, fetched_at=number + 100, crawl="two", state="failed")])
+        # … then what differs from these speaks against its rule all the same.
+        recall.show([replace(watched("r", number, shows + number), fetched_at=number + 200, instead_of=known.url)])
+        recall.show([])
+    assert recall.trials == {"r": [0, STRIKES] if shows == 1000 else [STRIKES, 0]}
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_learner_that_is_rebuilt_is_shown_what_the_one_before_was(at_once: bool) -> None:
+    # Given a host whose pages are taken back within four seconds …
+    recall = Recall(SidLearner("h.example"))
+    first = Page(f"{H}/first", 1, fetched_at=0, crawl="one")
+    recall.show([first, replace(first, fetched_at=4_000, state="failed")])
+    # … and forms in place of pages that watch a rule, one of which is fetched again …
+    log = [Page(f"{H}/{n}", 100 + n, fetched_at=10_000 * n, crawl="one") for n in range(1, 10)]
+    forms = [replace(watched("r", n, 900 + n), fetched_at=10_000 * n + 10) for n in range(1, 4)]
+    log += [*forms, *(replace(form, fetched_at=form.fetched_at + 2_000, state="failed") for form in forms)]
+    log.append(again := replace(forms[0], fetched_at=forms[0].fetched_at + 3_000, content=800))
+    log.sort(key=lambda page: page.fetched_at)
+    for pages in [log] if at_once else [[page] for page in log]:
+        recall.show(pages)
+    # … then the learner is shown the latter alone, whether it sees one page after the other or the whole log.
+    assert isinstance(recall.learner, SidLearner)
+    assert [page.fetched_at for page in recall.learner.pages if page.explored] == [again.fetched_at]
+    assert [page.url for page in recall.learner.pages if not page.explored] == [f"{H}/{n}" for n in range(1, 9)]
+    assert recall.trials == {"r": [0, 1]}
+
+
+def test_where_few_pages_come_one_waits_for_the_next(recall: Recall, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Given a host that is asked for a page every five seconds, whose spider raises on captchas after four: of each it
+    # is told that it is none, with the time of its fetch, before another page comes …
+    clock = time.monotonic()
+    monkeypatch.setattr("clusterd.learning.rulebook.recall.monotonic", lambda: clock)
+    for number in range(10):
+        captcha = replace(watched("r", number, 900 + number), fetched_at=100 + 5_000 * number)
+        recall.show([captcha])
+        for _ in range(3):  # looks at what has come
+            clock += 1
+            recall.show([])
+        clock += 1
+        recall.show([replace(captcha, content=0, fetched_at=captcha.fetched_at + 1, explored="", state="failed")])
+        clock += 1
+    # … then only the first is shown, and the last page where none comes any more.
+    recall.show([Page(f"{H}/last", 7, fetched_at=60_000, crawl="one")])
+    assert isinstance(recall.learner, SidLearner)
+    assert [page.url for page in recall.learner.pages] == [f"{H}/", f"{H}/r/0"]
+    clock += LATEST_MS / 1000
+    recall.show([])
+    assert recall.learner.pages[-1].url == f"{H}/last"
 
 
 def test_what_another_crawl_does_not_get_is_not_taken_back() -> None:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from clusterd_crawler.urls import hash_of, host_of
 
-from clusterd.learning.contract import Page, State
+from clusterd.learning.contract import WITNESSES, Page, State
 from clusterd.learning.rulebook.redirecting import Redirecting
 
 #: Most redirects that wait for a page; beyond it those are forgotten that have waited longest: some pages never come.
@@ -36,9 +36,12 @@ class _Arrived(NamedTuple):
 
     at: int
     content: int
-    #: The crawl that fetched it, where that says what it shows.
-    crawl: str | None
+    crawl: str
     state: State
+
+    def is_shown_by(self, crawl: str) -> bool:
+        """Whether this crawl fetched it, and that says what it shows."""
+        return self.crawl == crawl and self.state in WITNESSES
 
 
 class Arrivals:
@@ -53,7 +56,7 @@ class Arrivals:
         self._waiting: dict[tuple[str, int], list[Page]] = {}
         self._waiting_count = 0
         self._redirecting = Redirecting()
-        #: When the latest was fetched: the clock of the log, the same to whoever reads it, however late.
+        #: When the latest that came was fetched.
         self._latest = 0
         #: Milliseconds in which a crawl may take back a page, as the spider made nothing of it: as long as none did, 0.
         self._revocable = 0.0
@@ -62,23 +65,27 @@ class Arrivals:
         return len(self._last)
 
     def content_of(self, url: str) -> int | None:
-        """Return what a URL showed when it was fetched last, None where it was not."""
+        """Return what a URL showed when it was fetched last, None where it was not, or brought nothing."""
         known = self._last.get(hash_of(url))
-        return None if known is None else known.content
+        return None if known is None or known.state == "failed" else known.content
 
-    def has_failed(self, url: str) -> bool:
-        """Return whether a URL brought no page when it was fetched last, or one that was taken back."""
+    def has_failed(self, url: str, crawl: str) -> bool:
+        """Return whether this crawl fetched a URL last, and got no page, or one that it took back."""
         known = self._last.get(hash_of(url))
-        return known is not None and known.state == "failed"
+        return known is not None and known.state == "failed" and known.crawl == crawl
 
     def awaits(self, url: str, crawl: str) -> bool:
         """Whether a crawl's page of a URL has not come yet, and may: those of other hosts do not arrive."""
         known = self._last.get(hash_of(url))
-        return (known is None or known.crawl != crawl) and (not self._host or host_of(url) == self._host)
+        return (known is None or not known.is_shown_by(crawl)) and (not self._host or host_of(url) == self._host)
 
-    def stands(self, page: Page, known_for: float) -> bool:
-        """Whether a page that has come so many seconds ago is taken back no more, as far as crawls did until now."""
-        return max(self._latest - page.fetched_at, 1000 * known_for) >= self._revocable
+    def stands(self, page: Page, until: int, known_for: float) -> bool:
+        """Whether a page is taken back no more, as far as crawls did that.
+
+        ``until``: up to which fetch time (Unix ms) others were seen after it; ``known_for``: seconds since it came. How
+        long crawls took is told by the pages that came meanwhile: where few do, nobody knows, and it is waited longest.
+        """
+        return until - page.fetched_at >= self._revocable or 1000 * known_for >= max(self._revocable, LATEST_MS)
 
     def fresh(self, pages: Iterable[Page]) -> Iterator[Page]:
         """Yield the pages that are new: not deliveries repeated, nor what comes after a later fetch of its URL.
@@ -95,10 +102,9 @@ class Arrivals:
         if known is not None and known.at >= page.fetched_at:
             return False
         self._latest = max(self._latest, page.fetched_at)
-        if page.state == "failed" and known is not None and known.crawl == page.crawl:
+        if page.state == "failed" and known is not None and known.is_shown_by(page.crawl):
             self._took_back(known)
-        crawl = sys.intern(page.crawl) if page.is_witness else None
-        self._last[url] = _Arrived(page.fetched_at, page.content, crawl, page.state)
+        self._last[url] = _Arrived(page.fetched_at, page.content, sys.intern(page.crawl), page.state)
         return True
 
     def _took_back(self, known: _Arrived) -> None:
@@ -110,7 +116,7 @@ class Arrivals:
         if self._host and host_of(page.target) != self._host:
             return self._led_here(self._as_shown(page, "good", hash_of(page.target), page.fetched_at))
         target = self._last.get(hash_of(page.target))
-        if target is not None and target.crawl == page.crawl:
+        if target is not None and target.is_shown_by(page.crawl):
             return self._led_here(self._as_shown(page, target.state, target.content, target.at))
         if self._waiting_count >= WAITING:
             self._waiting_count -= len(self._waiting.pop(next(iter(self._waiting))))

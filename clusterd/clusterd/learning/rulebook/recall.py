@@ -72,7 +72,10 @@ class Recall:
     #: Crawl and URL → page that may still be taken back, in the order in which they came (`_standing`), and since when.
     standing: dict[tuple[str, str], tuple[Page, float]] = field(default_factory=dict)
     #: Those of them whose strikes were forgotten: to the learner they watch nothing.
-    uncounted: set[tuple[str, str]] = field(default_factory=set)
+    uncounted: set[Page] = field(default_factory=set)
+    #: When the latest page so far was fetched (`_standing`): the clock of the log, the same to whoever reads it,
+    #: however late, and however much of it at once.
+    until: int = 0
     #: Rules that too many of them contradict, and that the book was told of.
     failed: set[str] = field(default_factory=set)
     #: Rule → when an operator's import put it into force (Unix ms): of what was fetched before no page is a trial.
@@ -96,7 +99,7 @@ class Recall:
         """
         fresh = list(self._fresh(pages))
         self.learner.observe(self._standing(fresh))
-        self.uncounted &= self.standing.keys()
+        self.uncounted &= {page for page, _ in self.standing.values() if page.explored}
         if self.is_spoken_of:
             self.fresh += (page for page in fresh if not page.target)
 
@@ -107,6 +110,7 @@ class Recall:
         """
         began = monotonic()
         for page in fresh:
+            self.until = max(self.until, page.fetched_at)
             if page.state == "failed" and self.standing.pop((page.crawl, page.url), None) is None:
                 yield page
             elif page.is_witness:
@@ -119,10 +123,10 @@ class Recall:
         """Yield those that stand, by the clock of the log, or by ours where nothing more comes."""
         while self.standing:
             page, since = self.standing[first := next(iter(self.standing))]
-            if not self.arrivals.stands(page, began - since):
+            if not self.arrivals.stands(page, self.until, began - since):
                 return
             del self.standing[first]
-            yield replace(page, explored="") if first in self.uncounted else page
+            yield replace(page, explored="") if page.explored and page in self.uncounted else page
 
     @property
     def is_spoken_of(self) -> bool:
@@ -166,6 +170,10 @@ class Recall:
     def _repeats(self, page: Page) -> bool:
         return self.met.knows(page.crawl, page.content)
 
+    def _some_met(self, content: int) -> bool:
+        """Whether some crawl has met a content; takes longer the more crawls there were."""
+        return self.contents.has_met(content) or self.met.has_met(content)
+
     def _tried(self, page: Page) -> Page:
         """Return a page that watches a rule as the learner is shown it, which knows nothing of what was cut."""
         if not self._count_trial(page):
@@ -185,10 +193,9 @@ class Recall:
             return True
         agrees = self._agrees(page)
         unknown = self.arrivals.content_of(page.instead_of) is None
-        met = self.contents.has_met(page.content) or self.met.has_met(page.content)
-        if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and met)):
+        if unknown and (self.met.has_forgotten(page.crawl) or (not agrees and self._some_met(page.content))):
             return False
-        if not agrees and self.arrivals.has_failed(page.instead_of):
+        if not agrees and self.arrivals.has_failed(page.instead_of, page.crawl):
             return False
         self.trials.setdefault(page.explored, [0, 0])[not agrees] += 1
         if not agrees:
@@ -200,7 +207,7 @@ class Recall:
         for page in tuple(self.struck):
             if page.crawl == gone.crawl and gone.url in {page.url, page.instead_of}:
                 self.struck.remove(page)
-                self.uncounted.add((page.crawl, page.url))
+                self.uncounted.add(page)
                 self.trials[page.explored][1] -= 1
 
     def failing(self) -> dict[str, str]:

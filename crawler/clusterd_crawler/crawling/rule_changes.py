@@ -176,7 +176,12 @@ class RuleChanges:
         if ended - began > LOOK_SECONDS:
             self._rests[domain] = [rules.host for rules in sets], ended + REST * (ended - began)
         for rules in sets:
-            await self._follow(rules)
+            try:
+                await self._follow(rules)
+            except Exception:  # it is in use all the same, and is not tried again
+                logger.exception(
+                    "Not all that version %d of the rules of %s lets go is fetched", rules.version, rules.host
+                )
 
     async def _follow(self, rules: RuleSet) -> None:
         """Announce a rule set that is in use by now, and decide anew about what it does not keep out any more."""

@@ -58,7 +58,7 @@ class Changing:
             self.kept,
             lambda kept: self.fetched.append(kept.request.url),
             lambda signal, **arguments: self.told.append((signal, arguments)),
-            lambda request, counted: decisions.decide(request.url, 5, again=counted),
+            lambda kept, counted: decisions.decide(kept.request.url, 5, again=counted),
         )
 
     async def use(self, version: int, *rules: Rule) -> None:

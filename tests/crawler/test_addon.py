@@ -281,23 +281,29 @@ def test_what_a_withdrawn_rule_kept_out_is_fetched_after_all(
     ]
 
 
-def test_what_was_queued_and_linked_again_before_its_rule_was_withdrawn_is_fetched_once(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+@pytest.mark.parametrize("tried", [False, True], ids=["its rule was withdrawn", "it was a trial of another"])
+def test_what_was_queued_and_linked_again_is_fetched_once(
+    tried: bool, site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:
-    """The duplicate filter knows the request that was queued, which is skipped after the one that is kept."""
+    """The duplicate filter knows the request that was queued, which is skipped after the one that is kept.
+
+    Of a rule of so little evidence the second of its would-be skips is a trial.
+    """
     go = tmp_path / "go"
     twice = "/page/1?sid=a"
     queued = [{"url": url, "options": {"priority": priority}} for url, priority in ((twice, -1), ("/page/2", -2))]
-    steps = ["/page/1", REST, "/slow/1", "/slow/2", *queued, {"heard": 1}, twice, {"file": str(go)}]
-    running = Crawling(tmp_path, at(site, steps), settings | ONE_BY_ONE)
+    before = ["/page/1", "/page/3", REST, "/slow/1", "/slow/2", *queued, {"heard": 1}]
+    steps = [*before, *(["/page/3?sid=b"] if tried else []), twice, {"file": str(go)}]
+    running = Crawling(tmp_path, at(site, steps), settings | ONE_BY_ONE | SELDOM)
     wait_until(lambda: site.hits["/slow/1"])
     publish_rules(redis_url, prefix, sid_rules(site))
     wait_until(lambda: site.hits["/page/2"])
-    publish_rules(redis_url, prefix, RuleSet(site.host, 2, ()))
+    other = replace(sid_rule(site.host, "r2"), lower_bound=0.05)
+    publish_rules(redis_url, prefix, RuleSet(site.host, 2, (other,) if tried else ()))
     wait_until(lambda: site.hits[twice])
     go.touch()
     done = running.result()
-    assert (site.hits[twice], done.stat("skipped")) == (1, 1)
+    assert (site.hits[twice], done.stat("skipped"), done.stat("explored")) == (1, 1 + tried, tried)
 
 
 def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_other(

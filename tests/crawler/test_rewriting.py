@@ -42,6 +42,19 @@ def test_a_request_is_rewritten_to_a_key_that_was_linked(
     assert [skip[:2] for skip in done.skipped] == [[f"{site.url}/page/1", "r1"]]
 
 
+def test_the_own_request_of_a_key_waits_for_one_that_was_rewritten_to_it(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, sid_rules(site))
+    two = settings | {"CLUSTERD_REWRITE": True, "CONCURRENT_REQUESTS": 2}
+    # Two hold the slots until all are queued; the key's own request is sent while the other's page is on its way.
+    between = [f"/page/{n}" for n in range(5)]
+    queued = [{"url": url, "options": {"priority": -n}} for n, url in enumerate(["/slow/1?sid=a", *between, "/slow/1"])]
+    done = crawl(tmp_path, at(site, ["/", REST, "/slow/8", "/slow/9", *queued]), two)
+    assert (site.hits["/slow/1"], site.hits["/slow/1?sid=a"]) == (1, 0)
+    assert (done.stat("rewritten"), done.stat("awaited"), done.stat("skipped")) == (1, 1, 1)
+
+
 def test_an_unskipped_url_is_rewritten_to_no_other(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:

@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.requests.decisions import Decisions
+from clusterd_crawler.crawling.requests.kept import KeptOut
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.skipping.skips import KnownPages
 
@@ -31,6 +33,29 @@ def test_a_set_that_cannot_be_used_does_not_hold_up_the_next(tmp_path: Path) -> 
         assert skip.rule == "two"
 
     asyncio.run(scenario())
+
+
+def test_of_sets_in_use_each_that_cannot_be_followed_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where Scrapy's queue takes no more. Of two that arrived together nothing was said."""
+
+    def full(kept: KeptOut) -> None:
+        raise OSError("the disk is full")
+
+    async def scenario() -> None:
+        changing = Changing(tmp_path, memory=10)
+        await changing.use(1, drop("s", "one"))
+        changing.kept.add(kept_out("one", "s=1"))
+        changing.changes._fetch = full
+        changing.changes.arrived(RuleSet(HOST, 2, ()))
+        changing.changes.arrived(RuleSet(f"www.{HOST}", 1, (drop("t", "two"),)))
+        await changing.loop.done()
+        assert [said["rule"].id for signal, said in changing.told if signal is signals.rule_learned] == ["one", "two"]
+
+    asyncio.run(scenario())
+    (record,) = [record for record in caplog.records if record.exc_info]
+    assert record.getMessage() == f"Not all that version 2 of the rules of {HOST} lets go is fetched"
 
 
 def test_of_the_sets_of_a_host_that_wait_the_latest_is_used_and_tells_why_rules_went(tmp_path: Path) -> None:

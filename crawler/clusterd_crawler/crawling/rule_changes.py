@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Final
 
-from scrapy import Request
-
 from clusterd_crawler import signals
 from clusterd_crawler.crawling.event_loop import EventLoop
 from clusterd_crawler.crawling.older_scrapy import run_in_thread, sleep
@@ -62,7 +60,7 @@ class RuleChanges:
         kept: Kept,
         fetch: Callable[[KeptOut], None],
         announce: Callable[..., None],
-        decide: Callable[[Request, bool], Skip | None],
+        decide: Callable[[KeptOut, bool], Skip | None],
     ) -> None:
         self._loop = loop
         self._decisions = decisions
@@ -178,7 +176,12 @@ class RuleChanges:
         if ended - began > LOOK_SECONDS:
             self._rests[domain] = [rules.host for rules in sets], ended + REST * (ended - began)
         for rules in sets:
-            await self._follow(rules)
+            try:
+                await self._follow(rules)
+            except Exception:  # it is in use all the same, and is not tried again
+                logger.exception(
+                    "Not all that version %d of the rules of %s lets go is fetched", rules.version, rules.host
+                )
 
     async def _follow(self, rules: RuleSet) -> None:
         """Announce a rule set that is in use by now, and decide anew about what it does not keep out any more."""
@@ -284,7 +287,7 @@ class RuleChanges:
         for number, kept in enumerate(kept_out, start=1):
             while self._decisions.loading and not self._closing:  # other requests go out then; these have time
                 await sleep(LOOK_SECONDS)
-            skip = None if self._closing else self._decide(kept.request, counted)
+            skip = None if self._closing else self._decide(kept, counted)
             if self._closing or (skip is not None and not skip.explore):
                 await self.keep(kept if skip is None else under(kept, skip.rule))
             else:

@@ -171,8 +171,11 @@ class Admission:
             self._sooner += 1
         return skip.explore
 
-    def decide_again(self, request: Request, counted: bool) -> Skip | None:
+    def decide_again(self, kept: KeptOut, counted: bool) -> Skip | None:
         """Return the skip of a request that was kept out, where there is one still; ``counted``: no further one."""
+        request = kept.request
+        # Of two of one URL this one would be no trial: the duplicate filter refuses it.
+        counted |= not kept.filtered and self._skipped.get(request.url.partition("#")[0], False)
         skip = self._decide(request.url, self._purposes.noted(request), again=counted)
         if skip is not None:
             self._tries(request, skip)

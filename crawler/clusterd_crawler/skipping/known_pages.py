@@ -19,6 +19,9 @@ from clusterd_crawler.skipping.standing import Standing
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
+#: Keys that one content has torn from which on it is no page's own: a log-in form, "slow down", "not available", shown
+#: in place of many pages for a while or for good. A page belongs to one key, and tears that alone.
+SEVERAL_TORN: Final = 2
 #: Pages that are gone through before other threads get their turn (about 10 µs each).
 AT_ONCE: Final = 50
 
@@ -42,6 +45,8 @@ class HostPages:
     shown: dict[int, Plain] | None = None
     #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
     torn: set[int] | None = None
+    #: Content → how many keys it has torn, each the first time.
+    tore: dict[int, int] | None = None
     #: Hashes of rules and paths of keys under which pages of several paths were fetched by them that show the same.
     tried: set[int] | None = None
 
@@ -119,12 +124,20 @@ class HostPages:
         """Whether pages of several paths show the same under a rule and a path of a key (its hash)."""
         return self.tried is not None and trial in self.tried
 
-    def tear(self, key: int) -> None:
-        """Note a key whose pages differ."""
-        if self.torn is None:
-            self.torn = set()
-        if len(self.torn) < TORN_LIMIT:
-            self.torn.add(key)
+    def tear(self, key: int, contents: Iterable[int]) -> bool:
+        """Note a key whose pages differ, and what they show; whether some of that is no page's own from now on."""
+        if self.torn is None or self.tore is None:
+            self.torn, self.tore = set(), {}
+        if key in self.torn or len(self.torn) >= TORN_LIMIT:
+            return False
+        self.torn.add(key)
+        for content in contents:
+            self.tore[content] = self.tore.get(content, 0) + 1
+        return any(self.tore[content] == SEVERAL_TORN for content in contents)
+
+    def is_anyones(self, content: int) -> bool:
+        """Whether a content is no page's own: under several keys it was shown where another page showed another."""
+        return self.tore is not None and self.tore.get(content, 0) >= SEVERAL_TORN
 
     def is_torn(self, key: int) -> bool:
         """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
@@ -146,7 +159,7 @@ class HostPages:
     def forget_keys(self) -> None:
         """Forget what the rules have made of the pages."""
         self.keys.clear()
-        self.read_before = self.shown = self.torn = self.tried = None
+        self.read_before = self.shown = self.torn = self.tore = self.tried = None
         if self.leading is not None:
             self.leading.clear()
         if self.standing is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,33 @@ def test_a_family_that_always_shows_a_wall_is_skipped_all_the_same() -> None:
     known.fetched(f"http://{HOST}/?edit=1", 1, content=WALL)
     walled(known, pages=2, torn=2)
     assert known.decide(f"http://{HOST}/?edit=2", 3) is not None
+
+
+def tried(known: KnownPages, pages: int) -> list[int]:
+    """Return which of the would-be skips on so many pages are fetched all the same, by number."""
+    skips = [known.decide(f"http://{HOST}/{number}?sid=2", 2) for number in range(pages)]
+    return [number for number, skip in enumerate(skips, 1) if skip is not None and skip.explore]
+
+
+def test_what_was_shown_in_a_row_is_tried_ever_more_seldom() -> None:
+    for explore, found in ((1e-9, [1, 2, 4, 8]), (0.0, [])):
+        known = KnownPages(explore=explore)
+        known.load(rule_set(replace(DROP_SID, support=100)))
+        walled(known, pages=8, torn=0)
+        assert tried(known, 8) == found
+
+
+def test_what_was_shown_by_as_many_pages_among_others_is_not_tried_further() -> None:
+    known = KnownPages(explore=1e-9)
+    known.load(rule_set(replace(DROP_SID, support=100)))
+    for number in range(16):
+        known.fetched(f"http://{HOST}/{number}?sid=1", 1, content=WALL if number % 8 else 1000 + number)
+    assert tried(known, 16) == []
+
+
+def test_a_page_under_many_urls_of_one_key_is_no_row() -> None:
+    known = KnownPages(explore=1e-9)
+    known.load(rule_set(replace(DROP_SID, support=100)))
+    for number in range(20):
+        known.fetched(f"http://{HOST}/0?sid=x{number}", 1, content=5)
+    assert tried(known, 1) == []

@@ -12,7 +12,7 @@ from typing import Final
 
 from clusterd_crawler.purpose import ANYONE, Purpose
 from clusterd_crawler.skipping.bearers import NameTable
-from clusterd_crawler.skipping.known_page import KnownPage, Plain, names_of
+from clusterd_crawler.skipping.known_page import UNKNOWN, KnownPage, Plain, names_of
 from clusterd_crawler.skipping.leading import Leading
 from clusterd_crawler.skipping.standing import Standing
 
@@ -22,6 +22,8 @@ TORN_LIMIT: Final = 100_000
 #: Keys that one content has torn from which on it is no page's own: a log-in form, "slow down", "not available", shown
 #: in place of many pages for a while or for good. A page belongs to one key, and tears that alone.
 SEVERAL_TORN: Final = 2
+#: New keys in a row that show one content from which on it may be shown in place of pages, as long as the row lasts.
+ROW: Final = 8
 #: Pages that are gone through before other threads get their turn (about 10 µs each).
 AT_ONCE: Final = 50
 
@@ -47,6 +49,10 @@ class HostPages:
     torn: set[int] | None = None
     #: Content → how many keys it has torn, each the first time.
     tore: dict[int, int] | None = None
+    #: What the pages noted last show, one after the other, and how many new keys these had.
+    row: tuple[int, int] = (UNKNOWN, 0)
+    #: Content that was shown in such a row of `ROW` → how many would-be skips have rested on its pages.
+    in_rows: dict[int, int] | None = None
     #: Hashes of rules and paths of keys under which pages of several paths were fetched by them that show the same.
     tried: set[int] | None = None
 
@@ -68,6 +74,7 @@ class HostPages:
     def note(self, key: int, page: KnownPage) -> Plain:
         """Note a page under its key, and return what is kept of it; what others fetched before is known still."""
         before = self.keys.get(key)
+        self._note_row(page.content, before is None)
         if before is not None:
             purpose = KnownPage(*before).purpose
             if purpose[:2] != page.served[:2]:
@@ -76,6 +83,20 @@ class HostPages:
                 self.read_before[hash((key, *purpose[:2]))] = before
         kept = self.keys[key] = self.pages[page.url] = page.plain()
         return kept
+
+    def _note_row(self, content: int, new: bool) -> None:
+        self.row = (content, self.row[1] + new) if content == self.row[0] else (content, int(new))
+        if self.row[1] == ROW and content != UNKNOWN:
+            if self.in_rows is None:
+                self.in_rows = {}
+            self.in_rows.setdefault(content, 0)
+
+    def owes_trial(self, content: int) -> bool:
+        """Whether a would-be skip on a page is to be tried: the 1st, 2nd, 4th, 8th … on what was shown in a row."""
+        if self.in_rows is None or content not in self.in_rows:
+            return False
+        self.in_rows[content] = skips = self.in_rows[content] + 1
+        return skips & (skips - 1) == 0
 
     def known(self, key: int) -> KnownPage | None:
         """Return the page fetched last under a key, or the one that stands for what was redirected to it."""
@@ -159,7 +180,8 @@ class HostPages:
     def forget_keys(self) -> None:
         """Forget what the rules have made of the pages."""
         self.keys.clear()
-        self.read_before = self.shown = self.torn = self.tore = self.tried = None
+        self.read_before = self.shown = self.torn = self.tore = self.in_rows = self.tried = None
+        self.row = UNKNOWN, 0
         if self.leading is not None:
             self.leading.clear()
         if self.standing is not None:

@@ -255,8 +255,11 @@ class KnownPages:
         rule, key, known = found
         if again:
             return Skip(url, rule, key, known.url)
-        tried = held is not None and held.is_tried(hash((rule, path_of(key))))
-        return self._counted(url, rule, key, known.url, tried)
+        if held is None:
+            return self._counted(url, rule, key, known.url)
+        tried = held.is_tried(hash((rule, path_of(key))))
+        owed = not key.startswith(FAMILY) and self._sets.asking([rule]) is None and held.owes_trial(known.content)
+        return self._counted(url, rule, key, known.url, tried, owed)
 
     def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
         """Return the skip of a URL whose key was asked for in its place and was redirected.
@@ -272,9 +275,9 @@ class KnownPages:
             return None
         return self._counted(url, applied[-1], key, target)
 
-    def _counted(self, url: str, rule: str, key: str, known_url: str, tried: bool = False) -> Skip:
+    def _counted(self, url: str, rule: str, key: str, known_url: str, tried: bool = False, owed: bool = False) -> Skip:
         """Return a skip, or the trial in its place, and count it."""
-        explore = self._exploring.explores(url, rule, key, self.explored[rule], tried)
+        explore = self._exploring.explores(url, rule, key, self.explored[rule], tried, owed)
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known_url, explore)
 

@@ -94,9 +94,10 @@ class Noting:
         hashed = hash(key)
         rules = (*before.applied, *page.applied)
         if self._differ(before, page):
-            if new and before.url != page.url and not held.is_torn(hashed):
-                self._differed(page, before)
+            is_first = new and before.url != page.url and not held.is_torn(hashed)
             self.doubted += held.tear(hashed, (before.content, page.content))
+            if is_first and not any(map(held.is_anyones, (before.content, page.content))):
+                self._differed(page, before)
         elif before.url != page.url:
             self._exploring.agreed(set(rules), page.url)
             if path_of(before.url) != path_of(page.url):

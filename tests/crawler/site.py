@@ -111,6 +111,8 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         return 302, {"Location": "/members/round?to=" + name.removeprefix("/round/")}, b""
     if name == "/members/round":
         return 302, {"Location": "/round/" + parts.query[3:]}, b""
+    if name.startswith("/page/") and parts.query == "sid=asked-too-often":
+        return 200, {}, html("slow down", prose("slow down"), [])
     if name.startswith(("/page/", "/slow/", "/members/", "/round/")):
         return 200, {}, html(name, prose(name), [])
     if name.startswith("/near/"):

@@ -172,3 +172,12 @@ def test_pages_that_are_one_by_a_rule_are_not_tried_further() -> None:
 def test_a_site_for_phones_is_tried_further() -> None:
     phones = rule((Condition(HOST, "is", ("m.h.com",)),), (Edit(HOST, "set", "h.com"),))
     assert explored(known_under(phones), range(500), "http://m.h.com/page-{}") > 40
+
+
+def test_trials_that_meet_what_is_shown_in_place_of_pages_ask_for_no_more() -> None:
+    known = known_under(rule(bound=OLD))
+    for number in range(2000, 2020):  # first "asked too often" under all of these, then each page
+        known.fetched(f"http://h.com/page-{number}", 1, content=5000)
+        known.fetched(f"http://h.com/page-{number}?view=mobile", 2, content=number)
+    # Of the first two it was not known yet: a third of what 100 trials bear, where all twenty left a twentieth.
+    assert explored(known, range(SKIPS * 33)) <= 2

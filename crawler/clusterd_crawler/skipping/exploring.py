@@ -141,12 +141,12 @@ class Exploring:
         """Note that a URL was fetched, or that it was not found."""
         self._awaited.pop(url, None)
 
-    def explores(self, url: str, rule: str, key: str, explored: int, tried: bool = False) -> bool:
+    def explores(self, url: str, rule: str, key: str, explored: int, tried: bool = False, owed: bool = False) -> bool:
         """Return whether a page is fetched all the same, of a rule of which so many have been.
 
-        ``tried``: another page of its path was, and agreed.
+        ``tried``: another page of its path was, and agreed. ``owed``: it is, where any are.
         """
-        explores = self._is_trial(url, rule, key, explored, tried)
+        explores = self._is_trial(url, rule, key, explored, tried) or (owed and bool(self._share))
         if explores:
             self._awaited[url] = rule
             if len(self._awaited) > AWAITED:

@@ -1,6 +1,7 @@
 """Pages under the keys that the rules make of their URLs: what the pages of a key say of it, and of the rules.
 
 Two pages of a key that show other texts tear it: no skip rests on it. Two that show the same are a trial that agreed.
+What tears several keys is a log-in form or "slow down", shown in place of pages: no skip rests on a page that shows it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class Noting:
         self.hosts: dict[str, HostPages] = {}
         #: Ids of rules of which some key led on to something new.
         self.reopened: set[str] = set()
+        #: How often a content turned out to be no page's own (`HostPages.is_anyones`): skips may rest on pages of it.
+        self.doubted = 0
         #: What is applied to many pages, once.
         self._applied: dict[tuple[str, ...], tuple[str, ...]] = {}
 
@@ -91,9 +94,10 @@ class Noting:
         hashed = hash(key)
         rules = (*before.applied, *page.applied)
         if self._differ(before, page):
-            if new and before.url != page.url and not held.is_torn(hashed):
+            is_first = new and before.url != page.url and not held.is_torn(hashed)
+            self.doubted += held.tear(hashed, (before.content, page.content))
+            if is_first and not any(map(held.is_anyones, (before.content, page.content))):
                 self._differed(page, before)
-            held.tear(hashed)
         elif before.url != page.url:
             self._exploring.agreed(set(rules), page.url)
             if path_of(before.url) != path_of(page.url):

@@ -13,6 +13,7 @@ from typing import Final, Self, cast
 
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.purpose import ANYONE, Purpose
+from clusterd_crawler.rule_language.keys import FAMILY
 from clusterd_crawler.rules import RuleSet
 from clusterd_crawler.settings import Settings
 from clusterd_crawler.sketch import Name
@@ -194,6 +195,11 @@ class KnownPages:
         self._noting.reopened.clear()
         return reopened
 
+    @property
+    def doubted(self) -> int:
+        """How often so far it turned out of a content that skips may wrongly rest on pages of it."""
+        return self._noting.doubted
+
     def look_once_more(self, kept: Counter[str]) -> set[str]:
         """Return the rules of which some of what they keep out, so many each, is explored when it is decided anew."""
         return self._exploring.look_once_more(kept, self.explored)
@@ -249,8 +255,11 @@ class KnownPages:
         rule, key, known = found
         if again:
             return Skip(url, rule, key, known.url)
-        tried = held is not None and held.is_tried(hash((rule, path_of(key))))
-        return self._counted(url, rule, key, known.url, tried)
+        if held is None:
+            return self._counted(url, rule, key, known.url)
+        tried = held.is_tried(hash((rule, path_of(key))))
+        owed = not key.startswith(FAMILY) and self._sets.asking([rule]) is None and held.owes_trial(known.content)
+        return self._counted(url, rule, key, known.url, tried, owed)
 
     def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
         """Return the skip of a URL whose key was asked for in its place and was redirected.
@@ -266,9 +275,9 @@ class KnownPages:
             return None
         return self._counted(url, applied[-1], key, target)
 
-    def _counted(self, url: str, rule: str, key: str, known_url: str, tried: bool = False) -> Skip:
+    def _counted(self, url: str, rule: str, key: str, known_url: str, tried: bool = False, owed: bool = False) -> Skip:
         """Return a skip, or the trial in its place, and count it."""
-        explore = self._exploring.explores(url, rule, key, self.explored[rule], tried)
+        explore = self._exploring.explores(url, rule, key, self.explored[rule], tried, owed)
         (self.explored if explore else self.skipped)[rule] += 1
         return Skip(url, rule, key, known_url, explore)
 
@@ -294,6 +303,8 @@ class KnownPages:
             applied = (*applied, *known.applied)
         if not applied or not held.bears(key, applied):
             return None
+        if held.is_anyones(known.content) and not key.startswith(FAMILY):
+            return None
         return self._sets.deciding(url, known.url, applied), key, known
 
     def _by_shown(self, held: HostPages, url: str, at: int, purpose: Purpose) -> tuple[str, str, KnownPage] | None:
@@ -312,7 +323,9 @@ class KnownPages:
             return None
         rule, named = found
         known = held.page(named)
-        return (rule, f"{rule}:{url}", known) if known is not None and self._serves(known, purpose, at) else None
+        if known is None or not self._serves(known, purpose, at) or held.is_anyones(known.content):
+            return None
+        return rule, f"{rule}:{url}", known
 
     def _serves(self, known: KnownPage, purpose: Purpose, at: int) -> bool:
         return known.serves(purpose) and self._recent(known, at)

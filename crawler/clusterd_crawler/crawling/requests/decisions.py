@@ -112,8 +112,11 @@ class Decisions:
                         self._withdrawn += len(self._known) < before and not page.good
 
     def withdrawn(self) -> bool:
-        """Whether others told, since the last call, that a known page has failed: a skip may rest on it."""
-        before, self._heard_of = self._heard_of, self._withdrawn
+        """Whether a skip may rest, since the last call, on a page that justifies none.
+
+        Others told that it has failed, or it shows what turned out to be shown in place of pages.
+        """
+        before, self._heard_of = self._heard_of, self._withdrawn + self._known.doubted
         return self._heard_of > before
 
     def fetched(

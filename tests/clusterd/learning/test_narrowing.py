@@ -37,12 +37,13 @@ def test_a_part_that_differs_as_often_as_the_rest_is_not_picked_out() -> None:
     assert key(rules, "src/main.c.diff?r1=1.99;sortby=log") != key(rules, "src/main.c.diff?r1=1.99")
 
 
-def folders(differing: float, seed: int) -> Iterator[tuple[str, int]]:
-    """Pages in 250 folders and their print views, of which a share shows something else, in no order."""
+def folders(differing: float, seed: int, clean: int = 0) -> Iterator[tuple[str, int]]:
+    """Pages in 250 folders and their print views, a share of which shows something else, after clean ones; shuffled."""
     chance, pages = random.Random(seed), list[tuple[str, int]]()
-    for page in range(3_000):
-        path = f"part{page % 250}/{chance.randrange(1_000_000)}.html"
-        pages += [(path, 2 * page), (path + "?print=1", 2 * page + (chance.random() < differing))]
+    for page in range(3_000 + clean):
+        differs = page >= clean and chance.random() < differing
+        path = f"part{page % 250 if page >= clean else 'clean'}/{chance.randrange(1_000_000)}.html"
+        pages += [(path, 2 * page), (path + "?print=1", 2 * page + differs)]
     chance.shuffle(pages)
     return iter(pages)
 
@@ -50,3 +51,10 @@ def folders(differing: float, seed: int) -> Iterator[tuple[str, int]]:
 def test_the_luckiest_of_many_parts_are_not_picked_out() -> None:
     # Of 250 folders with twelve pages each some five are clean by luck where three of ten pages differ.
     assert [learned(folders(differing=0.3, seed=seed)).rules for seed in range(3)] == [()] * 3
+
+
+def test_a_part_that_never_differs_brings_in_none_that_were_lucky() -> None:
+    for seed in range(3):
+        rules = learned(folders(differing=0.3, seed=seed, clean=100))
+        parts = [f"part{number}/1.html" for number in ("clean", *range(250))]
+        assert [part for part in parts if key(rules, part + "?print=1") == key(rules, part)] == ["partclean/1.html"]

@@ -268,15 +268,19 @@ def _differ_beyond_luck(differed: Rows, tried: Rows, differing: float, values: i
 
 
 def _no_luck(clean: npt.NDArray[np.float64], share: float, values: int) -> Flags:
-    """Return the most values whose clean records are together no luck, whichever of all sets of as many was chosen.
+    """Return the values whose clean records are no luck: each by itself, and of the others the most that are together.
 
-    Of 250 folders in each of which three of ten pages differ, some five have twelve clean trials and no other.
+    That is, whichever set of as many was chosen: of 250 folders in each of which three of ten pages differ, some five
+    have twelve clean trials and no other. (Where one has a hundred, this says nothing of those five.)
     """
-    order = np.argsort(-clean, kind="stable")[: np.count_nonzero(clean)]
+    share = min(share, 0.999)
+    found: Flags = (clean > 0) & (values * share**clean <= LUCK)
+    values -= int(np.count_nonzero(found))
+    left = np.where(found, 0, clean)
+    order = np.argsort(-left, kind="stable")[: np.count_nonzero(left)]
     number = np.arange(1, len(order) + 1)
     sets = np.cumsum(np.log((values - number + 1) / number))
-    enough = np.flatnonzero(np.cumsum(clean[order]) * -log(min(share, 0.999)) >= sets - log(LUCK))
-    found = np.zeros(len(clean), np.bool_)
+    enough = np.flatnonzero(np.cumsum(left[order]) * -log(share) >= sets - log(LUCK))
     found[order[: enough.max(initial=-1) + 1]] = True
     return found
 

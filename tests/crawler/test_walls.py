@@ -91,6 +91,9 @@ def test_what_was_shown_in_a_row_is_tried_ever_more_seldom() -> None:
         known.load(rule_set(replace(DROP_SID, support=100)))
         walled(known, pages=8, torn=0)
         assert tried(known, 8) == found
+        # Another rule of the host begins it anew no more than it ends it.
+        known.load(RuleSet(HOST, 2, (replace(DROP_SID, support=100),)))
+        assert tried(known, 8) == ([8] if found else [])
 
 
 def test_what_was_shown_by_as_many_pages_among_others_is_not_tried_further() -> None:

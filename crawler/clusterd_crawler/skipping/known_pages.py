@@ -180,8 +180,8 @@ class HostPages:
     def forget_keys(self) -> None:
         """Forget what the rules have made of the pages."""
         self.keys.clear()
-        self.read_before = self.shown = self.torn = self.tore = self.in_rows = self.tried = None
-        self.row = UNKNOWN, 0
+        self.read_before = self.shown = self.torn = self.tore = self.tried = None
+        self.row = UNKNOWN, 0  # what was tried of `in_rows` stays so: rules may come by the dozen
         if self.leading is not None:
             self.leading.clear()
         if self.standing is not None:

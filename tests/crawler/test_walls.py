@@ -8,6 +8,7 @@ from typing import Any
 
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet
 from clusterd_crawler.skipping.bearers import parse_names
+from clusterd_crawler.skipping.known_pages import OWN
 from clusterd_crawler.skipping.skips import KnownPages
 
 from tests.crawler.crawling import REST, SELDOM, at, crawl, publish_rules, sid_rules
@@ -77,6 +78,23 @@ def test_a_family_that_always_shows_a_wall_is_skipped_all_the_same() -> None:
     known.fetched(f"http://{HOST}/?edit=1", 1, content=WALL)
     walled(known, pages=2, torn=2)
     assert known.decide(f"http://{HOST}/?edit=2", 3) is not None
+
+
+def test_a_log_in_form_at_its_own_address_is_fetched_a_few_times_more() -> None:
+    back = Key(name="return")
+    known = KnownPages(explore=0)
+    known.load(rule_set(DROP_SID, rule([Condition(back, "any")], [Edit(back, "delete")])))
+    known.fetched(f"http://{HOST}/login?return=0", 1, content=WALL)
+    walled(known, pages=4, torn=2)
+    fetched = [number for number in range(1, 20) if known.decide(f"http://{HOST}/login?return={number}", 3) is None]
+    assert fetched == [*range(1, 20)]
+    for number in range(1, 1 + OWN):
+        known.fetched(f"http://{HOST}/login?return={number}", 3, content=WALL)
+    assert known.decide(f"http://{HOST}/login?return=99", 4) is not None
+    # It is shown in place of other pages all the same, and may be in place of this one.
+    assert known.decide(f"http://{HOST}/3?sid=3", 4) is None
+    known.fetched(f"http://{HOST}/login?return=100", 5, content=50)
+    assert known.decide(f"http://{HOST}/login?return=99", 6) is None
 
 
 def tried(known: KnownPages, pages: int) -> list[int]:

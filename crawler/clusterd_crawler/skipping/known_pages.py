@@ -22,6 +22,9 @@ TORN_LIMIT: Final = 100_000
 #: Keys that one content has torn from which on it is no page's own: a log-in form, "slow down", "not available", shown
 #: in place of many pages for a while or for good. A page belongs to one key, and tears that alone.
 SEVERAL_TORN: Final = 2
+#: URLs of one key that show such a content, once it is known to be one, from which on it is the key's own all the same:
+#: the log-in form at its own address, which each page links to with another way back.
+OWN: Final = 8
 #: New keys in a row that show one content from which on it may be shown in place of pages, as long as the row lasts.
 ROW: Final = 8
 #: Pages that are gone through before other threads get their turn (about 10 µs each).
@@ -49,6 +52,8 @@ class HostPages:
     torn: set[int] | None = None
     #: Content → how many keys it has torn, each the first time.
     tore: dict[int, int] | None = None
+    #: Key → how many of its pages show what is no page's own, as the one before did.
+    repeated: dict[int, int] | None = None
     #: What the pages noted last show, one after the other, and how many new keys these had.
     row: tuple[int, int] = (UNKNOWN, 0)
     #: Content that was shown in such a row of `ROW` → how many would-be skips have rested on its pages.
@@ -160,6 +165,17 @@ class HostPages:
         """Whether a content is no page's own: under several keys it was shown where another page showed another."""
         return self.tore is not None and self.tore.get(content, 0) >= SEVERAL_TORN
 
+    def repeat(self, key: int, content: int) -> None:
+        """Note a page that shows what another of its key did."""
+        if self.is_anyones(content):
+            if self.repeated is None:
+                self.repeated = {}
+            self.repeated[key] = self.repeated.get(key, 0) + 1
+
+    def is_own(self, key: int, content: int) -> bool:
+        """Whether a content is a page's own under a key."""
+        return not self.is_anyones(content) or (self.repeated is not None and self.repeated.get(key, 0) >= OWN)
+
     def is_torn(self, key: int) -> bool:
         """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
         return self.torn is not None and (key in self.torn or len(self.torn) >= TORN_LIMIT)
@@ -180,7 +196,7 @@ class HostPages:
     def forget_keys(self) -> None:
         """Forget what the rules have made of the pages."""
         self.keys.clear()
-        self.read_before = self.shown = self.torn = self.tore = self.tried = None
+        self.read_before = self.shown = self.torn = self.tore = self.repeated = self.tried = None
         self.row = UNKNOWN, 0  # what was tried of `in_rows` stays so: rules may come by the dozen
         if self.leading is not None:
             self.leading.clear()

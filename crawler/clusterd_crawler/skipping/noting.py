@@ -100,6 +100,8 @@ class Noting:
                 self._differed(page, before)
         elif before.url != page.url:
             self._exploring.agreed(set(rules), page.url)
+            if before.content == page.content:  # both may be unknown, or its rules go by no text
+                held.repeat(hashed, page.content)
             if path_of(before.url) != path_of(page.url):
                 held.agree(hash((rule, path_of(key))) for rule in rules)
 

@@ -303,7 +303,7 @@ class KnownPages:
             applied = (*applied, *known.applied)
         if not applied or not held.bears(key, applied):
             return None
-        if held.is_anyones(known.content) and not key.startswith(FAMILY):
+        if not key.startswith(FAMILY) and not held.is_own(hashed, known.content):
             return None
         return self._sets.deciding(url, known.url, applied), key, known
 

@@ -58,6 +58,16 @@ def test_a_content_that_tears_several_keys_justifies_nothing_under_others() -> N
     assert known.decide(f"http://{HOST}/5?sid=2", 6) is not None
 
 
+def test_a_url_that_showed_another_crawl_a_wall_is_fetched_again() -> None:
+    known = KnownPages(explore=0, within=1000)
+    known.load(rule_set(DROP_SID))
+    for number in range(4):
+        known.fetched(f"http://{HOST}/{number}?sid=1", 1, content=WALL if number < 3 else 50, earlier=True)
+    walled(known, pages=0, torn=2)
+    assert known.decide(f"http://{HOST}/2?sid=1", 3) is None
+    assert known.decide(f"http://{HOST}/3?sid=1", 3) is not None
+
+
 def test_a_name_that_such_a_page_bears_justifies_nothing() -> None:
     post = Key(name="p")
     carrier = (Condition(Key(name="t"), "any"),)

@@ -247,7 +247,7 @@ class KnownPages:
         if itself is not None and not itself.earlier:
             return None
         found = None if held is None else self._find(held, url, at, purpose)
-        if found is None and itself is not None and self._serves(itself, purpose, at):
+        if found is None and held is not None and itself is not None and self._stands(held, itself, purpose, at):
             return Skip(url, WITHIN, url, url)
         if found is None:
             trap = self.traps.leaves(url)
@@ -303,7 +303,7 @@ class KnownPages:
             applied = (*applied, *known.applied)
         if not applied or not held.bears(key, applied):
             return None
-        if not key.startswith(FAMILY) and not held.is_own(hashed, known.content):
+        if not _is_own(held, key, known):
             return None
         return self._sets.deciding(url, known.url, applied), key, known
 
@@ -327,8 +327,17 @@ class KnownPages:
             return None
         return rule, f"{rule}:{url}", known
 
+    def _stands(self, held: HostPages, itself: KnownPage, purpose: Purpose, at: int) -> bool:
+        """Whether a page that another crawl fetched answers for its URL."""
+        return self._serves(itself, purpose, at) and _is_own(held, self._sets.key(itself.url)[0], itself)
+
     def _serves(self, known: KnownPage, purpose: Purpose, at: int) -> bool:
         return known.serves(purpose) and self._recent(known, at)
 
     def _recent(self, known: KnownPage, at: int) -> bool:
         return self._within is None or at - known.at <= self._within
+
+
+def _is_own(held: HostPages, key: str, known: KnownPage) -> bool:
+    """Whether a page shows no log-in form in its place; of a family it may."""
+    return key.startswith(FAMILY) or held.is_own(hash(key), known.content)

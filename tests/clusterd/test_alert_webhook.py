@@ -181,37 +181,32 @@ def test_an_address_that_asks_for_patience_is_left_alone_so_long(by_date: bool) 
     assert webhook.lost == 0
 
 
-def test_no_connection_is_held_while_an_address_is_left_alone() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
-        webhook.post(b"{}\n")
-        connection, _ = server.accept()
-        with connection:
-            connection.recv(1)
-            connection.sendall(b"HTTP/1.1 503 Busy\r\nRetry-After: 30\r\n\r\n")
-            connection.settimeout(5)
-            while connection.recv(10_000):
-                pass  # the rest of what was posted; then its end, or the time is over
-    webhook.close(0.2)
-
-
 @contextmanager
-def hanging() -> Iterator[Webhook]:
-    """Return a webhook whose address has taken one alert and answers nothing."""
+def hanging() -> Iterator[tuple[Webhook, socket.socket]]:
+    """Return a webhook whose address has taken one alert and answers nothing, and the connection to it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         webhook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/")
         webhook.post(b"{}\n")
         connection, _ = server.accept()
         with connection:
             connection.recv(10_000)
-            yield webhook
+            yield webhook, connection
+
+
+def test_no_connection_is_held_while_an_address_is_left_alone() -> None:
+    with hanging() as (webhook, connection):
+        connection.sendall(b"HTTP/1.1 503 Busy\r\nRetry-After: 30\r\n\r\n")
+        connection.settimeout(5)
+        while connection.recv(10_000):
+            pass  # the rest of what was posted; then its end, or the time is over
+    webhook.close(0.2)
 
 
 def test_an_address_that_hangs_does_not_keep_the_daemon_from_ending(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("clusterd.alert_webhook.WEBHOOK_QUEUE", 1)
-    with hanging() as webhook:
+    with hanging() as (webhook, _):
         webhook.post(b"{}\n")
         started = time.monotonic()
         webhook.close(0.2)
@@ -238,7 +233,7 @@ def test_what_waits_for_an_address_that_hangs_is_bounded_by_alerts_not_by_batche
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("clusterd.alert_webhook.WEBHOOK_QUEUE", 3)
-    with hanging() as webhook:
+    with hanging() as (webhook, _):
         webhook.post(b"{}\n" * 10)
         assert webhook.lost == 7
         webhook.close(0.2)

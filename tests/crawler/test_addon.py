@@ -226,31 +226,6 @@ def test_odd_pages_and_urls_are_sketched_or_counted(
     assert done.stat("published") == done.stat("sketched") + len(files) == len(told)
 
 
-def test_a_small_share_is_explored_and_says_so(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
-) -> None:
-    publish_rules(redis_url, prefix, sid_rules(site))
-    done = crawl(tmp_path, at(site, SID), settings | {"CLUSTERD_EXPLORE": 1})
-    assert done.paths() == ["/page/1", "/page/1?sid=a"]
-    assert (done.stat("explored"), done.stat("skipped")) == (1, 0)
-    explored = [page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.explored]
-    assert [(page.url, page.explored, page.instead_of) for page in explored] == [
-        (f"{site.url}/page/1?sid=a", "r1", f"{site.url}/page/1")
-    ]
-
-
-def test_a_skipped_page_is_not_tried_for_being_linked_often(
-    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
-) -> None:
-    """Six skips may rest on each of 18 trials (`resting`): this is one, whatever leads to it."""
-    young = replace(sid_rule(site.host), lower_bound=0.8693)
-    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (young,)))
-    steps = ["/page/1", REST, *["/page/1?sid=a"] * 150]
-    done = crawl(tmp_path, at(site, steps), settings | SELDOM)
-    assert done.paths() == ["/page/1"]
-    assert (done.stat("explored"), done.stat("skipped")) == (0, 1)
-
-
 @pytest.mark.parametrize("unfiltered", [UNFILTERED, UNFILTERED - 1])
 def test_it_is_said_where_no_request_may_be_skipped(
     unfiltered: int, site: Site, settings: dict[str, Any], tmp_path: Path

@@ -9,10 +9,21 @@ from typing import Any
 import pytest
 from clusterd_crawler.rules import Condition, Edit, Key, Rule, RuleSet, rule_id
 from clusterd_crawler.settings import Settings
+from clusterd_crawler.sketch import Sketch
 from clusterd_crawler.skipping.exploring import Exploring
 from clusterd_crawler.skipping.skips import KnownPages
 
-from tests.crawler.crawling import ONE_BY_ONE, at, crawl, publish_rules
+from tests.crawler.crawling import (
+    ONE_BY_ONE,
+    REST,
+    SELDOM,
+    at,
+    crawl,
+    publish_rules,
+    published,
+    sid_rule,
+    sid_rules,
+)
 from tests.crawler.site import Site
 
 HOST = "h.com"
@@ -183,3 +194,28 @@ def test_of_many_trials_few_go_before_what_waits_in_the_queue(
     assert done.stat("explored") == 3
     assert trials[0] in done.paths()[2:4]
     assert done.paths()[-3:] == [*trials[1:], "/page/9"]
+
+
+def test_a_small_share_is_explored_and_says_so(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    publish_rules(redis_url, prefix, sid_rules(site))
+    done = crawl(tmp_path, at(site, ["/page/1", REST, "/page/1?sid=a"]), settings | {"CLUSTERD_EXPLORE": 1})
+    assert done.paths() == ["/page/1", "/page/1?sid=a"]
+    assert (done.stat("explored"), done.stat("skipped")) == (1, 0)
+    explored = [page for page in published(redis_url, prefix) if isinstance(page, Sketch) and page.explored]
+    assert [(page.url, page.explored, page.instead_of) for page in explored] == [
+        (f"{site.url}/page/1?sid=a", "r1", f"{site.url}/page/1")
+    ]
+
+
+def test_a_skipped_page_is_not_tried_for_being_linked_often(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """Six skips may rest on each of 18 trials (`resting`): this is one, whatever leads to it."""
+    young = replace(sid_rule(site.host), lower_bound=0.8693)
+    publish_rules(redis_url, prefix, RuleSet(site.host, 1, (young,)))
+    steps = ["/page/1", REST, *["/page/1?sid=a"] * 150]
+    done = crawl(tmp_path, at(site, steps), settings | SELDOM)
+    assert done.paths() == ["/page/1"]
+    assert (done.stat("explored"), done.stat("skipped")) == (0, 1)

@@ -241,22 +241,23 @@ class KnownPages:
             return None
         host = host_of(url)
         held = self._hosts.get(registrable(host))
-        if self._sets.is_unskipped(url, host) or (held is not None and held.is_redirected(url)):
+        if self._sets.is_unskipped(url, host):
             return None
-        itself = None if held is None else held.page(url)
+        if held is None:
+            return self._trapped(url)
+        if held.is_redirected(url):
+            return None
+        itself = held.page(url)
         if itself is not None and not itself.earlier:
             return None
-        found = None if held is None else self._find(held, url, at, purpose)
-        if found is None and held is not None and itself is not None and self._stands(held, itself, purpose, at):
+        found = self._find(held, url, at, purpose)
+        if found is None and itself is not None and self._stands(held, itself, purpose, at):
             return Skip(url, WITHIN, url, url)
         if found is None:
-            trap = self.traps.leaves(url)
-            return None if trap is None else self._left(url, trap)
+            return self._trapped(url)
         rule, key, known = found
         if again:
             return Skip(url, rule, key, known.url)
-        if held is None:
-            return self._counted(url, rule, key, known.url)
         tried = held.is_tried(hash((rule, path_of(key))))
         owed = not key.startswith(FAMILY) and self._sets.asking([rule]) is None and held.owes_trial(known.content)
         return self._counted(url, rule, key, known.url, tried, owed)
@@ -287,6 +288,11 @@ class KnownPages:
             if found is not None and may_show_file(url, found[2].url):
                 return found
         return None
+
+    def _trapped(self, url: str) -> Skip | None:
+        """Return the skip of a URL that lies in a trap."""
+        trap = self.traps.leaves(url)
+        return None if trap is None else self._left(url, trap)
 
     def _left(self, url: str, trap: Trap) -> Skip:
         self.skipped[trap.id] += 1

@@ -138,9 +138,12 @@ class Unread:
         left = self._given[page.response] + self._revocable - monotonic()
         if left > 0 and self._differs(page.url, page.seen.content):
             call_later(left, self._stands, page)
-            return
+        else:
+            self._count(page, page.seen)
+
+    def _count(self, page: Page, seen: Seen) -> None:
         del self._unseen[page.response]
-        self._know(page, page.seen)
+        self._know(page, seen)
 
     def asks(self, response: Response, request: Request) -> None:
         """Note what the spider asks for of a page: that page once more, where it makes nothing of this one.
@@ -184,8 +187,7 @@ class Unread:
         """Let all pages count that the spider has: it is idle, so none breaks off any more."""
         for page in list(self._unseen.values()):
             if page.seen is not None:
-                del self._unseen[page.response]
-                self._know(page, page.seen)
+                self._count(page, page.seen)
 
     def forget(self, page: Page) -> None:
         """Drop a page that speaks for nothing."""

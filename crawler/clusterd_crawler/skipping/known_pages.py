@@ -15,18 +15,11 @@ from clusterd_crawler.skipping.bearers import NameTable
 from clusterd_crawler.skipping.known_page import UNKNOWN, KnownPage, Plain, names_of
 from clusterd_crawler.skipping.leading import Leading
 from clusterd_crawler.skipping.standing import Standing
+from clusterd_crawler.skipping.walls import NO_WALLS, ROW, Walls
 
 #: Most keys of one domain that are known to be torn (rules with so many are long retired). Beyond it no key of the
 #: domain justifies a skip until its rules change.
 TORN_LIMIT: Final = 100_000
-#: Keys that one content has torn from which on it is no page's own: a log-in form, "slow down", "not available", shown
-#: in place of many pages for a while or for good. A page belongs to one key, and tears that alone.
-SEVERAL_TORN: Final = 2
-#: URLs of one key that show such a content, once it is known to be one, from which on it is the key's own all the same:
-#: the log-in form at its own address, which each page links to with another way back.
-OWN: Final = 8
-#: New keys in a row that show one content from which on it may be shown in place of pages, as long as the row lasts.
-ROW: Final = 8
 #: Pages that are gone through before other threads get their turn (about 10 µs each).
 AT_ONCE: Final = 50
 
@@ -50,14 +43,9 @@ class HostPages:
     shown: dict[int, Plain] | None = None
     #: Keys whose fetched pages differ: no skip rests on them, whatever the rule says.
     torn: set[int] | None = None
-    #: Content → how many keys it has torn, each the first time.
-    tore: dict[int, int] | None = None
-    #: Key → how many of its pages show what is no page's own, as the one before did.
-    repeated: dict[int, int] | None = None
     #: What the pages noted last show, one after the other, and how many new keys these had.
     row: tuple[int, int] = (UNKNOWN, 0)
-    #: Content that was shown in such a row of `ROW` → how many would-be skips have rested on its pages.
-    in_rows: dict[int, int] | None = None
+    walls: Walls = NO_WALLS
     #: Hashes of rules and paths of keys under which pages of several paths were fetched by them that show the same.
     tried: set[int] | None = None
 
@@ -89,19 +77,15 @@ class HostPages:
         kept = self.keys[key] = self.pages[page.url] = page.plain()
         return kept
 
-    def _note_row(self, content: int, new: bool) -> None:
-        self.row = (content, self.row[1] + new) if content == self.row[0] else (content, int(new))
+    def _note_row(self, content: int, is_new: bool) -> None:
+        self.row = (content, self.row[1] + is_new) if content == self.row[0] else (content, int(is_new))
         if self.row[1] == ROW and content != UNKNOWN:
-            if self.in_rows is None:
-                self.in_rows = {}
-            self.in_rows.setdefault(content, 0)
+            self._made_walls().show_in_row(content)
 
-    def owes_trial(self, content: int) -> bool:
-        """Whether a would-be skip on a page is to be tried: the 1st, 2nd, 4th, 8th … on what was shown in a row."""
-        if self.in_rows is None or content not in self.in_rows:
-            return False
-        self.in_rows[content] = skips = self.in_rows[content] + 1
-        return skips & (skips - 1) == 0
+    def _made_walls(self) -> Walls:
+        if self.walls is NO_WALLS:
+            self.walls = Walls()
+        return self.walls
 
     def known(self, key: int) -> KnownPage | None:
         """Return the page fetched last under a key, or the one that stands for what was redirected to it."""
@@ -152,29 +136,12 @@ class HostPages:
 
     def tear(self, key: int, contents: Iterable[int]) -> bool:
         """Note a key whose pages differ, and what they show; whether some of that is no page's own from now on."""
-        if self.torn is None or self.tore is None:
-            self.torn, self.tore = set(), {}
+        if self.torn is None:
+            self.torn = set()
         if key in self.torn or len(self.torn) >= TORN_LIMIT:
             return False
         self.torn.add(key)
-        for content in contents:
-            self.tore[content] = self.tore.get(content, 0) + 1
-        return any(self.tore[content] == SEVERAL_TORN for content in contents)
-
-    def is_anyones(self, content: int) -> bool:
-        """Whether a content is no page's own: under several keys it was shown where another page showed another."""
-        return self.tore is not None and self.tore.get(content, 0) >= SEVERAL_TORN
-
-    def repeat(self, key: int, content: int) -> None:
-        """Note a page that shows what another of its key did."""
-        if self.is_anyones(content):
-            if self.repeated is None:
-                self.repeated = {}
-            self.repeated[key] = self.repeated.get(key, 0) + 1
-
-    def is_own(self, key: int, content: int) -> bool:
-        """Whether a content is a page's own under a key."""
-        return not self.is_anyones(content) or (self.repeated is not None and self.repeated.get(key, 0) >= OWN)
+        return self._made_walls().tear(contents)
 
     def is_torn(self, key: int) -> bool:
         """Whether no skip may rest on a key: its pages differ, or so many do that not all are known."""
@@ -196,8 +163,9 @@ class HostPages:
     def forget_keys(self) -> None:
         """Forget what the rules have made of the pages."""
         self.keys.clear()
-        self.read_before = self.shown = self.torn = self.tore = self.repeated = self.tried = None
-        self.row = UNKNOWN, 0  # what was tried of `in_rows` stays so: rules may come by the dozen
+        self.read_before = self.shown = self.torn = self.tried = None
+        self.row = UNKNOWN, 0
+        self.walls.forget_keys()
         if self.leading is not None:
             self.leading.clear()
         if self.standing is not None:

@@ -31,7 +31,7 @@ class Noting:
         self.hosts: dict[str, HostPages] = {}
         #: Ids of rules of which some key led on to something new.
         self.reopened: set[str] = set()
-        #: How often a content turned out to be no page's own (`HostPages.is_anyones`): skips may rest on pages of it.
+        #: How often a content turned out to be no page's own (`Walls.is_anyones`): skips may rest on pages of it.
         self.doubted = 0
         #: What is applied to many pages, once.
         self._applied: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -96,12 +96,12 @@ class Noting:
         if self._differ(before, page):
             is_first = new and before.url != page.url and not held.is_torn(hashed)
             self.doubted += held.tear(hashed, (before.content, page.content))
-            if is_first and not any(map(held.is_anyones, (before.content, page.content))):
+            if is_first and not any(map(held.walls.is_anyones, (before.content, page.content))):
                 self._differed(page, before)
         elif before.url != page.url:
             self._exploring.agreed(set(rules), page.url)
             if before.content == page.content:  # both may be unknown, or its rules go by no text
-                held.repeat(hashed, page.content)
+                held.walls.repeat(hashed, page.content)
             if path_of(before.url) != path_of(page.url):
                 held.agree(hash((rule, path_of(key))) for rule in rules)
 

@@ -259,7 +259,7 @@ class KnownPages:
         if again:
             return Skip(url, rule, key, known.url)
         tried = held.is_tried(hash((rule, path_of(key))))
-        owed = not key.startswith(FAMILY) and self._sets.asking([rule]) is None and held.owes_trial(known.content)
+        owed = not key.startswith(FAMILY) and self._sets.asking([rule]) is None and held.walls.owes_trial(known.content)
         return self._counted(url, rule, key, known.url, tried, owed)
 
     def led_elsewhere(self, url: str, target: str, content: int) -> Skip | None:
@@ -329,7 +329,7 @@ class KnownPages:
             return None
         rule, named = found
         known = held.page(named)
-        if known is None or not self._serves(known, purpose, at) or held.is_anyones(known.content):
+        if known is None or not self._serves(known, purpose, at) or held.walls.is_anyones(known.content):
             return None
         return rule, f"{rule}:{url}", known
 
@@ -346,4 +346,4 @@ class KnownPages:
 
 def _is_own(held: HostPages, key: str, known: KnownPage) -> bool:
     """Whether a page shows no log-in form in its place; of a family it may."""
-    return key.startswith(FAMILY) or held.is_own(hash(key), known.content)
+    return key.startswith(FAMILY) or held.walls.is_own(hash(key), known.content)

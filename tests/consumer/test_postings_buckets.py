@@ -239,7 +239,7 @@ def test_a_client_that_knows_an_old_number_of_buckets_posts_and_finds_all_the_sa
         ahead.post([posting(n, b"s", keys[n]) for n in range(start, min(start + 300, 6000))])
     ahead.propose([])
     late = [np.unique(np.concatenate([keys[17], keys[6000]])), keys[18], keys[19]]
-    found, sketches = behind.propose([posting(n, b"t", of, fresh=True) for n, of in enumerate(late, 6000)])
+    found, sketches, _ = behind.propose([posting(n, b"t", of, fresh=True) for n, of in enumerate(late, 6000)])
     assert found == [[17], [18], [19]]
     assert sketches == {17: b"s", 18: b"s", 19: b"s"}
     assert ahead.look_up(keys[6000]) == [6000]
@@ -361,7 +361,7 @@ def test_pages_of_a_batch_that_fill_a_list_hold_together_with_those_before(clien
     key = np.array([9], np.uint32)
     together = {1: {1}}
     for start in range(1, 41, 8):
-        found, _ = lists.propose([posting(n, b"s", key) for n in range(start, start + 8)])
+        found, *_ = lists.propose([posting(n, b"s", key) for n in range(start, start + 8)])
         for number, others in zip(range(start, start + 8), found, strict=True):
             joined = set.union({number}, *(together.get(other, {other}) for other in others))
             together.update(dict.fromkeys(joined, joined))

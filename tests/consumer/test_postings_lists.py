@@ -55,12 +55,12 @@ def test_redis_and_memory_propose_the_same(redis_url: str, steps: list[tuple[str
                 memory.withdraw(posted.tolist(), document)
                 store.withdraw({document: posted})
             else:
-                (found,), _ = store.propose([posting(document, b"s", posted)])
+                (found,), *_ = store.propose([posting(document, b"s", posted)])
                 assert sorted(found) == memory.propose(posted.tolist(), document)
         every = keys(list(range(7)))
         assert store.look_up(every) == memory.look_up(every.tolist())
         asked = [[1, 2], [], [2], [0, 3, 4, 5, 6]]
-        found = store.look_up_all([keys(numbers).tobytes() for numbers in asked])
+        found, _ = store.look_up_all([keys(numbers).tobytes() for numbers in asked])
         assert found == [memory.look_up(keys(numbers).tolist()) for numbers in asked]
 
 
@@ -133,12 +133,13 @@ def test_a_common_list_keeps_the_latest_and_is_forgotten_when_empty(lists: Redis
     for number in range(1, 20):
         lists.propose([posting(number, b"s", one)])
     assert lists.look_up(one) == [17, 18, 19]
-    (found,), sketches = lists.propose([posting(20, b"t", one)])
+    (found,), sketches, common = lists.propose([posting(20, b"t", one)])
+    assert common == [1]
     assert sorted(found) == [15, 19]  # the last, and one `bound` back
     assert sketches == {15: b"s", 19: b"s"}
     lists.withdraw({19: one})
     assert lists.look_up(one) == [17, 18, 20]
     lists.withdraw(dict.fromkeys(range(1, 21), one))
     assert lists.look_up(one) == []
-    (found,), _ = lists.propose([posting(21, b"t", one)])
+    (found,), *_ = lists.propose([posting(21, b"t", one)])
     assert found == []

@@ -124,6 +124,31 @@ def test_clusters_that_come_and_go_leave_nothing_behind(redis_url: str, prefix: 
     index.close()
 
 
+@pytest.mark.parametrize("server", ["redis_url", "redis_cluster_url"])
+def test_pages_whose_lists_are_common_leave_none_behind(
+    server: str, prefix: str, request: pytest.FixtureRequest
+) -> None:
+    """Those with hardly another list are posted by super-shingles, too, and leave these as they go."""
+    url = request.getfixturevalue(server)
+    notice = range(90)
+    crawl = [page(f"http://h.example/{n}", 1, [*notice, *range(1000 + 20 * n, 1010 + 20 * n)]) for n in range(60)]
+    later = [page(one.url, 2, range(500, 600)) for one in crawl]
+    for name, fetches in (("both:", (crawl, later)), ("later:", (later,))):
+        index = RedisIndex(url, prefix + name, scheme=Scheme(bound=8, latest=2))
+        for fetched in fetches:
+            index.apply(fetched)
+            settled(index)
+        index.close()
+    assert entries(url, f"{prefix}both:") == entries(url, f"{prefix}later:") > 0
+
+
+def entries(url: str, prefix: str) -> int:
+    """Return how many entries and common lists the posting lists hold."""
+    with connect(url) as client:
+        counted = sum(int(client.get(key) or 0) for key in client.scan_iter(f"{prefix}*:pn"))
+        return counted + sum(1 for _ in client.scan_iter(f"{prefix}*:f:*"))
+
+
 def test_a_page_of_a_giant_cluster_has_a_few_neighbours(
     redis_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from clusterd.clusters.contract import Policy
 from clusterd.clusters.memory.index import MemoryIndex
-from clusterd_consumer.postings.scheme import Scheme
+from clusterd_consumer.postings.scheme import Candidates, Scheme
 
 from tests.contract.index_world import Opened, World, expected, page, partition, settled
 
@@ -65,7 +66,8 @@ def test_common_shingles_are_bounded_and_the_stream_lies_between_both_batches(op
         assert _within(found[policy], uncapped[policy])
 
 
-def test_super_shingles_find_pairs_among_pages_that_share_most_of_their_text(opened: Opened) -> None:
+@pytest.mark.parametrize("candidates", ["prefix", "super"])
+def test_pairs_are_found_among_pages_that_share_most_of_their_text(opened: Opened, candidates: Candidates) -> None:
     """Of the eight smallest values of a page that shares .9 of them with all, none is its own in .43 of the cases."""
     pairs, notice = 60, range(90)
     crawl = [
@@ -73,11 +75,19 @@ def test_super_shingles_find_pairs_among_pages_that_share_most_of_their_text(ope
         for copy in range(2)
         for n in range(pairs)
     ]
-    index = opened(scheme=Scheme(candidates="super", bound=8, latest=2))
-    index.apply(crawl)
+    index = opened(scheme=Scheme(candidates=candidates, bound=8, latest=2))
+    for start in range(0, len(crawl), 15):
+        index.apply(crawl[start : start + 15])
     together = [near for near in partition(index)["near"] if len(near) > 1]
     assert all(len({url[:-2] for url in near}) == 1 for near in together)  # of two pairs r is .82
     assert len(together) > 0.85 * pairs
+    matches = zip(crawl, index.matches(crawl), strict=True)
+    assert sum(hit is not None and hit.url[:-2] == one.url[:-2] for one, hit in matches) > 0.85 * len(crawl)
+    index.add_policy(Policy("twins", resemblance=0.95))
+    settled(index)
+    assert len(
+        [twins for twins in partition(index, [Policy("twins", resemblance=0.95)])["twins"] if len(twins) > 1]
+    ) >= len(together)
 
 
 def test_a_giant_cluster_still_grows_and_shrinks(opened: Opened) -> None:

@@ -37,6 +37,10 @@ class Lists:
         found.pop(document, None)
         return sorted(found)
 
+    def common(self, keys: Iterable[int], document: int) -> int:
+        """Return under how many of its keys a document stands in a common list, or in none any more."""
+        return sum(key in self._common or document not in self._lists.get(key, ()) for key in keys)
+
     def look_up(self, keys: Iterable[int]) -> list[int]:
         """Return the documents that the lists of these keys propose."""
         return sorted({document for key in keys for document in self._proposed(key)})

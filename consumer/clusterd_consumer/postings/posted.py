@@ -15,6 +15,9 @@ The low bits are 24 where the code is sampled, and 16 elsewhere. One code in 64 
 which half of all documents' sampled values lie: with 16 bits there would be two million keys for them, and every page
 of a crawl of ten million would be proposed twenty others that share nothing with it.
 
+**Both**: a document that stands in hardly any list but common ones, as a page of a site with a long notice in its text,
+is posted by its super-shingles as well (`Scheme.is_crowded`): of a run of four values one is its own more often.
+
 Cost: O(values).
 """
 
@@ -78,23 +81,36 @@ def _prepared(sketch: StreamSketch, profile: Profile, scheme: Scheme) -> tuple[b
 def keys_of(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
     """Return the keys under which a stored sketch is posted."""
     bits = mantissa(PROFILES[profile_code])
-    if CORE is not None and scheme.candidates == "super":
-        return np.frombuffer(CORE.supers(stored, bits, scheme.run, scheme.supers, profile_code), "<u4")
+    if scheme.candidates == "super":
+        return super_keys(stored, profile_code, scheme)
     if CORE is not None:
         smallest = scheme.smallest(count_of(stored))
         return np.frombuffer(CORE.keys(stored, bits, smallest, scheme.modulus, profile_code), "<u4")
     decoded = unpack(stored, bits)
-    if scheme.candidates == "super":
-        return _supers(decoded.codes, profile_code, scheme)
     codes = decoded.codes[_chosen(decoded.codes, scheme)]
     return _keys(_low_values(decoded.extras, _sampled(codes, scheme)), codes, profile_code, scheme)
 
 
+def super_keys(stored: bytes, profile_code: int, scheme: Scheme) -> Keys:
+    """Return the keys of a stored sketch's smallest super-shingles."""
+    bits = mantissa(PROFILES[profile_code])
+    if CORE is not None:
+        return np.frombuffer(CORE.supers(stored, bits, scheme.run, scheme.supers, profile_code), "<u4")
+    return _supers(unpack(stored, bits).codes, profile_code, scheme)
+
+
 def lookup_keys(query: StreamSketch, profile: Profile, scheme: Scheme) -> Keys:
-    """Return the keys that a query is looked up by: of all its values, or of those that an index has kept of it."""
+    """Return the keys that a query is looked up by: of all its values, or of those that an index has kept of it.
+
+    Those under which it would be posted if its lists were common are among them.
+    """
     if isinstance(query, Restored):
-        return keys_of(query.stored, profile.code, scheme)
-    return every_key(ordered(query, profile), profile, scheme)
+        own, supers = keys_of(query.stored, profile.code, scheme), super_keys(query.stored, profile.code, scheme)
+    else:
+        values = ordered(query, profile)
+        own = every_key(values, profile, scheme)
+        supers = _supers(cut(values, mantissa(profile)), profile.code, scheme)
+    return np.union1d(own, supers)
 
 
 def carries(stored: bytes, profile_code: int, scheme: Scheme, asked: frozenset[int]) -> bool:

@@ -12,6 +12,7 @@ Layout: `buckets`, `lua/buckets.lua`, `lua/blocks.lua`. Cost: about 1.3 µs of t
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
@@ -20,6 +21,8 @@ from typing import Any, Final, NamedTuple
 import hiredis
 
 from clusterd_consumer.postings.buckets import (
+    COMMON,
+    COMMON_BYTES,
     FIRST,
     PAIR,
     STEP,
@@ -75,6 +78,14 @@ class Posting(NamedTuple):
     fresh: bool = False
 
 
+class Proposed(NamedTuple):
+    """Of documents that were posted: whom each is proposed; the sketches of those; keys of each in common lists."""
+
+    documents: list[list[int]]
+    sketches: dict[int, bytes]
+    common: list[int]
+
+
 class Plan(NamedTuple):
     """How a batch is posted in a shard: what appends and counts, if anything, what reads, and the steps (`buckets`)."""
 
@@ -119,18 +130,18 @@ class RedisLists:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def propose(self, postings: Sequence[Posting]) -> tuple[list[list[int]], dict[int, bytes]]:
-        """Store and post documents; return whom each is proposed, and the sketches of those."""
+    def propose(self, postings: Sequence[Posting]) -> Proposed:
+        """Store and post documents; return whom each is proposed."""
         found, upkeep = self._write(postings)
-        return found, self._read({number for one in found for number in one}, upkeep)
+        return found._replace(sketches=self._read({number for one in found.documents for number in one}, upkeep))
 
     def post(self, postings: Sequence[Posting]) -> None:
         """Store and post documents of which nobody asks whom they resemble."""
         _, upkeep = self._write(postings)
         self._keep_up(upkeep, self._calls.ask([one.request for one in upkeep]) if upkeep else [])
 
-    def _write(self, postings: Sequence[Posting]) -> tuple[list[list[int]], list[Upkeep]]:
-        """Store and post documents; return whom each is proposed, and what the tables need."""
+    def _write(self, postings: Sequence[Posting]) -> tuple[Proposed, list[Upkeep]]:
+        """Store and post documents; return whom each is proposed, as yet without sketches, and what the tables need."""
         self._open()
         requests, appended = self._stores([posting for posting in postings if posting.stored])
         spoiled: list[int] = []
@@ -148,12 +159,15 @@ class RedisLists:
             requests.append(self._look(planned, len(postings), looking=False))
         replies = self._calls.ask(requests)
         spoiled += _spoiled(appended, replies)
-        found: list[list[int]] = [[] for _ in postings]
+        found = Proposed([[] for _ in postings], {}, [0] * len(postings))
         upkeep = self._found(plans, iter(replies[first:]), found)
         return found, self._trims(spoiled) + upkeep
 
-    def withdraw(self, keys_of: Mapping[int, Keys]) -> None:
-        """Take documents out of their lists: where their entries lie is looked up here."""
+    def withdraw(self, keys_of: Mapping[int, Keys]) -> Counter[int]:
+        """Take documents out of their lists; return of how many keys each stood in a common list, or in none any more.
+
+        Where their entries lie is looked up here.
+        """
         self._open()
         plans = self._plans([(number, keys.tobytes()) for number, keys in keys_of.items()])
         requests: list[Request] = []
@@ -163,12 +177,15 @@ class RedisLists:
             requests.append(Request("look", base, planned.reads, parse=partial(strikes, planned.steps)))
         replies = iter(self._calls.ask(requests))
         for_all = []
+        common: Counter[int] = Counter()
         for planned in plans:
             version, (struck, spent, rest, buckets) = next(replies) or 0, next(replies)
             self._buckets[planned.shard] = buckets
+            common.update(number for number, _ in PAIR.iter_unpack(rest))
             every = b"".join([PAIR.pack(number, key) for _, key, number, _ in STEP.iter_unpack(planned.steps)])
             for_all.append((WITHDRAW, self._bases[planned.shard], (buckets, version, struck, spent, rest, every)))
         self._calls.run_all(for_all)
+        return common
 
     def discard(self, numbers: Sequence[int]) -> None:
         """Free the stored sketches of documents."""
@@ -179,11 +196,12 @@ class RedisLists:
 
     def look_up(self, keys: Keys) -> list[int]:
         """Return the documents that the lists of these keys propose."""
-        return self.look_up_all([keys.tobytes()])[0]
+        return self.look_up_all([keys.tobytes()])[0][0]
 
-    def look_up_all(self, queries: Sequence[bytes]) -> list[list[int]]:
-        """Return for each of several queries, given its packed keys, the documents that the lists of these propose."""
+    def look_up_all(self, queries: Sequence[bytes]) -> tuple[list[list[int]], list[int]]:
+        """Return for each query, given its packed keys, the documents that their lists propose; how many are common."""
         self._open()
+        common = [0] * len(queries)
         found: list[set[int]] = [set() for _ in queries]
         wanted = list(queries)
         while any(wanted):
@@ -198,10 +216,11 @@ class RedisLists:
                 commons = [(place, key) for bucket, key, _, place in odd if bucket == bucket_of(key, buckets)]
                 for (place, _), one in zip(commons, self._common(planned.shard, commons), strict=True):
                     found[place].update(one)
+                    common[place] += 1
                 for _, key, _, place in odd:
                     if (place, key) not in commons:
                         wanted[place] += key.to_bytes(4, "little")
-        return [sorted(one) for one in found]
+        return [sorted(one) for one in found], common
 
     def sketches(self, numbers: Iterable[int]) -> dict[int, bytes]:
         """Return the stored sketches of documents; b"" where there is none."""
@@ -240,19 +259,20 @@ class RedisLists:
                 plans.append(Plan(shard, steps, Request("post", base, data, groups + 1, parse=_last), reads))
         return plans
 
-    def _found(self, plans: Sequence[Plan], replies: Iterator[Any], found: list[list[int]]) -> list[Upkeep]:
+    def _found(self, plans: Sequence[Plan], replies: Iterator[Any], found: Proposed) -> list[Upkeep]:
         """Add whom the buckets propose, mend what is odd; return which tables have to grow."""
         upkeep: list[Upkeep] = []
         mends: list[Request] = []
         places: list[int] = []
         numbers: list[int] = []
+        documents = found.documents
         for planned in plans:
             counted = next(replies) if planned.appends else 0
             listed, odds, buckets = next(replies)
             self._buckets[planned.shard] = buckets
             for place, one in enumerate(listed):
                 if one:
-                    found[place] += one
+                    documents[place] += one
             base = self._bases[planned.shard]
             if odds:
                 odd = list(STEP.iter_unpack(odds))
@@ -265,9 +285,10 @@ class RedisLists:
         if mends:
             proposed = [ids for reply in self._calls.ask(mends) for ids in reply]
             for place, number, ids in zip(places, numbers, proposed, strict=True):
-                found[place] += (other for (other,) in struct.iter_unpack("<I", ids) if other != number)
+                documents[place] += (one for (one,) in struct.iter_unpack("<I", ids) if one not in (number, COMMON))
+                found.common[place] += ids.endswith(COMMON_BYTES)
         if len(plans) > 1 or mends:
-            found[:] = [sorted(set(one)) for one in found]
+            documents[:] = [sorted(set(one)) for one in documents]
         return upkeep
 
     def _look(self, planned: Plan, documents: int, *, looking: bool) -> Request:

@@ -15,6 +15,10 @@ FINE: Final = 11
 FINEST: Final = 20
 #: Sketches of at most this many values are told apart well enough by `FINE` bits.
 SMALL: Final = 512
+#: Lists that are not common, of which a document stands in fewer: too few to tell it from all that share a notice.
+RARE: Final = 2
+#: Resemblance to some candidate from which on a document is in good company, however common its lists.
+ALIKE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,10 @@ class Scheme:
     def smallest(self, values: int) -> int:
         """Return how many of the smallest values are posted of a sketch of so many."""
         return self.prefix if values >= self.small else self.small_prefix
+
+    def is_crowded(self, keys: int, common: int) -> bool:
+        """Whether a document, so many of whose keys are of common lists, is proposed hardly anything of its own."""
+        return self.candidates == "prefix" and common > 0 and keys - common < RARE
 
 
 DEFAULT: Final = Scheme()

@@ -14,8 +14,8 @@ from itertools import count
 from typing import Literal
 
 from clusterd_consumer.postings.lists import Lists
-from clusterd_consumer.postings.posted import keys_of, prepare
-from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.postings.posted import keys_of, prepare, super_keys
+from clusterd_consumer.postings.scheme import ALIKE, DEFAULT, Scheme, mantissa
 from clusterd_consumer.postings.verdict import judge_many
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
@@ -124,13 +124,20 @@ class MemoryIndex:
 
     def _post(self, content: Content) -> tuple[str, float] | None:
         """Write first, then look up: post a content and join it with what it resembles. Return the best match."""
-        proposed = self._lists.propose(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
-        verdicts = self._judge(content, proposed)
+        keys = keys_of(content.stored, content.profile, self._scheme).tolist()
+        verdicts = self._judge(content, self._lists.propose(keys, content.number))
+        if self._is_crowded(content, keys) and all(one.resemblance < ALIKE for one in verdicts.values()):
+            further = super_keys(content.stored, content.profile, self._scheme).tolist()
+            verdicts |= self._judge(content, self._lists.propose(further, content.number))
         self._graph.join(content, verdicts)
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
         if best is None or not verdicts[best].resemblance:
             return None
         return urls_of(self._contents[best])[0], verdicts[best].resemblance
+
+    def _is_crowded(self, content: Content, keys: Sequence[int]) -> bool:
+        """Whether a content hardly stands in any list but common ones, by its keys."""
+        return self._scheme.is_crowded(len(keys), self._lists.common(keys, content.number))
 
     def _judge(self, content: Content, numbers: Sequence[int]) -> dict[int, Estimate]:
         others = [self._contents[number] for number in numbers if number != content.number]
@@ -148,7 +155,10 @@ class MemoryIndex:
         self._graph.count(content, -1)
         if not content.live:
             content.departed = True
-            self._lists.withdraw(keys_of(content.stored, content.profile, self._scheme).tolist(), content.number)
+            keys = keys_of(content.stored, content.profile, self._scheme).tolist()
+            if self._is_crowded(content, keys):
+                keys += super_keys(content.stored, content.profile, self._scheme).tolist()
+            self._lists.withdraw(keys, content.number)
             self._ghosts.append(content)
 
     # -- settling --------------------------------------------------------------------------------------------------
@@ -180,8 +190,10 @@ class MemoryIndex:
         """Look a content up again for a policy that was added after it had been posted."""
         content = self._contents.get(number)
         if content is not None and content.live:
-            keys = keys_of(content.stored, content.profile, self._scheme)
-            self._graph.join(content, self._judge(content, self._lists.look_up(keys.tolist())))
+            keys = keys_of(content.stored, content.profile, self._scheme).tolist()
+            if self._is_crowded(content, keys):
+                keys += super_keys(content.stored, content.profile, self._scheme).tolist()
+            self._graph.join(content, self._judge(content, self._lists.look_up(keys)))
 
     def _forget(self, content: Content) -> None:
         """Free a content that no version shows and that is out of the graph."""

@@ -44,7 +44,7 @@ from clusterd.clusters.redis.marks import Marks
 from clusterd.clusters.redis.numbers import Numbers
 from clusterd.clusters.redis.pending import Pending, positions, tell
 from clusterd.clusters.redis.policies import Policies
-from clusterd.clusters.redis.posting import postings_of, verdicts_on
+from clusterd.clusters.redis.posting import Stored, post, postings_of
 from clusterd.clusters.redis.registered import (
     CURRENT,
     PLACE,
@@ -201,14 +201,13 @@ class RedisIndex:
 
     def _post(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> dict[int, dict[int, Estimate]]:
         """Post what is new, and verify what that proposed; return the verdicts of each sketch, by its place."""
-        postings = postings_of(sketches, registered, self._scheme, len(self._homes) > 1)
+        several = len(self._homes) > 1
+        postings = postings_of(sketches, registered, self._scheme, several)
         if not postings:
             return {}
-        proposed, stored_of = self._lists.propose(list(postings.values()))
-        return {
-            place: verdicts_on(posting, sketches[place].profile, numbers, stored_of)
-            for (place, posting), numbers in zip(postings.items(), proposed, strict=True)
-        }
+        contents = {one.number: Stored(one.stored, sketches[place].profile) for place, one in postings.items()}
+        verdicts = post(self._lists, list(postings.values()), contents, self._scheme, several)
+        return dict(zip(postings, verdicts, strict=True))
 
     def _show_whole(self, sketches: Sequence[Sketch], registered: Sequence[Registered]) -> None:
         """Post the whole pages of current versions, where that stream is kept."""

@@ -1,20 +1,29 @@
-"""What of a registered batch is posted, its sketches prepared together; and the verdicts on what that proposed."""
+"""What of contents is posted, sketches prepared together; the verdicts on what that proposes; how they leave lists."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import mmh3
 import numpy as np
-from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all
-from clusterd_consumer.postings.redis_lists import Posting
-from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all, super_keys
+from clusterd_consumer.postings.redis_lists import Posting, RedisLists
+from clusterd_consumer.postings.scheme import ALIKE, Scheme, mantissa
 from clusterd_consumer.postings.verdict import judge, judge_many
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, TEXT, Sketch
 
 from clusterd.clusters.redis.registered import MADE, POST, STORE, Registered
+
+
+class Stored(NamedTuple):
+    """A content's stored sketch, and its profile."""
+
+    sketch: bytes
+    profile: int
 
 
 def postings_of(
@@ -52,20 +61,57 @@ def identity_key(stored: bytes, profile: int) -> bytes:
     return mmh3.hash(stored, 0x1D + profile - TEXT.code, signed=False).to_bytes(4, "little")
 
 
-def posted_keys(stored: bytes, profile: int, scheme: Scheme, homes: int) -> Keys:
-    """Return the keys under which a stored sketch is posted in a store of so many homes."""
+def posted_keys(stored: bytes, profile: int, scheme: Scheme, several: bool) -> Keys:
+    """Return the keys under which a stored sketch is posted; ``several``: as for `postings_of`."""
     keys = keys_of(stored, profile, scheme)
-    return np.append(keys, np.frombuffer(identity_key(stored, profile), "<u4")) if homes > 1 else keys
+    return np.append(keys, np.frombuffer(identity_key(stored, profile), "<u4")) if several else keys
+
+
+def post(
+    lists: RedisLists, postings: Sequence[Posting], contents: Mapping[int, Stored], scheme: Scheme, several: bool
+) -> list[dict[int, Estimate]]:
+    """Post contents, and return the verdicts of each on what that proposed.
+
+    What hardly stands in any list but common ones, and is like nothing that these propose, is posted once more.
+    """
+    found = lists.propose(postings)
+    verdicts = []
+    crowded: dict[int, Posting] = {}
+    for place, (number, _, keys, _) in enumerate(postings):
+        content = contents[number]
+        verdicts.append(verdicts_on(number, content, found.documents[place], found.sketches))
+        if scheme.is_crowded(len(keys) // 4 - several, found.common[place]) and not _is_alike(verdicts[place]):
+            crowded[place] = Posting(number, b"", super_keys(*content, scheme).tobytes())
+    if crowded:
+        more = lists.propose(list(crowded.values()))
+        for (place, (number, *_)), proposed in zip(crowded.items(), more.documents, strict=True):
+            verdicts[place] |= verdicts_on(number, contents[number], proposed, more.sketches)
+    return verdicts
+
+
+def _is_alike(verdicts: Mapping[int, Estimate]) -> bool:
+    """Whether a candidate is so much alike that a content finds its clusters by it."""
+    return any(verdict.resemblance >= ALIKE for verdict in verdicts.values())
+
+
+def withdraw(lists: RedisLists, contents: Mapping[int, Stored], scheme: Scheme, several: bool) -> None:
+    """Take contents out of all lists in which they may stand."""
+    keys = {number: posted_keys(*content, scheme, several) for number, content in contents.items()}
+    common = lists.withdraw(keys) if keys else Counter()
+    crowded = (number for number, of in keys.items() if scheme.is_crowded(len(of) - several, common[number]))
+    further = {number: super_keys(*contents[number], scheme) for number in crowded}
+    if further:
+        lists.withdraw(further)
 
 
 def verdicts_on(
-    posting: Posting, profile: int, proposed: Sequence[int], stored_of: Mapping[int, bytes]
+    number: int, content: Stored, proposed: Sequence[int], stored_of: Mapping[int, bytes]
 ) -> dict[int, Estimate]:
-    """Return the verdict on each content that a posting was proposed and whose sketch is there."""
+    """Return the verdict on each content that one was proposed and whose sketch is there."""
     if not proposed:  # as most are
         return {}
-    candidates = {number: stored_of[number] for number in proposed if number != posting.number and stored_of[number]}
-    return judged(posting.stored, profile, candidates)
+    candidates = {other: stored_of[other] for other in proposed if other != number and stored_of[other]}
+    return judged(*content, candidates)
 
 
 def judged(stored: bytes, profile: int, candidates: Mapping[int, bytes]) -> dict[int, Estimate]:

@@ -1,4 +1,5 @@
--- mend(BASE; bound, latest, (key, document, bucket)*) → for each, the documents that its list proposes, packed
+-- mend(BASE; bound, latest, (key, document, bucket)*) → for each, the documents that its list proposes, packed; of a common
+-- list COMMON besides
 --
 -- KEYS[1] BASE   names the shard (buckets.lua)
 -- ARGV    bound, latest: of the lists; packed, 4 bytes each: a key, a document that was posted under it, the bucket that
@@ -63,7 +64,7 @@ local function common_list(key, first, mine, bound, latest)
   local packed = table.concat(parts)
   for at = 1, #mine do
     local p = places[at]
-    proposed[mine[at]] = first and p <= bound + 1 and first or proposed_at(packed, p, bound, latest)
+    proposed[mine[at]] = (first and p <= bound + 1 and first or proposed_at(packed, p, bound, latest)) .. COMMON
   end
   call('SET', common_key(key), sub(packed, -4 * bound))
   return proposed

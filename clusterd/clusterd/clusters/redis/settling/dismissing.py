@@ -16,7 +16,7 @@ from clusterd_consumer.postings.scheme import Scheme
 
 from clusterd.clusters.redis.home import DISMISS, Home
 from clusterd.clusters.redis.homes import Homes
-from clusterd.clusters.redis.posting import posted_keys
+from clusterd.clusters.redis.posting import Stored, withdraw
 from clusterd.clusters.redis.settling.lease import Lease
 from clusterd.clusters.redis.spans.standings import SPANNED
 from clusterd.clusters.redis.spans.steps import Spans, pairs_of
@@ -67,10 +67,8 @@ class Dismisser:
     def _withdraw(self, posted: Sequence[int]) -> None:
         """Take posted ghosts from the lists of their values."""
         stored = self._lists.sketches({entry >> 8 for entry in posted})
-        homes = len(self._homes)
-        keys = {e >> 8: posted_keys(stored[e >> 8], e & 255, self._scheme, homes) for e in posted if stored[e >> 8]}
-        if keys:
-            self._lists.withdraw(keys)
+        contents = {e >> 8: Stored(stored[e >> 8], e & 255) for e in posted if stored[e >> 8]}
+        withdraw(self._lists, contents, self._scheme, len(self._homes) > 1)
 
     def _bury(self, ready: Mapping[Home, Sequence[int]], pending: Mapping[Home, Sequence[int]]) -> bool:
         """Dismiss ghosts that are ready, and those pending that were waited for in vain; return whether there were."""

@@ -27,7 +27,7 @@ from clusterd.clusters.redis.home import (
     counted,
 )
 from clusterd.clusters.redis.homes import OWN, Homes
-from clusterd.clusters.redis.posting import judged, posted_keys
+from clusterd.clusters.redis.posting import Stored, post, posted_keys
 from clusterd.clusters.redis.settling.dismissing import Dismisser
 from clusterd.clusters.redis.settling.lease import Lease, LeaseLost
 from clusterd.clusters.redis.settling.parting import MOVES, BroughtBack, Parter
@@ -189,19 +189,17 @@ class Settler:
             return False  # a policy was added a moment ago: the next call knows it
         found = home.run(CONTENTS, start, min(to, start + BUILT - 1))
         profiles = dict(struct.iter_unpack("<IB", found))
-        stored = {number: one for number, one in self._lists.sketches(profiles).items() if one}
-        homes = len(self._homes)
-        keys = {n: posted_keys(one, profiles[n], self._scheme, homes) for n, one in stored.items()}
-        postings = [Posting(n, b"", of.tobytes()) for n, of in keys.items()]
+        contents = {n: Stored(one, profiles[n]) for n, one in self._lists.sketches(profiles).items() if one}
+        several = len(self._homes) > 1
+        keys = {number: posted_keys(*content, self._scheme, several) for number, content in contents.items()}
+        postings = [Posting(number, b"", of.tobytes()) for number, of in keys.items()]
         arguments: list[object] = [len(graded), start + BUILT]
-        proposed, candidates = self._lists.propose(postings) if postings else ([], {})
-        for posting, numbers in zip(postings, proposed, strict=True):
-            near = {number: candidates[number] for number in numbers if candidates.get(number)}
-            verdicts = judged(stored[posting.number], profiles[posting.number], near)
-            kept = self._told(graded, home, posting.number, verdicts)
+        verdicts = post(self._lists, postings, contents, self._scheme, several) if postings else []
+        for number, found in zip(contents, verdicts, strict=True):
+            kept = self._told(graded, home, number, found)
             if kept is None:
                 return False
-            arguments += (posting.number, packed_edges(graded, kept))
+            arguments += (number, packed_edges(graded, kept))
         home.run(RELINK, *arguments)
         return True
 

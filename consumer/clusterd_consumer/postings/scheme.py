@@ -17,8 +17,6 @@ FINEST: Final = 20
 SMALL: Final = 512
 #: Lists that are not common, of which a document stands in fewer: too few to tell it from all that share a notice.
 RARE: Final = 2
-#: Resemblance to some candidate from which on a document is in good company, however common its lists.
-ALIKE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)

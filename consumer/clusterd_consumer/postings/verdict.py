@@ -32,6 +32,7 @@ Cost: a merge, 3 µs for 192 values compiled (`core/_verify.c`), 60 µs in NumPy
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf, log
 from typing import Final
 
@@ -56,6 +57,8 @@ REPEATS: Final = 24
 #: is looked for so.
 STRAY: Final = 0.01
 PART: Final = 0.05
+#: Resemblance from which on a document finds its clusters by another, however common its lists.
+ALIKE: Final = 0.9
 
 
 def judge(a: bytes, b: bytes, bits: int) -> Estimate:
@@ -69,6 +72,11 @@ def judge_many(query: bytes, candidates: list[bytes], bits: int) -> list[Estimat
         return [Estimate(*ratios) for ratios in CORE.judge(query, candidates, bits)]
     decoded = unpack(query, bits)
     return [_verdict(decoded, unpack(candidate, bits), bits) for candidate in candidates]
+
+
+def alike_of(verdicts: Mapping[int, Estimate]) -> dict[int, Estimate]:
+    """Return the verdicts on what is so much alike that a document finds its clusters by it."""
+    return {number: verdict for number, verdict in verdicts.items() if verdict.resemblance >= ALIKE}
 
 
 def judge_unproposed(query: bytes, candidates: list[bytes], bits: int, among: int) -> list[Estimate]:

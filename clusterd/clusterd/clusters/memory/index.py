@@ -15,8 +15,8 @@ from typing import Literal
 
 from clusterd_consumer.postings.lists import Lists
 from clusterd_consumer.postings.posted import keys_of, prepare, super_keys
-from clusterd_consumer.postings.scheme import ALIKE, DEFAULT, Scheme, mantissa
-from clusterd_consumer.postings.verdict import judge_many
+from clusterd_consumer.postings.scheme import DEFAULT, Scheme, mantissa
+from clusterd_consumer.postings.verdict import alike_of, judge_many
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import PROFILES, Sketch, StreamSketch
@@ -126,9 +126,9 @@ class MemoryIndex:
         """Write first, then look up: post a content and join it with what it resembles. Return the best match."""
         keys = keys_of(content.stored, content.profile, self._scheme).tolist()
         verdicts = self._judge(content, self._lists.propose(keys, content.number))
-        if self._is_crowded(content, keys) and all(one.resemblance < ALIKE for one in verdicts.values()):
+        if self._is_crowded(content, keys) and not alike_of(verdicts):
             further = super_keys(content.stored, content.profile, self._scheme).tolist()
-            verdicts |= self._judge(content, self._lists.propose(further, content.number))
+            verdicts |= alike_of(self._judge(content, self._lists.propose(further, content.number)))
         self._graph.join(content, verdicts)
         best = max(verdicts, key=lambda number: (verdicts[number].resemblance, -number), default=None)
         if best is None or not verdicts[best].resemblance:

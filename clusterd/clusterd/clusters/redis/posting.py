@@ -11,8 +11,8 @@ import mmh3
 import numpy as np
 from clusterd_consumer.postings.posted import Keys, keys_of, prepare_all, super_keys
 from clusterd_consumer.postings.redis_lists import Posting, RedisLists
-from clusterd_consumer.postings.scheme import ALIKE, Scheme, mantissa
-from clusterd_consumer.postings.verdict import judge, judge_many
+from clusterd_consumer.postings.scheme import Scheme, mantissa
+from clusterd_consumer.postings.verdict import alike_of, judge, judge_many
 from clusterd_consumer.resemblance import Estimate
 from clusterd_crawler.sketch import PROFILES, TEXT, Sketch
 
@@ -72,7 +72,8 @@ def post(
 ) -> list[dict[int, Estimate]]:
     """Post contents, and return the verdicts of each on what that proposed.
 
-    What hardly stands in any list but common ones, and is like nothing that these propose, is posted once more.
+    What hardly stands in any list but common ones, and is like nothing that these propose, is posted once more: what is
+    alike is found by that, and nothing told of what shares with it what all share.
     """
     found = lists.propose(postings)
     verdicts = []
@@ -80,18 +81,13 @@ def post(
     for place, (number, _, keys, _) in enumerate(postings):
         content = contents[number]
         verdicts.append(verdicts_on(number, content, found.documents[place], found.sketches))
-        if scheme.is_crowded(len(keys) // 4 - several, found.common[place]) and not _is_alike(verdicts[place]):
+        if scheme.is_crowded(len(keys) // 4 - several, found.common[place]) and not alike_of(verdicts[place]):
             crowded[place] = Posting(number, b"", super_keys(*content, scheme).tobytes())
     if crowded:
         more = lists.propose(list(crowded.values()))
         for (place, (number, *_)), proposed in zip(crowded.items(), more.documents, strict=True):
-            verdicts[place] |= verdicts_on(number, contents[number], proposed, more.sketches)
+            verdicts[place] |= alike_of(verdicts_on(number, contents[number], proposed, more.sketches))
     return verdicts
-
-
-def _is_alike(verdicts: Mapping[int, Estimate]) -> bool:
-    """Whether a candidate is so much alike that a content finds its clusters by it."""
-    return any(verdict.resemblance >= ALIKE for verdict in verdicts.values())
 
 
 def withdraw(lists: RedisLists, contents: Mapping[int, Stored], scheme: Scheme, several: bool) -> None:

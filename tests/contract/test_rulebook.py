@@ -69,6 +69,19 @@ def test_evidence_goes_on_after_a_mark(book: RuleBook) -> None:
     assert after.continued
 
 
+def test_evidence_has_grown_where_pages_came_or_it_was_rewritten(book: RuleBook) -> None:
+    hosts = [f"h{number}.example" for number in range(5)]
+    book.add_pages({host: [page(1), page(2)] for host in hosts[:4]})
+    marks = {host: book.evidence(host).mark for host in hosts}
+    assert book.grown(marks) == []
+    assert book.grown(dict.fromkeys(hosts, "")) == hosts
+
+    book.add_pages({hosts[1]: [page(3)], hosts[4]: [page(4)]})
+    book.rewrite(hosts[2], marks[hosts[2]], [page(1), page(2)])
+    assert book.grown(marks) == [hosts[1], hosts[2], hosts[4]]
+    assert book.grown({host: book.evidence(host).mark for host in hosts}) == []
+
+
 @pytest.mark.parametrize("before", [1, 3])
 def test_of_a_log_that_was_lost_nothing_is_taken_for_known(redis_url: str, prefix: str, before: int) -> None:
     """It expires after a while without pages, or the store comes back without it: its generations begin anew."""

@@ -108,6 +108,10 @@ class RuleBook(Protocol):
         """Return what was added after a mark (all, where the mark is empty or the log was rewritten since)."""
         ...
 
+    def grown(self, marks: Mapping[str, str]) -> list[str]:
+        """Return the hosts whose evidence is another than at these marks (host → mark), in one round trip."""
+        ...
+
     def rewrite(self, host: str, upto: str, pages: Sequence[Page], gone: Mapping[str, bytes] | None = None) -> str:
         """Put ``pages`` in the place of the log up to a mark; return the mark after them.
 

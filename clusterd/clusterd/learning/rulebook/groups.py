@@ -1,9 +1,9 @@
 """The hosts of a registrable domain together: what its mirrors' learner sees (`clusterd.learning.mirrors`).
 
 Every host keeps its own evidence log; the book only notes which sites a group has. A group of one site, as most are,
-costs nothing more. For one of several the logs of its hosts are read a second time, each from its own mark, by the
-worker that holds the group's lease. A group whose hosts have more pages than its learner takes is read in a sample
-(`sampled`): beside it never more than one host's log is in memory.
+costs nothing more. For one of several the logs of its hosts that have grown are read a second time, each from its own
+mark, by the worker that holds the group's lease. A group whose hosts have more pages than its learner takes is read in
+a sample (`sampled`): beside it never more than one host's log is in memory.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Groups:
     def _read(self, recall: Recall, hosts: Iterable[str]) -> list[Page] | None:
         """Return what was added to the hosts' logs; None where the sample has grown beyond the limit."""
         pages: list[Page] = []
-        for host in hosts:
+        for host in self._book.grown({host: recall.marks.get(host, "") for host in hosts}):
             pages += sampled(self._added(recall, host), recall.halved)
             if max(len(pages), len(recall.arrivals)) > self._limit:
                 return None

@@ -104,6 +104,15 @@ class RedisRuleBook:
         return Evidence(pages, mark, bool(continued), int(total), blocks)
 
     @translated()
+    def grown(self, marks: Mapping[str, str]) -> list[str]:
+        """Return the hosts whose logs have another generation, or other pages, than these marks."""
+        pipe = self._client.pipeline(transaction=False)
+        for host in marks:
+            pipe.hmget(self._key(host, "meta"), "generation", "pages")
+        found = [[(value or b"0").decode() for value in values] for values in pipe.execute()]
+        return [host for (host, mark), now in zip(marks.items(), found, strict=True) if mark.split(":")[::2] != now]
+
+    @translated()
     def rewrite(self, host: str, upto: str, pages: Sequence[Page], gone: Mapping[str, bytes] | None = None) -> str:
         """Put ``pages`` in the place of the log up to a mark."""
         generation, replaced_blocks, replaced_pages = upto.split(":")

@@ -282,11 +282,11 @@ class RuleService:
             return None
 
     def _relearn(self, host: str, recall: Recall, now: int, *, spans: bool = False) -> RuleSet | None:
-        before = self.book.version(host)
         failing = recall.failing()
         learned = recall.learner.learn(now) if recall.learner.due() else None
         if learned is None and not failing:
             return None
+        before = self.book.version(host)
 
         def change(state: HostRules) -> HostRules:
             if learned is not None:

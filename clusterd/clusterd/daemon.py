@@ -32,6 +32,7 @@ from clusterd_crawler.servers.redis_address import shown
 from clusterd.clusters.contract import Outcome
 from clusterd.config import Config
 from clusterd.health import Heart, Report
+from clusterd.log_lines import OneLine
 from clusterd.services import Services, open_services
 from clusterd.upkeep import Upkeep
 from clusterd.working import make_worker
@@ -225,6 +226,7 @@ def configure_logging(config: Config) -> None:
     logging.getLogger("kafka").setLevel(max(logging.WARNING, logging.getLogger().level))
     for handler in logging.getLogger().handlers:
         handler.addFilter(Seldom())
+        handler.addFilter(OneLine())
 
 
 @contextmanager

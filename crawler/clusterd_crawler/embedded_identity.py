@@ -17,13 +17,14 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import mmh3
 
 from clusterd_crawler.html import markup
 from clusterd_crawler.html.declared import Declared
 from clusterd_crawler.names import base_of
+from clusterd_crawler.urls import host_of
 
 #: Tokens of the main text from which on nothing but the text counts.
 FEW_TOKENS: Final = 256
@@ -43,8 +44,8 @@ def embedded_identity(page_url: str, declared: Sequence[Declared], text_bytes: i
         scripts = []
     if not files and not scripts:
         return 0
-    base, parts = base_of(page_url, declared), urlsplit(page_url)
-    origin = f"{parts.scheme}://{parts.netloc}/"
+    base = base_of(page_url, declared)
+    origin = f"{page_url.partition('://')[0].lower()}://{host_of(page_url)}/"
     shown = [*(_file(base, origin, value) for value in files), *scripts]
     return int(mmh3.hash64(b"\n".join(shown), signed=False)[0]) or 1
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from ipaddress import IPv6Address
 from typing import Final
 
 import idna
@@ -100,13 +101,15 @@ def _host_and_port(text: str, url: str) -> tuple[str, str]:
 def _host(text: str, url: str) -> str:
     host = text.lower()
     if len(host) <= HOST_LIMIT:
-        if _LABELS.fullmatch(host):
-            return host
         if not host:
             return ""
         try:
+            if host[0] == "[":
+                IPv6Address(host[1:-1])
+            if _LABELS.fullmatch(host):
+                return host
             return idna.encode(host, uts46=True, transitional=False).decode("ascii")
-        except (idna.IDNAError, UnicodeError, IndexError):
+        except (ValueError, IndexError):  # no address, no text, no name (`idna.IDNAError`)
             pass
     raise WrongInput(f"not a host name: {_shown(text)} in URL: {_shown(url)}")
 

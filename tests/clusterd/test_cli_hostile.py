@@ -74,6 +74,25 @@ def test_nor_is_what_was_not_found(data: Path) -> None:
     assert b"\x1b" not in said
 
 
+def test_nor_is_what_was_not_taken(data: Path, tmp_path: Path) -> None:
+    row = {"url": "http://h.com/", "text": "a", "fetched_at": "\x1b[31m\n" + "9" * 100_000}
+    (tmp_path / "odd.jsonl").write_text(json.dumps(row))
+    command = [CLUSTERD, "ingest", tmp_path / "odd.jsonl", "--data", data]
+    said = subprocess.run(command, stderr=subprocess.PIPE, check=False).stderr
+    assert b"fetched_at is" in said
+    assert b"\x1b" not in said
+    assert len(said) < 2_000
+
+
+def test_a_line_of_the_daemons_log_is_one_whatever_it_names() -> None:
+    program = (
+        "import logging; from clusterd.config import Config; from clusterd.daemon import configure_logging;"
+        r"configure_logging(Config()); logging.getLogger('x').warning('%s is', 'http://h.com/\x1b[31m\nERROR forged')"
+    )
+    said = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=True, text=True).stderr
+    assert said[said.index("WARNING") :] == "WARNING x: http://h.com/\\x1b[31m\\nERROR forged is\n"
+
+
 @pytest.mark.parametrize(
     ("closed", "shown"), [("2>&-", '{"pages": 0,'), (">&-", ""), ("<&-", '{"pages": 0,'), ("<&- >&- 2>&-", "")]
 )

@@ -198,6 +198,8 @@ class TestNearest:
             ("http://a/x/index.html", "x/index.html"),
             ("http://a/x/?page=2", "x?page=2"),
             ("http://a/", ""),
+            ("http://a[b]@c/x/tool.html#d", "tool.html"),
+            ("x/tool.html", "tool.html"),
         ],
     )
     def test_page_names(self, address: str, name: str) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clusterd.ingest.sketchers import ALONE_PAGES, Task, _Processes, sketch_all
@@ -42,6 +43,17 @@ def test_two_processes_sketch_as_one(alone: list[tuple[int, Sketch | str]]) -> N
     assert [number for number, _ in alone] == list(range(PAGES))
     assert list(sketch_all(tasks(), 2)) == alone
     assert not multiprocessing.active_children()
+
+
+def test_a_page_that_is_a_fault_of_ours_costs_no_other() -> None:
+    odd: Any = ["no text"]
+    asked = [
+        (0, Task("http://a.example/0", TEXT, 0, None, odd)),
+        (1, Task("http://a.example/1", TEXT, 0, None, "words")),
+    ]
+    (_, broken), (_, whole) = sketch_all(asked, 1)
+    assert str(broken).startswith("could not be sketched: AttributeError: ")
+    assert isinstance(whole, Sketch)
 
 
 def test_what_a_killed_process_had_is_sketched_all_the_same(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -338,6 +339,23 @@ def test_a_page_without_an_http_status_is_named(tmp_path: Path, body: bytes) -> 
     file = tmp_path / "a.warc"
     file.write_bytes(record("http://w.example/bare", body) + WHOLE[1])
     assert taken(file) == (["http://w.example/1"], ["it does not begin with an HTTP status and headers"])
+
+
+def test_a_status_of_more_digits_than_python_reads_costs_no_other_page(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    odd = answer("x").replace(b" 200 ", b" %s " % (b"9" * 5000))
+    file.write_bytes(WHOLE[0] + record("http://w.example/odd", odd) + WHOLE[1])
+    urls, reasons = taken(file)
+    assert urls == ["http://w.example/0", "http://w.example/1"]
+    assert reasons == ["it does not begin with an HTTP status and headers"]
+
+
+def test_what_has_no_end_of_a_line_is_passed_over_in_its_length(tmp_path: Path) -> None:
+    file = tmp_path / "a.warc"
+    file.write_bytes(WHOLE[0] + bytes(50_000_000) + b"\n" + WHOLE[1])
+    began = time.process_time()
+    assert taken(file)[0] == ["http://w.example/0", "http://w.example/1"]
+    assert time.process_time() - began < 4  # .3 s; 10 s where each 16 KB copied all before them
 
 
 def test_a_length_beyond_all_counting_costs_the_rest_of_its_file_only(tmp_path: Path) -> None:

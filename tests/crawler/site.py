@@ -127,6 +127,10 @@ def answer(path: str) -> tuple[int, dict[str, str], bytes]:
         seconds = 0 if name.startswith("/refresh/") else 1000
         refresh = f'<meta http-equiv="refresh" content="{seconds}; url=/page/{name.rsplit("/", 1)[1]}">'
         return 200, {}, f"<html><head>{refresh}</head><body>{prose(name)}</body></html>".encode()
+    if name == "/refresh-to-nothing":
+        return 200, {}, b'<meta http-equiv="refresh" content="0; url=http://[">'
+    if name == "/in-no-charset":
+        return 200, {"Content-Type": "text/html; charset=zip"}, prose(name).encode()
     if name == "/login":
         return 200, {}, html("members", prose("login"), [])
     if name == "/to-image":

@@ -140,3 +140,8 @@ def test_any_address_is_taken(address: str) -> None:
     assert with_it[1] == without[1]
     assert with_it[0] != without[0]
     assert shown(WORDS + "<img src=a.png>", "not a url")[0]
+
+
+@pytest.mark.parametrize("address", ["http://a[b]@pictures.example/12", "http://a\uff03@pictures.example/12"])
+def test_a_page_whose_address_python_takes_for_none_is_sketched(address: str) -> None:
+    assert shown("<img src=/1.png>" + WORDS, address)[0] == shown("<img src=/1.png>" + WORDS)[0]

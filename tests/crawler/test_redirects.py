@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.http import Response
 
-from tests.crawler.crawling import REST, crawl, publish_rules, published
+from tests.crawler.crawling import REST, Crawling, crawl, publish_rules, published
 from tests.crawler.site import Site
 
 HOST = "h.example"
@@ -72,6 +72,15 @@ def test_where_a_page_sends_its_reader_is_told(
     other = settings | {"METAREFRESH_ENABLED": False}
     assert crawl(tmp_path, [site.url + "/refresh/4"], other).paths() == ["/refresh/4"]
     assert "/refresh/4" not in told(redis_url, prefix)
+
+
+@pytest.mark.parametrize("path", ["/refresh-to-nothing", "/in-no-charset"])
+def test_a_page_that_scrapy_cannot_read_for_where_it_sends_its_reader_is_no_fault_of_ours(
+    path: str, site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    done = Crawling(tmp_path, [site.url + path], settings).result()
+    assert (site.hits[path], done.seen) == (1, [])  # Scrapy takes it for one that failed
+    assert "clusterd failed" not in done.log
 
 
 class Browser:

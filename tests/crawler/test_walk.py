@@ -112,6 +112,20 @@ def test_core_and_fallback_read_numeric_references_alike(written: str) -> None:
 
 @pytest.mark.core
 @pytest.mark.parametrize(
+    ("digits", "shown"), [("0" * 5000 + "65", "A"), ("9" * 5000, "\ufffd"), ("9" * 9, "\ufffd"), ("0" * 9, "\ufffd")]
+)
+def test_a_numeric_reference_may_have_any_number_of_digits(digits: str, shown: str) -> None:
+    # Python reads no number of more than 4,300 digits (`int`); a browser does.
+    assert compiled.CORE is not None
+    page = f"<link rel=canonical href='&#{digits};'><p>a &#{digits};b".encode()
+    found = compiled.CORE.walk(page, False, markup.unescape)
+    assert found == markup.walk(page)
+    assert found[0].decode().split() == ["a", shown + "b"]
+    assert not names.declared_names("http://h.example/", found[2])[1:]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
     "page",
     [
         "<!-- a --!><!-->b<!--->c<![CDATA[d]]><?e><p class='f' id=g7 hidden>h&amp;i&#x41;j</p>",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clusterd.cli import printing, progress
+from clusterd.log_lines import OneLine
 
 if TYPE_CHECKING:
     from clusterd_crawler.sketch import Profile
@@ -39,6 +40,8 @@ class Invocation:
     def __post_init__(self) -> None:
         level = logging.DEBUG if self.debug else logging.WARNING
         logging.basicConfig(level=level, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(OneLine())
         if not self.debug:
             logging.getLogger("kafka").setLevel(logging.CRITICAL)  # of a broker that is away it writes a page a second
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Rejected records that are named one by one.
 NAMED: Final = 20
+#: Most characters of a reason that are shown: it may quote what a stranger's file says.
+SHOWN: Final = 1000
 
 
 def cores() -> int:
@@ -75,7 +77,11 @@ class Rejections:
     def __call__(self, broken: Broken) -> None:
         """Name a record, or say once that there are more."""
         if self._run.rejected <= NAMED or broken.ends:
-            self._invocation.hint(f"rejected: {broken.where}: {broken.reason}")
+            self._invocation.hint(f"rejected: {broken.where}: {_shown(broken.reason)}")
         elif not self._told_more:
             self._told_more = True
             self._invocation.hint("rejected: more, counted only")
+
+
+def _shown(reason: str) -> str:
+    return reason if len(reason) <= SHOWN else reason[:SHOWN] + "…"

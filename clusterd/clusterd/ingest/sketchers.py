@@ -69,6 +69,9 @@ class Task:
             return sketch_page(url, body, kind, profile=profile, fetched_at=at, status=status, crawl=crawl, sweep=sweep)
         except ClusterdError as error:
             return str(error)
+        except Exception as error:  # as in a crawl, a page costs no other
+            log.debug("%s could not be sketched", url, exc_info=True)
+            return f"could not be sketched: {type(error).__name__}: {error} (a fault of clusterd; --debug shows where)"
 
 
 #: What becomes of a page: its sketch, or why there is none. What is no page is a message already.

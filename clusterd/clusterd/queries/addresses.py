@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
+
+from clusterd_crawler.urls import host_of
 
 #: What an equal page name adds to a score of at most 1, and what a path that differs in one part at most adds to that.
 SAME_NAME: Final = 0.03
@@ -23,11 +24,11 @@ _NAMELESS: Final = ("index.", "default.", "home.", "main.")
 @lru_cache(maxsize=4)  # of one query it is asked for each candidate
 def page_name(url: str) -> str:
     """Return the last part of a URL's path, with its query; with the folder before it where it says only "index"."""
-    parts = urlsplit(url)
-    folder, _, name = parts.path.rstrip("/").rpartition("/")
+    path, query = _path_and_query(url)
+    folder, _, name = path.rstrip("/").rpartition("/")
     if name.lower().startswith(_NAMELESS):
         name = f"{folder.rpartition('/')[2]}/{name}"
-    return f"{name}?{parts.query}" if parts.query else name
+    return f"{name}?{query}" if query else name
 
 
 def address_bonus(a: str, b: str) -> float:
@@ -35,6 +36,13 @@ def address_bonus(a: str, b: str) -> float:
     name = page_name(a)
     if not name or name != page_name(b):
         return 0.0
-    first, second = urlsplit(a).path.split("/"), urlsplit(b).path.split("/")
+    first, second = _path_and_query(a)[0].split("/"), _path_and_query(b)[0].split("/")
     in_place = len(first) == len(second) and sum(x != y for x, y in zip(first, second, strict=True)) <= 1
     return SAME_NAME + SAME_PLACE * in_place
+
+
+def _path_and_query(url: str) -> tuple[str, str]:
+    """Return both of any URL, also of one that Python takes for none (``http://a[b]@h/``)."""
+    head, mark, rest = url.partition("#")[0].partition("://")
+    path, _, query = (rest[len(host_of(url)) :] if mark else head).partition("?")
+    return path, query

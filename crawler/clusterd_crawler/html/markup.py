@@ -17,6 +17,7 @@ The compiled core has the same walk (`core/markup.h`), about a hundred times fas
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,6 +32,10 @@ from clusterd_crawler.html.tags import TAG, end_of_comment, read_attributes
 
 IRREGULAR: Final = 1
 EXTREME: Final = 2
+
+#: The digits of a decimal reference, where they are many. Python reads no number of more than 4,300 (`int`); the first
+#: eight that count are enough, as no character has so many.
+_MANY_DIGITS: Final = re.compile(r"(?<=&#)(?=[0-9]{9})0*([0-9]{1,8})[0-9]*")
 
 #: Open containers that are kept apart; deeper ones are not.
 MAX_DEPTH: Final = 256
@@ -367,4 +372,5 @@ class Walk:
 
 def unescape(segment: bytes) -> bytes:
     """Replace character references in UTF-8 text."""
-    return html.unescape(segment.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+    text = _MANY_DIGITS.sub(r"\1", segment.decode("utf-8", "surrogatepass"))
+    return html.unescape(text).encode("utf-8", "surrogatepass")

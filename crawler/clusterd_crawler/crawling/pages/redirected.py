@@ -55,7 +55,13 @@ class Redirected:
             return
         if not is_page(request) or self._is_old(request, response):
             return
-        delay, found = get_meta_refresh(response, ignore_tags=self._ignored)
+        try:
+            delay, found = get_meta_refresh(response, ignore_tags=self._ignored)
+        except (
+            ValueError,
+            LookupError,
+        ):  # no address (``http://[``), no charset: Scrapy says so itself, and follows none
+            return
         target = (found or "").partition("#")[0]
         if delay is not None and delay < self._longest:
             self._tell(request, target)

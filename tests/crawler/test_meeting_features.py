@@ -48,6 +48,28 @@ def test_what_is_to_be_tried_further_is_fetched(
     assert done.stat("skipped") == 9
 
 
+def test_what_is_queued_again_is_skipped_where_its_rule_is_back_before_it_is_sent(
+    site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
+) -> None:
+    """A rule that differs in a part of its site is gone until it is learned of the others, half a second later."""
+    late, soon = ({"priority": priority} for priority in (-1, 1))
+    queued, news = {"url": f"{site.url}/page/1?sid=a", "options": late}, {"url": f"{site.url}/page/2", "options": soon}
+    before = [*at(site, ["/page/1"]), REST, *at(site, ["/slow/1", "/slow/2"]), queued]
+    # Given one that is skipped as it is about to be sent (heard: the rule, the skip, that the rule is gone)
+    steps = [*before, {"heard": 2}, *at(site, ["/slow/3", "/slow/4"]), {"heard": 3}, news]
+    running = Crawling(tmp_path, steps, settings | SELDOM | ONE_BY_ONE)
+    wait_until(lambda: site.hits["/slow/1"] or site.hits["/slow/2"])
+    publish_rules(redis_url, prefix, rules(site))
+    wait_until(lambda: site.hits["/slow/3"] or site.hits["/slow/4"])
+    # When its rule is withdrawn, and is back while it still waits
+    publish_rules(redis_url, prefix, RuleSet(site.host, 2, ()))
+    wait_until(lambda: site.hits["/page/2"])
+    publish_rules(redis_url, prefix, rules(site, version=3))
+    done = running.result()
+    # Then it is not fetched
+    assert (done.stat("requeued"), done.stat("skipped"), site.pages()["a"]) == (1, 2, 0)
+
+
 def test_what_another_rule_keeps_out_in_place_of_one_that_is_gone_is_tried_further(
     site: Site, settings: dict[str, Any], redis_url: str, prefix: str, tmp_path: Path
 ) -> None:

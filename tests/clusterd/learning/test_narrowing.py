@@ -58,3 +58,15 @@ def test_a_part_that_never_differs_brings_in_none_that_were_lucky() -> None:
         rules = learned(folders(differing=0.3, seed=seed, clean=100))
         parts = [f"part{number}/1.html" for number in ("clean", *range(250))]
         assert [part for part in parts if key(rules, part + "?print=1") == key(rules, part)] == ["partclean/1.html"]
+
+
+def test_parts_lie_below_any_of_the_first_four_components() -> None:
+    # Given one of 50 folders whose print views show something else, two or three folders below the root.
+    for above in ("shop/en/", "shop/en/all/"):
+        pages = [(f"{above}part{part}/{page}.html", part, 20 * part + page) for part in range(50) for page in range(20)]
+        views = [(f"{path}?print=1", 2 * number + (part == 7)) for path, part, number in pages]
+        every = [*((path, 2 * number) for path, _, number in pages), *views]
+        random.Random(1).shuffle(every)
+        rules = learned(iter(every))
+        alone = [part for part in range(50) if key(rules, f"{above}part{part}/1.html?print=1").endswith("?print=1")]
+        assert alone == [7]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from clusterd_crawler.rules import Condition, Key
+from clusterd_crawler.rules import FIRST_COMPONENT, Condition, Key
 
 from clusterd.learning.edits.edit import CandidateEdit, PathEdit
 from clusterd.learning.evidence.columns import VALUELESS, Flags, Rows, distinct
@@ -20,6 +20,8 @@ LISTED: Final = 400
 FEW_VALUES: Final = 16
 #: Name of the key that is the number of a path's components.
 DEPTH: Final = "depth"
+#: Folders below the first two components by which a context is narrowed, and never closed: name, place from the start.
+DEEPER: Final = (("third", 5), ("fourth", 6))
 
 
 def one_of(key: Key, texts: Iterable[str]) -> Condition:
@@ -102,6 +104,13 @@ def path_attributes(snapshot: Snapshot) -> list[Attribute]:
     """Return the whole path, its first two components and its last."""
     places = (("path", 0, 0), ("first", 3, 0), ("second", 4, 0), ("last", 0, 1))
     return snapshot.derived("path attributes", lambda: [_component(snapshot, *place) for place in places])
+
+
+def deeper_attributes(snapshot: Snapshot, rows: Flags) -> list[Attribute]:
+    """Return the folders of these rows below the first two components (``/shop/en/shoes/7``: the parts are third)."""
+    depths = depth_attribute(snapshot).values[rows]
+    deepest = int(depths.max(initial=0)) + FIRST_COMPONENT - 1
+    return [_component(snapshot, name, start, 0) for name, start in DEEPER if start < deepest]
 
 
 def _component(snapshot: Snapshot, name: str, start: int, end: int) -> Attribute:

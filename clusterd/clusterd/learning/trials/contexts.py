@@ -27,7 +27,14 @@ from clusterd.learning.evidence.columns import Flags, Rows, distinct
 from clusterd.learning.evidence.shapes import ColumnKey
 from clusterd.learning.evidence.snapshot import Snapshot
 from clusterd.learning.trials.agreement import DIFFER, Outcome, lower_bound
-from clusterd.learning.trials.attributes import DEPTH, FEW_VALUES, Attribute, attributes, depth_attribute
+from clusterd.learning.trials.attributes import (
+    DEPTH,
+    FEW_VALUES,
+    Attribute,
+    attributes,
+    deeper_attributes,
+    depth_attribute,
+)
 from clusterd.learning.trials.bounds import (
     BOUND,
     NARROWED_BOUND,
@@ -125,7 +132,7 @@ def _beyond_luck(snapshot: Snapshot, found: Proposal, whole: Outcome, values: Ro
     edited = np.flatnonzero(values)
     blocks = values[edited]
     stated = {condition.key for condition in found.conditions if condition.test not in {"only", "depth"}}
-    for known in attributes(snapshot, found.edit, found.rows):
+    for known in (*attributes(snapshot, found.edit, found.rows), *deeper_attributes(snapshot, found.rows)):
         if known.column not in found.edit.own and known.key in stated:
             blocks = np.unique(blocks * (int(known.values.max()) + 1) + known.values[edited], return_inverse=True)[1]
     chosen = len(distinct(blocks[found.rows[edited]]))
@@ -165,7 +172,9 @@ def _refined(snapshot: Snapshot, trials: Trials, bound: float, prior: int) -> Re
     needed = {condition.key for condition in edit.needs if condition.test != "any"}
     found = [known for known in attributes(snapshot, edit, trials.rows) if known.key not in needed]
     found = [known for known in found if not item_orders.is_list(edit, known.key)]
-    narrowing = [*found, depth_attribute(snapshot)] if edit.own else found
+    taken = needed | {known.key for known in found}
+    deeper = [known for known in deeper_attributes(snapshot, trials.rows) if known.key not in taken]
+    narrowing = [*found, *deeper, depth_attribute(snapshot)] if edit.own else [*found, *deeper]
     first, refined = _narrowed(snapshot, copy(trials), found, narrowing, bound, prior)
     if first is not None and refined is NOWHERE:
         others = [known for known in narrowing if known is not first]

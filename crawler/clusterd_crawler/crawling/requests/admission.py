@@ -22,7 +22,7 @@ from clusterd_crawler.crawling.remembered import Remembered
 from clusterd_crawler.crawling.requests.decisions import Decisions
 from clusterd_crawler.crawling.requests.explored import Explored
 from clusterd_crawler.crawling.requests.kept import KeptOut
-from clusterd_crawler.crawling.requests.kinds import may_be_skipped
+from clusterd_crawler.crawling.requests.kinds import QUEUED_AGAIN, may_be_skipped
 from clusterd_crawler.crawling.requests.purposes import Purposes
 from clusterd_crawler.crawling.requests.rewriting import Rewriting
 from clusterd_crawler.crawling.requests.under_way import UnderWay
@@ -124,12 +124,13 @@ class Admission:
             logger.info("The first %d requests all have dont_filter: clusterd skips none of that kind", UNFILTERED)
         if request.meta.pop(RAISED, False):
             request.priority -= SOONER
+        queued_again = request.meta.pop(QUEUED_AGAIN, False)
         key, rules = self._decisions.key(request.url)
         if not key:
             return None
         if self._under_way.begin(key, request):
             return self._sent(request, key, rules)
-        if not self.may_be_skipped(request) or request.url in self.explored:
+        if not (queued_again or self.may_be_skipped(request)) or request.url in self.explored:
             return None
         return self._after_another(request, key, rules)
 
@@ -182,11 +183,14 @@ class Admission:
         return skip
 
     def fetch_again(self, kept: KeptOut) -> None:
-        """Queue a request that a rule had kept out."""
+        """Queue a request that a rule had kept out; until it is sent another rule may say the same of it."""
         engine = self._crawler.engine
         if engine is None or engine.spider is None:
             return
         self._skipped.pop(kept.request.url.partition("#")[0], None)
         self._stats.inc_value("clusterd/requeued")
         # Another object: Scrapy may still have to call the errback of this one, and counts each object once.
-        engine.crawl(kept.request.replace(dont_filter=True) if kept.filtered else kept.request.copy())
+        request = kept.request.copy()
+        if kept.filtered:
+            request = request.replace(dont_filter=True, meta={**request.meta, QUEUED_AGAIN: True})
+        engine.crawl(request)

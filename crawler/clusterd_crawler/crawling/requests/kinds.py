@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import Final
 
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from clusterd_crawler.message import may_speak_of
+
+#: Key of the meta of a request that a withdrawn rule had kept out, until it is sent. The duplicate filter knows it: it
+#: has ``dont_filter`` and need not be sent for all that. (Such a key says nothing of a purpose.)
+QUEUED_AGAIN: Final = "_clusterd_queued_again"
 
 
 def is_page(request: Request) -> bool:
@@ -22,7 +27,7 @@ def may_be_skipped(request: Request) -> bool:
     """Whether rules apply: to a page that need not be sent for, and that is not what a redirect leads to."""
     return (
         is_page(request)
-        and not request.dont_filter
+        and (not request.dont_filter or QUEUED_AGAIN in request.meta)
         and "redirect_urls" not in request.meta
         and may_speak_of(request.url)
     )

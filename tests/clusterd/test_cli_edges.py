@@ -57,7 +57,7 @@ def clusterd(*words: str, folder: Path, **environment: str) -> subprocess.Comple
         (("pairs", "file", "--threshold", "nan"), 2, "nan is not in the range 0<x<=1"),
         (("rules", "replay", "file", "--explore", "nan"), 2, "nan is not in the range 0<=x<=1"),
         (("compare", "-", "-"), 2, "standard input is one document"),
-        (("policy",), 2, "policy: lacks its command; give one of add, list"),
+        (("policy",), 2, "policy: lacks its command; give one of add, list, remove"),
         (("batch",), 2, "give one of cluster"),
         (("rules", "--json"), 2, "give one of "),
         (("batch", "cluster", "file", "--policy", "added"), 2, "contained (CLUSTERD_POLICIES; not the store's)"),

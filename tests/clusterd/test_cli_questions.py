@@ -79,6 +79,12 @@ class TestQuestions:
         status, _, err = filled("policy", "add", "loose", "--resemblance", "0.3")
         assert status == 2
         assert "already" in err
+        assert filled("policy", "remove", "loose")[1] == [added]
+        assert [one["policy"] for one in filled("policy", "list")[1]] == ["identical", "near", "related", "contained"]
+        for name, says in (("loose", "there is no policy loose"), ("near", "near stays, since the verdicts")):
+            status, _, err = filled("policy", "remove", name)
+            assert status == 2
+            assert says in err
 
     def test_an_alert_tells_of_a_split(self, typed: Typed, tmp_path: Path) -> None:
         first, second = words(1), words(2)

@@ -59,6 +59,17 @@ def test_the_plot_shows_hosts_and_labels_for_what_they_are(tmp_path: Path) -> No
     assert drawn.getroot().tag.endswith("svg")
 
 
+def test_the_plot_has_room_for_long_names_and_those_of_other_scripts(tmp_path: Path) -> None:
+    """The bars had no height beside a name of 100 characters, and what the font lacks was boxes, with warnings."""
+    hosts = ("例え.テスト:8000", ".".join(["department-of-a-long-name"] * 6), "h.example")
+    periods = [Changes(host, f"第{n}", "2", 1, 1, 0, 0, 0, 0, {}, {}) for host in hosts for n in range(3)]
+    plot.plot(periods, tmp_path / "plot.png")
+    picture = imread(tmp_path / "plot.png")[..., :3]
+    revised = [int(plot.PARTS["revised"][at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    assert (abs(picture - revised).max(axis=-1) < 0.01).any(axis=1).sum() > 40  # rows of picture elements
+    assert plot._label(periods[0], periods).startswith("xn--r8jz45g.xn--zckzah:8000\n")
+
+
 def test_the_plot_has_two_formats() -> None:
     with pytest.raises(WrongInput, match=r"\.png or \.svg"):
         plot.check(Path("changes.pdf"))

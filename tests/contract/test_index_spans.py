@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import count
 
 import mmh3
 import pytest
 from clusterd.clusters.contract import DEFAULT_POLICIES
 from clusterd.clusters.redis import marks as redis_marks
-from clusterd.clusters.redis.home import ADD_POLICY
 from clusterd.clusters.redis.index import RedisIndex
+from clusterd.clusters.redis.policies import change, text_of
 from clusterd.clusters.redis.spans.steps import pairs_of
 from clusterd_consumer.hash_tags import spread_tags
 from clusterd_consumer.redis_connection import connect
@@ -171,7 +170,8 @@ def test_a_policy_that_reached_the_first_home_alone_is_told_to_the_others_by_who
     calls.running = True
     crawl = [page(A, 1, LEFT), page(B, 1, BRIDGE)]
     index.apply(crawl[:1])
-    index._home.run(ADD_POLICY, later.name, json.dumps(asdict(later)), 1)
+    known = index._policies.agree()
+    change(index._home, known, [*known.texts, text_of(later)], 0)
     index.apply(crawl[1:])
     settled(index)
     policies = [*DEFAULT_POLICIES, later]

@@ -1,4 +1,4 @@
-"""``clusterd clusters``, ``clusterd cluster URL``, ``clusterd policy list|add``: what belongs together."""
+"""``clusterd clusters``, ``clusterd cluster URL``, ``clusterd policy list|add|remove``: what belongs together."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ CLUSTER_COLUMNS: Final = ("cluster", "size", "representative", "members")
 POLICY_COLUMNS: Final = ("policy", "resemblance", "containment", "clusters")
 #: The policy that questions are answered under where none is named.
 DEFAULT_POLICY: Final = "near"
+#: Policies that stay: flags of a crawl, and rules by near-duplicates, go by them.
+KEPT: Final = ("identical", "near")
 
 
 @click.command("clusters")
@@ -59,7 +61,7 @@ def cluster(invocation: Invocation, url: str, policy: str) -> None:
 
 @click.group("policy")
 def policy() -> None:
-    """List the cluster policies, or add one."""
+    """List the cluster policies, add one, or remove one."""
 
 
 @policy.command("list")
@@ -96,6 +98,33 @@ def add_policy(invocation: Invocation, name: str, resemblance: float | None, con
             invocation.work_off(services)
             services.index.settle()
         invocation.emit(policy_record(services.index, added))
+
+
+@policy.command("remove")
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def remove_policy(invocation: Invocation, name: str) -> None:
+    """Remove a policy; its clusters go, pages and other policies stay."""
+    from clusterd.clusters.contract import DEFAULT_POLICIES
+
+    if name in KEPT:
+        raise WrongInput(f"policy remove {name}: {name} stays, since the verdicts that crawls get go by it")
+    configured = invocation.config.policies
+    if configured != DEFAULT_POLICIES and name in {one.name for one in configured}:
+        raise WrongInput(f"policy remove {name}: CLUSTERD_POLICIES names it, take it out there first")
+    with invocation.services() as services:
+        check_policy(services.index, name)
+        known = services.index.policies()
+        if len(known) == 1:
+            raise WrongInput(f"policy remove {name}: it is the only one, add another first (clusterd policy add)")
+        record = policy_record(services.index, next(one for one in known if one.name == name))
+        services.index.remove_policy(name)
+        if services.daemon_alive():
+            invocation.hint("the daemon frees what its clusters took; clusterd status tells when all has settled")
+        else:
+            invocation.work_off(services)
+            services.index.settle()
+        invocation.emit(record)
 
 
 def check_policy(index: Index, name: str) -> None:

@@ -27,7 +27,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "ingest": ("ingest", "Bring in pages: WARC, JSON lines, folders of HTML."),
     "clusters": ("clusters", "List the clusters of near-duplicate pages."),
     "cluster": ("clusters", "Show the cluster of one page: its alternatives."),
-    "policy": ("clusters", "List the cluster policies, or add one."),
+    "policy": ("clusters", "List the cluster policies, add or remove one."),
     "similar": ("similar", "Find the pages that resemble a page, a file or a text."),
     "holders": ("similar", "Find the sites that carry a text, whole or in part."),
     "compare": ("similar", "Compare two pages, files or texts."),

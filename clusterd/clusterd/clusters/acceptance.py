@@ -35,7 +35,9 @@ def slot_of(policies: Sequence[Policy], name: str) -> int:
     """Return a policy's slot: its bit; -1 for one by identical text; `WrongInput` where there is none."""
     known = next((policy for policy in policies if policy.name == name), None)
     if known is None:
-        raise WrongInput(f"there is no policy {name!r}; policies are {', '.join(p.name for p in policies)}")
+        raise WrongInput(
+            f"there is no policy {name!r}; policies are {', '.join(p.name for p in policies if not p.vacant)}"
+        )
     return -1 if known.identical else [p.name for p in policies if not p.identical].index(name)
 
 

@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from clusterd_crawler.errors import WrongInput
 from clusterd_crawler.sketch import Sketch, StreamSketch
 
-#: What a policy may be called: its name stands in keys, names of clusters and metrics, and is never taken out.
+#: What a policy may be called: its name stands in names of clusters, alerts and metrics.
 POLICY_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 POLICY_NAME_IS: Final = "a name has letters, digits, _ and - only, and begins with a letter"
 
@@ -25,7 +25,7 @@ POLICY_NAME_IS: Final = "a name has letters, digits, _ and - only, and begins wi
 class Policy:
     """When two pages belong together. One of the three is set: identical text, resemblance ≥ r, or containment ≥ c.
 
-    Containment is the larger of both directions.
+    Containment is the larger of both directions. Without a name it is a place that a removed policy left (`VACANT`).
     """
 
     name: str
@@ -41,9 +41,15 @@ class Policy:
     @property
     def identical(self) -> bool:
         """Whether only equal canonical text counts."""
-        return self.resemblance is None and self.containment is None
+        return self.resemblance is None and self.containment is None and not self.vacant
+
+    @property
+    def vacant(self) -> bool:
+        """Whether this is but the place of one that was removed: it joins nothing."""
+        return not self.name
 
 
+VACANT = Policy("")
 IDENTICAL = Policy("identical")
 NEAR = Policy("near", resemblance=0.9)
 RELATED = Policy("related", resemblance=0.5)
@@ -173,7 +179,7 @@ class Index(Protocol):
         ...
 
     def settle(self, steps: int | None = None) -> int:
-        """Do up to ``steps`` bounded steps of what waits (splits, new policies); return how many still settle."""
+        """Do up to ``steps`` bounded steps of what waits (splits, policies added or removed); return how many wait."""
         ...
 
     def splits(self) -> list[Split]:
@@ -190,6 +196,10 @@ class Index(Protocol):
 
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
+        ...
+
+    def remove_policy(self, name: str) -> None:
+        """Remove a policy, if there is one of this name; what its clusters took is freed (with `settle`)."""
         ...
 
     def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:

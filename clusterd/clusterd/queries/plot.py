@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from math import ceil
 from pathlib import Path
@@ -26,6 +28,8 @@ PARTS: Final = {
 NARROWEST: Final = 7.0
 WIDEST: Final = 300.0
 BAR: Final = 1.1
+#: Characters of a host or label that are shown: a name of 100, written aslant, leaves no room for the bars.
+LONGEST: Final = 40
 
 
 def check(file: Path) -> None:
@@ -68,7 +72,10 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
         parse_math=False,  # hosts and labels may have a $
     )
     try:
-        figure.savefig(file)
+        with warnings.catch_warnings():
+            # A label of a sweep in a script that the font lacks is drawn as boxes.
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)
+            figure.savefig(file)
     except OSError as error:
         raise WrongInput(f"{file}: cannot be written: {error.strerror}") from None
     finally:
@@ -76,11 +83,28 @@ def plot(periods: Sequence[Changes], file: Path) -> None:
 
 
 def _label(period: Changes, periods: Sequence[Changes]) -> str:
-    lines = [f"{period.from_sweep} →", period.to_sweep]
+    lines = [f"{_short(period.from_sweep)} →", _short(period.to_sweep)]
     if len({p.host for p in periods}) > 1:
-        lines.insert(0, period.host)
+        lines.insert(0, _short(_drawable(period.host)))
     # Of a character that is none to be shown an SVG would be no XML.
     return "\n".join("".join(c if c.isprintable() else "\ufffd" for c in line) for line in lines)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[1 - LONGEST // 2 :]}"
+
+
+def _drawable(host: str) -> str:
+    """Return a host as it is, or as it is asked for (xn--) where the font has not all of its characters."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    font = get_font(findfont(FontProperties()))
+    if all(font.get_char_index(ord(c)) for c in host):
+        return host
+    name, colon, port = host.partition(":")
+    with suppress(UnicodeError):
+        name = name.encode("idna").decode()
+    return name + colon + port
 
 
 def _bars(axes: Any, periods: Sequence[Changes]) -> None:

@@ -42,6 +42,18 @@ class Graph:
         self.forests.append(Forest(self._live))
         return True
 
+    def remove_policy(self, name: str) -> None:
+        """Remove a policy: the bits of those behind it move up."""
+        self._identical = [policy for policy in self._identical if policy.name != name]
+        slot = next((slot for slot, policy in enumerate(self.graded) if policy.name == name), None)
+        if slot is None:
+            return
+        del self.graded[slot], self.forests[slot]
+        low = (1 << slot) - 1
+        for content in self.contents.values():
+            moved = {number: bits & low | bits >> 1 & ~low for number, bits in content.edges.items()}
+            content.edges = {number: bits for number, bits in moved.items() if bits}
+
     def join(self, content: Content, verdicts: Mapping[int, Estimate]) -> None:
         """Join a content with those that a policy accepts."""
         for number, verdict in verdicts.items():

@@ -229,6 +229,12 @@ class MemoryIndex:
             if self._graph.add_policy(policy):
                 self._unbuilt.extend(content.number for content in self._contents.values() if content.live)
 
+    def remove_policy(self, name: str) -> None:
+        """Remove a policy, if there is one of this name."""
+        with self._lock:
+            self._graph.remove_policy(name)
+            self._splits = deque((one for one in self._splits if one.policy != name), SPLITS)
+
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:

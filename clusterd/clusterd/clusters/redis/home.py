@@ -25,7 +25,7 @@ LUA: Final = files("clusterd.clusters.redis") / "lua"
 SHARED: Final = ("order", "counters", "spans", "tables", "records", "forest", "edges", "settling")
 FUNCTIONS: Final = (
     *("register", "link", "relink", "versions", "standings", "urls", "members", "shown", "contents", "near", "origins"),
-    *("dismiss", "move", "part", "whole", "forget", "add_policy", "label"),
+    *("dismiss", "move", "part", "whole", "forget", "policies", "clear", "label"),
     *("tell", "state", "repend", "mark", "anew", "lease"),
     *("seed", "accept", "crown", "under", "widen", "adopt", "release", "shut", "lead"),
     *("stands", "cut", "equals", "alike", "texts", "parted", "renew", "review"),
@@ -44,6 +44,7 @@ FLAGS: Final = {
     **dict.fromkeys(("standings", "members", "shown", "origins", "stands"), FREES),
     **dict.fromkeys(("crown", "under", "widen", "adopt", "release", "shut", "lead", "cut", "parted", "renew"), FREES),
     **dict.fromkeys(("lease", "dismiss", "move", "part", "whole", "forget", "tell", "state", "anew"), FREES),
+    **dict.fromkeys(("policies", "clear"), FREES),
 }
 LIBRARY: Final = Library.of_files("home", LUA, SHARED, FUNCTIONS, flags=FLAGS)
 REGISTER: Final = Script(LIBRARY, "register")
@@ -62,7 +63,8 @@ MOVE: Final = Script(LIBRARY, "move")
 PART: Final = Script(LIBRARY, "part")
 WHOLE: Final = Script(LIBRARY, "whole")
 FORGET: Final = Script(LIBRARY, "forget")
-ADD_POLICY: Final = Script(LIBRARY, "add_policy")
+POLICIES: Final = Script(LIBRARY, "policies")
+CLEAR: Final = Script(LIBRARY, "clear")
 LABEL: Final = Script(LIBRARY, "label")
 TELL: Final = Script(LIBRARY, "tell")
 STATE: Final = Script(LIBRARY, "state")
@@ -94,7 +96,8 @@ REBUILD: Final = Script(LIBRARY, "rebuild")
 class Counters:
     """What the home shard counts (`lua/counters.lua`)."""
 
-    graded: int = 0
+    #: Which policies there are: another number each time that one is added or removed.
+    policies: int = 0
     nodes: int = 0
     urls: int = 0
     versions: int = 0
@@ -110,8 +113,8 @@ def counted(packed: bytes | None) -> Counters:
     if not packed:
         return Counters()
     words = struct.unpack(f"<{len(packed) // 4}I", packed)
-    graded, nodes, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
-    return Counters(graded, nodes, urls, versions, contents, build, build_to, words[CLUSTERS:])
+    policies, nodes, urls, versions, contents, build, build_to = (words[place] for place in COUNTED)
+    return Counters(policies, nodes, urls, versions, contents, build, build_to, words[CLUSTERS:])
 
 
 class Home:

@@ -104,9 +104,9 @@ class RedisIndex:
         self._lists = RedisLists(self._calls, prefix, tags, scheme)
         self._policies = Policies(homes)
         if policies is None:
-            policies = self._policies.known or DEFAULT_POLICIES
+            policies = self._policies.state.in_use or DEFAULT_POLICIES
         for policy in policies:
-            if policy not in self._policies.known:
+            if policy not in self._policies.state.entries:
                 self.add_policy(policy)
         self._spans = Spans(homes)
         self._questions = Questions(homes, self._spans, self._lists, scheme)
@@ -164,32 +164,32 @@ class RedisIndex:
         self._show_whole(sketches, registered)
         united = self._linker.link(sketches, registered, verdicts, position, states)
         if len(self._homes) > 1:
-            Beyond(self._homes, self._spans, len(self._policies.graded)).tell(sketches, registered, united)
-        return outcomes_of(self._policies.known, sketches, registered)
+            Beyond(self._homes, self._spans, self._policies.state.graded).tell(sketches, registered, united)
+        return outcomes_of(self._policies.state.entries, sketches, registered)
 
     def _help(self) -> None:
         """Settle a little where ghosts pile up: they would be proposed to every page that resembles them."""
         if self._waiting > BACKLOG:
-            self._settler.settle(HELP, self._policies.known)
+            self._settler.settle(HELP, self._policies.state)
 
     def _register(self, sketches: Sequence[Sketch]) -> list[Registered]:
         known: list[Registered | None] = [None] * len(sketches)
         left = self._homes.places(sketches)
         waiting = 0
         while left:
-            graded = self._policies.graded
+            policies = self._policies.state
             with ExitStack() as stack:
                 calls = {}
                 for home, of in left.items():
                     own = [sketches[place] for place in of]
-                    caller = b"%d %s" % (len(graded), self._homes.all[home].used(own))
+                    caller = b"%d %s" % (policies.number, self._homes.all[home].used(own))
                     posted = stack.enter_context(self._pending[home].telling())
                     calls[home] = (caller, posted, *packed_versions(self._homes.all[home], own))
                 replies = self._homes.each(REGISTER, calls)
             for home, (answered, *reply) in replies.items():
-                if answered == len(graded) and reply:
+                if answered == policies.number and reply:
                     waiting += reply[0]
-                    found = read_answers(reply[1], reply[2:], PLACE.size * (1 + len(graded)))
+                    found = read_answers(reply[1], reply[2:], PLACE.size * (1 + len(policies.graded)))
                     for place, one in zip(left.pop(home), found, strict=True):
                         known[place] = one
                     if self._numbers:
@@ -236,19 +236,18 @@ class RedisIndex:
         if self._marks:
             self._marks.look()
         policies = self._policies.reload()
-        if len(self._homes) > 1 and any(one.graded != len(self._policies.graded) for one in self._homes.counters()):
-            policies = self._policies.agree()  # whoever added one died at it, or a home was set back
+        if len(self._homes) > 1 and any(one.policies != policies.number for one in self._homes.counters()):
+            policies = self._policies.agree()  # who added or removed one died at it, or a home was set back
         waiting = self._settler.settle(steps, policies)
         return waiting + (self._whole.settle(steps) if self._whole else 0)
 
     def splits(self) -> list[Split]:
         """Return the splits that `settle` found and nobody has `told` yet, oldest first; `SPLITS` at most."""
-        self._policies.reload()
-        return splits_of(self._homes, self._policies.graded)
+        return splits_of(self._homes, self._policies.reload().graded)
 
     def told(self, splits: Sequence[Split]) -> None:
         """Forget splits that were told to whoever wants to know."""
-        forget_splits(self._homes, self._policies.graded, splits)
+        forget_splits(self._homes, self._policies.state.graded, splits)
 
     def expire(self, before: int) -> int:
         """Forget superseded versions fetched before a time and free what only they held; return how many."""
@@ -264,40 +263,39 @@ class RedisIndex:
 
     def policies(self) -> list[Policy]:
         """Return the policies in use."""
-        return self._policies.reload()
+        return self._policies.reload().in_use
 
     def add_policy(self, policy: Policy) -> None:
         """Add a policy and build its clusters from the stored sketches (with `settle`)."""
         self._policies.add(policy)
 
+    def remove_policy(self, name: str) -> None:
+        """Remove a policy, if there is one of this name; what its clusters took is freed (with `settle`)."""
+        self._policies.remove(name)
+
     def _catch_up(self) -> None:
         """Learn policies and labels anew; a store that was set back, or emptied, is told what it knew of policies."""
-        known = self._policies.known
         for numbers in self._numbers:
             numbers.go_on()
         for pending in self._pending:
             pending.look_anew()
         for home in self._homes.all:
             home.forget_labels()
-        names = {policy.name for policy in self._policies.reload()}
-        lost = [policy for policy in known if policy.name not in names]
-        if lost:
+        if self._policies.are_lost():
             founded(self._home, self._scheme, len(self._tags), self._layout)
             keeps_whole(self._home, self._whole is not None)
         self._homes.seed()
         self._policies.agree()
-        for policy in lost:
-            self.add_policy(policy)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def clusters(self, policy: str, min_size: int = 2, host: str | None = None) -> Iterator[Cluster]:
         """Yield the clusters, largest first; with ``host`` those with a member there."""
-        return self._questions.clusters(self._policies.reload(), policy, min_size, host)
+        return self._questions.clusters(self._policies.reload().entries, policy, min_size, host)
 
     def cluster_of(self, url: str, policy: str) -> Cluster | None:
         """Return the cluster of a URL's current version; None for an unknown URL."""
-        return self._questions.cluster_of(self._policies.reload(), url, policy)
+        return self._questions.cluster_of(self._policies.reload().entries, url, policy)
 
     def similar(
         self, query: StreamSketch, profile: int, limit: int = 10, stream: str = "main", look: Look = "clusters"
@@ -305,7 +303,7 @@ class RedisIndex:
         """Return the pages that resemble or contain or are contained in the query, best resemblance first."""
         if self._whole and stream == "whole":
             return self._questions.similar_whole(self._whole, query, profile, limit)
-        return self._questions.similar(self._policies.reload(), query, profile, limit, stream, look)
+        return self._questions.similar(self._policies.reload().entries, query, profile, limit, stream, look)
 
     def matches(self, sketches: Sequence[Sketch]) -> list[Hit | None]:
         """Return for each page the other one that resembles it best; None where there is none."""
@@ -329,7 +327,7 @@ class RedisIndex:
 
     def originals(self, policy: str, asked: Sequence[tuple[str, int | None]]) -> list[int | None]:
         """Return for each version the text of the oldest content that is known to resemble it itself."""
-        return self._questions.originals(self._policies.reload(), policy, asked)
+        return self._questions.originals(self._policies.reload().entries, policy, asked)
 
     def hosts(self) -> list[str]:
         """Return the hosts of which pages are known."""
@@ -348,7 +346,7 @@ class RedisIndex:
 
     def cluster_counts(self) -> dict[str, int]:
         """Return how many clusters of two URLs and more each policy has, as they are counted."""
-        return self._questions.cluster_counts(self._policies.reload())
+        return self._questions.cluster_counts(self._policies.reload().entries)
 
     def close(self) -> None:
         """Free connections."""

@@ -93,10 +93,11 @@ class Linker:
         open_ = dict(linked)
         unions: dict[int, list[bytes]] = {}
         while open_:
-            graded = self._policies.graded
+            policies = self._policies.state
+            graded = policies.graded
             calls: dict[int, list[Any]] = {}
             for home, pages in open_.items():
-                arguments = calls[home] = [len(graded), len(offsets) // 2, *offsets, posted[home]]
+                arguments = calls[home] = [policies.number, len(offsets) // 2, *offsets, posted[home]]
                 for place, matches in pages.items():
                     known = registered[place]
                     page = struct.pack("<3I", known.page, known.node, known.content) + packed_numbers(matches)
@@ -107,7 +108,7 @@ class Linker:
                     raise Unreachable(
                         "the store was set back while a batch was under way, which is to be applied again"
                     )
-                if reply[0] == len(graded):
+                if reply[0] == policies.number:
                     pages = open_.pop(home)
                     for number, place in enumerate(pages):
                         note(registered[place], verdicts[place], *reply[1 + 3 * number : 4 + 3 * number])
@@ -202,7 +203,8 @@ class Linker:
     ) -> tuple[dict[int, list[Offer]], dict[int, Any]]:
         """Offer contents of other homes their edges; return what each home was asked, and what it replies."""
         while True:
-            graded = self._policies.graded
+            policies = self._policies.state
+            graded = policies.graded
             asked: dict[int, list[Offer]] = {}
             for home, pages in linked.items():
                 for place, matches in pages.items():
@@ -217,9 +219,9 @@ class Linker:
                                 number, registered[place].content, bits, number in best, key, profile
                             )
                             asked.setdefault(there, []).append((place, number, bits, number in best, packed))
-            calls = {home: (len(graded), b"".join([one[-1] for one in of])) for home, of in asked.items()}
+            calls = {home: (policies.number, b"".join([one[-1] for one in of])) for home, of in asked.items()}
             replies = self._homes.each(ACCEPT, calls)
-            if all(reply[0] == len(graded) for reply in replies.values()):
+            if all(reply[0] == policies.number for reply in replies.values()):
                 return asked, replies
             self._policies.agree()
 
@@ -236,10 +238,10 @@ class Linker:
             home: b"".join([ACCEPTED.pack(number, 0, 0, 1, bytes(8), NO_PROFILE) for _, number in of])
             for home, of in asked.items()
         }
-        graded = len(self._policies.graded)
+        policies = self._policies.state.number
         urls: dict[tuple[int, int], bytes] = {}
-        for home, reply in self._homes.each(ACCEPT, {home: (graded, one) for home, one in packed.items()}).items():
-            if reply[0] == graded:
+        for home, reply in self._homes.each(ACCEPT, {home: (policies, one) for home, one in packed.items()}).items():
+            if reply[0] == policies:
                 urls.update(zip(asked[home], reply[3:], strict=True))
         best = {place: [(n, url) for n in of if (url := urls.get((place, n)))] for place, of in order.items()}
         return {place: of[0] for place, of in best.items() if of}

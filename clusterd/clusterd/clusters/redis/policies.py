@@ -1,76 +1,137 @@
 """The policies of a store, as all its homes know them, in one order.
 
-BASE:policies   list: each policy as JSON; an edge has a bit for each that is graded (lua/add_policy.lua)
+BASE:policies   list: each policy as JSON; an edge has a bit for each that is graded (lua/policies.lua)
+
+A policy that is removed leaves its place **vacant**: the others keep theirs, on which places in clusters, edges and
+tasks rest. It takes up no edge from then on, whatever a worker says that has not heard of it: who names another number
+than the store's (`State.number`) is refused, and asks again. What contents still hold of it is cleared by whoever
+settles (lua/clear.lua); then another policy may take the place.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Final, NamedTuple
 
 from clusterd_crawler.errors import WrongInput
 
-from clusterd.clusters.contract import Policy
-from clusterd.clusters.redis.home import ADD_POLICY
+from clusterd.clusters.contract import VACANT, Policy
+from clusterd.clusters.redis.home import POLICIES, Home, counted
 from clusterd.clusters.redis.homes import Homes
 
-#: Policies by resemblance or containment: an edge has a bit for each (lua/add_policy.lua).
+#: Policies by resemblance or containment: an edge has a bit for each (lua/policies.lua).
 GRADED_MOST: Final = 16
+#: lua/counters.lua: values of a place and of a change in a number of policies; changes of which it has room.
+PLACES, CHANGES = 32, 2048
+
+
+class State(NamedTuple):
+    """The policies as a home has them, and their number there (lua/counters.lua)."""
+
+    number: int
+    texts: tuple[bytes, ...] = ()
+    #: All of them, in order, also those that are vacant.
+    entries: tuple[Policy, ...] = ()
+
+    @property
+    def graded(self) -> list[Policy]:
+        """Return those by resemblance or containment, and vacant ones, each in its place."""
+        return [policy for policy in self.entries if not policy.identical]
+
+    @property
+    def in_use(self) -> list[Policy]:
+        """Return those that are in use."""
+        return [policy for policy in self.entries if not policy.vacant]
+
+    @property
+    def age(self) -> tuple[int, int]:
+        """Return how often a place was vacated or taken again, and how many policies there are: most, of the latest."""
+        return self.number // PLACES % CHANGES, len(self.texts)
 
 
 class Policies:
-    """The policies that were known when the store was last asked (`known`), and those that are added.
+    """The policies that were known when the store was last asked (`state`); others are added, or removed.
 
-    Each is added to the first home before the others: who has more than that knows what it has lost.
+    Each change is made in the first home before the others: who has a later one knows what it has lost.
     """
 
     def __init__(self, homes: Homes) -> None:
         self._homes = homes
-        self.known: list[Policy] = []
+        self.state = State(0)
         self.agree()
 
-    @property
-    def graded(self) -> list[Policy]:
-        """Return those by resemblance or containment."""
-        return [policy for policy in self.known if not policy.identical]
-
-    def reload(self) -> list[Policy]:
+    def reload(self) -> State:
         """Ask the store for its policies."""
-        return self._take(self._homes.first.command("LRANGE", "policies", 0, -1))
+        self.state = self._look([self._homes.first])[0]
+        return self.state
 
-    def agree(self) -> list[Policy]:
-        """Ask the store for its policies, and let all homes know all of them."""
-        lists = self._homes.ask("LRANGE", "policies", 0, -1)
-        known, most = self._take(lists[0]), max(lists, key=len)
-        if len(most) > len(known):
-            for policy in self._take(most):
-                self._homes.first.run(ADD_POLICY, *_added(policy))
-            known = self.reload()
-        short = [home for home, texts in zip(self._homes.all, lists, strict=True) if len(texts) < len(known)]
-        if short:  # one may have come back with nothing: it takes no page before it knows all policies
-            self._homes.seed()
-        self._homes.send([home.function(ADD_POLICY, *_added(policy)) for home in short for policy in known])
-        return known
+    def are_lost(self) -> bool:
+        """Whether the store has fewer than are known: it was set back, or emptied."""
+        return self._look([self._homes.first])[0].age < self.state.age
+
+    def agree(self) -> State:
+        """Ask the homes for the policies, and let all have the latest."""
+        while True:
+            found = self._look(self._homes.all)
+            latest = max([*found, self.state], key=lambda state: state.age)
+            behind = [(home, at) for home, at in zip(self._homes.all, found, strict=True) if at != latest]
+            if not behind:
+                self.state = latest
+                return latest
+            self._homes.seed()  # one may have come back with nothing: it takes no page before it knows all policies
+            for home, at in behind:
+                change(home, at, latest.texts, latest.age[0])
 
     def add(self, policy: Policy) -> None:
         """Add a policy; `WrongInput` where its name is taken, or where there are too many."""
-        self.agree()
-        self._take(self._homes.first.run(ADD_POLICY, *_added(policy)))
-        self.agree()
-        if not policy.identical and all(known.name != policy.name for known in self.known):
-            raise WrongInput(
-                f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept"
-            )
-        if policy not in self.known:
+        while not any(policy.name == known.name for known in self.agree().entries):
+            texts, changes = list(self.state.texts), self.state.age[0]
+            place = self._free_place() if not policy.identical else len(texts)
+            if place == len(texts) and not policy.identical and len(self.state.graded) >= GRADED_MOST:
+                raise WrongInput(
+                    f"{policy.name} is one policy too many: {GRADED_MOST} by resemblance or containment are kept "
+                    "(clusterd policy remove makes room, once all has settled)"
+                )
+            texts[place : place + 1] = [text_of(policy)]
+            change(self._homes.first, self.state, texts, changes + (place < len(self.state.texts)))
+        if policy not in self.state.entries:
             raise WrongInput(f"a policy named {policy.name} exists with another threshold; choose another name")
 
-    def _take(self, texts: Sequence[bytes]) -> list[Policy]:
-        self.known = [Policy(**json.loads(text)) for text in texts]
-        return list(self.known)
+    def remove(self, name: str) -> None:
+        """Remove a policy, where there is one of this name."""
+        while any(known.name == name for known in self.agree().entries):
+            place = next(place for place, known in enumerate(self.state.entries) if known.name == name)
+            texts = list(self.state.texts)
+            texts[place : place + 1] = [] if self.state.entries[place].identical else [text_of(VACANT)]
+            change(self._homes.first, self.state, texts, self.state.age[0] + 1)
+
+    def _free_place(self) -> int:
+        """Return a place that is vacant, and that nothing is to be cleared of; the end, where there is none."""
+        if VACANT not in self.state.entries or any(self._homes.ask("EXISTS", "clear")):
+            return len(self.state.entries)
+        return self.state.entries.index(VACANT)
+
+    def _look(self, homes: Sequence[Home]) -> list[State]:
+        # (The number first: who reads of a change in between has the number of before, and is refused.)
+        asked = [one for home in homes for one in (home.request("GET", "i"), home.request("LRANGE", "policies", 0, -1))]
+        replies = iter(self._homes.send(asked))
+        return [_state(counted(next(replies)).policies, next(replies)) for _ in homes]
 
 
-def _added(policy: Policy) -> tuple[str, str, int]:
-    """Return what add_policy.lua is given of a policy."""
-    return policy.name, json.dumps(asdict(policy)), 0 if policy.identical else 1
+def _state(number: int, texts: Iterable[bytes]) -> State:
+    texts = tuple(texts)
+    return State(number, texts, tuple(Policy(**json.loads(text)) for text in texts))
+
+
+def text_of(policy: Policy) -> bytes:
+    """Return a policy as a store keeps it."""
+    return json.dumps(asdict(policy)).encode()
+
+
+def change(home: Home, before: State, texts: Iterable[bytes], changes: int) -> None:
+    """Let a home have other policies, unless it has others than before by now."""
+    if changes >= CHANGES:
+        raise WrongInput(f"policies of this store were removed {CHANGES} times, which is as often as they can be")
+    home.run(POLICIES, b"\n".join([b"%d" % before.number, *before.texts]), changes, *texts)

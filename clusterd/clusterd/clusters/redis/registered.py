@@ -170,7 +170,8 @@ def _slots(policies: Sequence[Policy]) -> Slots:
     slots = []
     for policy in policies:
         graded += not policy.identical
-        slots.append((policy.name, 0 if policy.identical else graded))
+        if not policy.vacant:
+            slots.append((policy.name, 0 if policy.identical else graded))
     return slots
 
 

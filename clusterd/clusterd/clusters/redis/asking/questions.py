@@ -101,7 +101,9 @@ class Questions:
 
     def cluster_counts(self, policies: Sequence[Policy]) -> dict[str, int]:
         """Return how many clusters of two URLs and more each policy has."""
-        return self._counts.of([(policy.name, slot_of(policies, policy.name)) for policy in policies])
+        return self._counts.of(
+            [(policy.name, slot_of(policies, policy.name)) for policy in policies if not policy.vacant]
+        )
 
     def _urls(self, pages: Pages) -> list[str]:
         found: list[str] = [""] * len(pages)
@@ -132,7 +134,7 @@ class Questions:
         kind = PROFILES[profile]
         stored, _ = prepare(query, kind, self._scheme)
         found = ranking(self._lists, query, stored, kind, self._scheme)
-        named = next((policy.name for policy in policies if not policy.identical), "")
+        named = next((policy.name for policy in policies if not (policy.identical or policy.vacant)), "")
         hits = self._hits(found, named, limit)
         if look == "lists":
             return hits

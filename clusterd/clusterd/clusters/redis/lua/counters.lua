@@ -1,6 +1,6 @@
 -- Counters of the home shard, read once a call and written once.
 --
---   BASE:i   4 bytes each: graded policies; nodes, URLs and elements (the last ids given); the first free element; versions
+--   BASE:i   4 bytes each: graded policies (GRADED); nodes, URLs and elements (the last ids given); the first free element; versions
 --            and contents (how many); buckets and entries of each table (tables.lua); the nodes from and to which new
 --            policies are to be built; clusters of two URLs and more: by identical text, by equal sketch, under each graded
 --            policy
@@ -11,6 +11,8 @@ local rep, concat = string.rep, table.concat
 -- Arguments of one call at most: Lua unpacks no more than 8,000.
 local MOST = 4000
 
+-- GRADED: how many places graded policies have; 32 times how often one of these was vacated, or taken again; 65,536 times the
+-- vacant ones, a bit each (policies.lua). Who names another number than this does not know the policies.
 local GRADED, N, V, E, FREE, VERSIONS, CONTENTS, BUILD, BUILD_TO, CLUSTERS = 1, 2, 3, 4, 5, 6, 7, 14, 15, 15
 local counters, counted
 local layouts = {}
@@ -55,6 +57,6 @@ end
 
 local function write_counters()
   if not counted then return end
-  local size = CLUSTERS + 2 + counters[GRADED]
+  local size = CLUSTERS + 2 + counters[GRADED] % 32
   call('SET', BASE .. ':i', pack(layout_of(size), unpack(counters, 1, size)))
 end

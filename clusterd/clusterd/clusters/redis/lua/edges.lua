@@ -21,11 +21,11 @@ local function cut_edge(bytes, content)
   return sub(bytes, 1, at - 1) .. sub(bytes, at + 6)
 end
 
--- Whether edges hold a policy's bit.
+-- Whether edges hold a policy's bit. (One that was removed joins nothing, whatever edges say still: clear.lua.)
 local BITS = {[0] = 1}
 for p = 1, 16 do BITS[p] = 2 * BITS[p - 1] end
 local function joins(bits, p)
-  return bits % BITS[p + 1] >= BITS[p]
+  return bits % BITS[p + 1] >= BITS[p] and not policies.vacant[p]
 end
 
 -- Add a content's verified edges, and join what they join. Notes in `met` for each policy under which any cluster was
@@ -79,6 +79,8 @@ do
 
   -- Note a neighbour in another home: both are to be united (spans/).
   function spans.bind(content, other, bits)
+    bits = bit.band(bits, policies.in_use)
+    if bits == 0 then return end
     if not has(get(NODES, content), JOINED) then set(edit(NODES, content), JOINED, true) end
     local before = edges(content)
     local bytes = add_edge(before, other, bits)

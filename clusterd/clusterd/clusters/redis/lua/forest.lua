@@ -19,19 +19,29 @@ local ELEMENT, AFTER, BEFORE = 1, 2, 3
 -- Contents of a hash of places (Redis packs so many), and of neighbours.
 local PLACES, NEIGHBOURS = 128, 64
 
-local graded, place_layout, place_zeros = 0, '<', ''
+-- The number of the policies (counters.lua), which places are vacant, and the bits of the others; the form of a content's
+-- places, and how many bytes of these there are up to the last one in use.
+local policies = {number = 0, vacant = {}, in_use = 65535, layout = '<', zeros = '', bytes = 0}
+local graded = 0
 local places, places_dirty, edges_of, edges_dirty
 
--- Begin a call that looks at clusters. Returns the number of graded policies.
+function policies.know(number)
+  graded = number % 32
+  policies.layout, policies.zeros = '<' .. rep('I4I4I4', graded), rep('\0', 12 * graded)
+  policies.number, policies.in_use, policies.vacant, policies.bytes = number, 65535 - floor(number / 65536), {}, 0
+  for p = 0, graded - 1 do
+    policies.vacant[p] = floor(policies.in_use / 2 ^ p) % 2 == 0
+    if not policies.vacant[p] then policies.bytes = 12 * p + 12 end
+  end
+end
+
+-- Begin a call that looks at clusters. Returns which policies there are (counters.lua).
 local function begin()
   read_counters()
-  if graded ~= counters[GRADED] then
-    graded = counters[GRADED]
-    place_layout, place_zeros = '<' .. rep('I4I4I4', graded), rep('\0', 12 * graded)
-  end
+  if policies.number ~= counters[GRADED] then policies.know(counters[GRADED]) end
   for at = 1, #tables do tables[at].used = false end
   places, places_dirty, edges_of, edges_dirty = {}, {}, {}, {}
-  return graded
+  return policies.number
 end
 
 local function places_key(content)
@@ -42,8 +52,8 @@ local function place_of(content)
   local c = places[content]
   if c then return c end
   local bytes = has(get(NODES, content), JOINED) and call('HGET', places_key(content), whole(content % PLACES)) or ''
-  if #bytes < #place_zeros then bytes = bytes .. sub(place_zeros, #bytes + 1) end
-  c = {unpack4(place_layout, bytes)}
+  if #bytes < #policies.zeros then bytes = bytes .. sub(policies.zeros, #bytes + 1) end
+  c = {unpack4(policies.layout, bytes)}
   places[content] = c
   return c
 end
@@ -103,8 +113,11 @@ do
   end
 
   local function packed_place(content)
-    local bytes = pack(place_layout, unpack(places[content], 1, 3 * graded))
-    return bytes == place_zeros and '' or bytes
+    local bytes = pack(policies.layout, unpack(places[content], 1, 3 * graded))
+    if bytes == policies.zeros then return '' end
+    local stop = #bytes
+    while stop > policies.bytes and sub(bytes, stop - 11, stop) == sub(policies.zeros, 1, 12) do stop = stop - 12 end
+    return sub(bytes, 1, stop)
   end
 
   local function packed_edges(content)

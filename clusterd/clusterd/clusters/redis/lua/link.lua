@@ -1,12 +1,12 @@
 -- link(BASE; policies, partitions, (partition, offset)*, posted, (page, edges)*) → for each page: where it stands now
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
--- ARGV    policies: number of graded policies by which the edges were judged; partitions: how many positions follow
+-- ARGV    policies (counters.lua) by which the edges were judged; partitions: how many positions follow
 --         posted: contents that are pending no more (settling.lua)
 --         for each page that was proposed any: packed URL id, node, content, what matches (contents, the best first);
 --         its verified edges, 6 bytes each: content, bits of the policies that join the two
 -- returns -1 where the store is in another state than when they were posted (pending.py): their numbers may be others' by
---         now; number of graded policies, alone where it is not the caller's (nothing was done then); else for each page
+--         now; which policies there are, alone where these are not the caller's (nothing was done then); else for each page
 --         three strings: its best match that another page shows (a content, 4 bytes) and the URL of such a page, empty
 --         where there is none (most often, what a page resembles most is what it showed before); its places (forest.lua),
 --         empty where it shows another text by now; for each graded policy a byte: 1 where this page made one of two
@@ -19,7 +19,7 @@ define('link', function(ARGV)
   local first = 4 + 2 * tonumber(ARGV[2])
   local posted = ARGV[first - 1]
   if not is_as(posted) then return {-1} end
-  if begin() ~= tonumber(ARGV[1]) then return {graded} end
+  if begin() ~= tonumber(ARGV[1]) then return {policies.number} end
 
   local met = {}
 
@@ -46,7 +46,7 @@ define('link', function(ARGV)
     return ''
   end
 
-  local reply = {graded}
+  local reply = {policies.number}
   for i = first, #ARGV, 2 do
     local u, node = unpack4('<I4I4', ARGV[i])
     local together = {}

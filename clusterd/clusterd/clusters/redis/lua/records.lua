@@ -93,7 +93,7 @@ end
 
 local write_store
 do
-  -- What was made: all ids that the call took from the counter.
+  -- What was made: all ids that the call took from the counter, or none (a number that a span has for a name has no record).
   local function write_made(s)
     local from, last, made = u4(counters.read, 4 * s.counter - 3) + 1, counters[s.counter], s.made
     while from <= last do
@@ -103,9 +103,11 @@ do
         parts[count] = made[id]
       end
       local key = key_of(s, from)
-      -- A new block is written from its last byte on: that makes room for the whole, and no zeros pass Lua.
-      if from % s.per == 0 or from == 1 then call('SETRANGE', key, s.to[s.per - 1], '\0') end
-      call('SETRANGE', key, s.from[from % s.per], concat(parts))
+      if made[from] then
+        -- A new block is written from its last byte on: that makes room for the whole, and no zeros pass Lua.
+        if from % s.per == 0 or call('STRLEN', key) == 0 then call('SETRANGE', key, s.to[s.per - 1], '\0') end
+        call('SETRANGE', key, s.from[from % s.per], concat(parts))
+      end
       from = stop + 1
     end
   end

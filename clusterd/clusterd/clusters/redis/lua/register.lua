@@ -1,13 +1,13 @@
 -- register(BASE; policies, posted, URL hashes, sketch hashes, versions, places, URLs) → what became of each version
 --
 -- KEYS[1] BASE   the home shard (records.lua has its keys)
--- ARGV    policies: number of graded policies that the caller knows; after a space each label that its versions carry:
+-- ARGV    policies that the caller knows (counters.lua); after a space each label that its versions carry:
 --         number and length (4 bytes each), text
 --         posted: contents that are pending no more (settling.lua), or nothing
 --         the first four bytes of each version's URL hash, and of each sketch identity, one after the other
 --         the versions, packed as below; where in the last argument the URL of each begins and ends, and where its host
 --         does (4 bytes each, from 1); the URLs, one after the other
--- returns number of graded policies, alone where that, or a label's number, is not the caller's, or another process of a
+-- returns which policies there are, alone where these, or a label's number, is not the caller's, or another process of a
 --         cluster's server answers (anew.lua; no version was looked at then); else how many ghosts wait to be dismissed;
 --         for each version 16 bytes: URL id, node, content, flags (1 new, 2 current, 4 changed, 8 to be posted, 16 equal
 --         in text, 32 equal in sketch, 64 its sketch is to be stored, not posted, 128 alone under every policy, 256 its
@@ -272,7 +272,7 @@ define('register', function(ARGV)
   end
 
   if ARGV[2] ~= '' then unpend(ARGV[2]) end
-  if not knows(ARGV[1]) then return {graded} end
+  if not knows(ARGV[1]) then return {policies.number} end
   if spans.is_full() then return redis.error_reply('ERR the numbers of a home of this store are used up: divide the hosts among stores') end
   open(SKETCHES)
   open(URLS)
@@ -325,5 +325,5 @@ define('register', function(ARGV)
   clear_doubts()
   if doubtful then store_departed() end
   write(hosts)
-  return {graded, call('LLEN', BASE .. ':g'), pack('<' .. rep('I4', #heads), unpack(heads)), unpack(tails)}
+  return {policies.number, call('LLEN', BASE .. ':g'), pack('<' .. rep('I4', #heads), unpack(heads)), unpack(tails)}
 end)

@@ -4,7 +4,8 @@
 -- KEYS[1] BASE   the home shard (records.lua, forest.lua)
 define('shown', function(ARGV)
   begin()
-  local limit, reply = tonumber(ARGV[2]), {}
+  local limit, first, reply = tonumber(ARGV[2]), 0, {}
+  while policies.vacant[first] do first = first + 1 end
   for at = 1, #ARGV[1], 4 do
     local content = u4(ARGV[1], at)
     local out, text = {}, content
@@ -17,7 +18,7 @@ define('shown', function(ARGV)
       end
       text = n[TNEXT]
     until text == 0 or #out >= limit
-    reply[#reply + 1] = graded > 0 and pack('<I4I4', standing(0, content)) or ''
+    reply[#reply + 1] = first < graded and pack('<I4I4', standing(first, content)) or ''
     reply[#reply + 1] = concat(out)
   end
   finish()

@@ -156,13 +156,18 @@ class Parter:
 
 def splits_of(homes: Homes, graded: Sequence[Policy]) -> list[Split]:
     """Return the splits that wait to be told."""
-    return [_split(graded, entry) for entries in homes.ask("LRANGE", "sp", 0, -1) for entry in entries]
+    return [
+        _split(graded, entry)
+        for entries in homes.ask("LRANGE", "sp", 0, -1)
+        for entry in entries
+        if not graded[entry[0]].vacant
+    ]
 
 
 def forget_splits(homes: Homes, graded: Sequence[Policy], splits: Sequence[Split]) -> None:
     """Forget these splits, each once."""
     places = {policy.name: place for place, policy in enumerate(graded)}
-    entries = [_packed_split(places[split.policy], split) for split in splits]
+    entries = [_packed_split(places[split.policy], split) for split in splits if split.policy in places]
     homes.send([home.request("LREM", "sp", 1, entry) for home in homes.all for entry in entries])
 
 

@@ -15,9 +15,9 @@ from clusterd_consumer.redis_scripts import Request
 from clusterd_consumer.resemblance import Estimate
 
 from clusterd.clusters.acceptance import mask
-from clusterd.clusters.contract import Policy
 from clusterd.clusters.redis.edges import packed_edges
 from clusterd.clusters.redis.home import (
+    CLEAR,
     CONTENTS,
     RELINK,
     REVIEW,
@@ -27,6 +27,7 @@ from clusterd.clusters.redis.home import (
     counted,
 )
 from clusterd.clusters.redis.homes import OWN, Homes
+from clusterd.clusters.redis.policies import State
 from clusterd.clusters.redis.posting import Stored, post, posted_keys
 from clusterd.clusters.redis.settling.dismissing import Dismisser
 from clusterd.clusters.redis.settling.lease import Lease, LeaseLost
@@ -36,8 +37,9 @@ from clusterd.clusters.redis.spans.steps import PAIR, UNION, Spans
 from clusterd.clusters.redis.spans.tidying import Tidier
 from clusterd.clusters.splitting import Search
 
-#: Contents looked up again in one step, and searches that go on side by side.
+#: Contents looked up again in one step, blocks of contents cleared of removed policies, and searches side by side.
 BUILT: Final = 64
+CLEARED: Final = 4
 SEARCHES: Final = 96
 #: Seconds that a departed content is waited for whose worker died before it was linked. The log delivers its message
 #: again within seconds (Kafka's session timeout); one that was lost never comes, and must not keep `settle` busy.
@@ -48,12 +50,13 @@ BUSY: Final = 1.0
 
 
 class Waiting(NamedTuple):
-    """What waits in a home: ghosts, searches, what is due, moves (or pairs to be reviewed), unbuilt stretches."""
+    """What waits in a home: ghosts, searches, what is due, moves (or pairs to be reviewed), clearing, stretches."""
 
     ghosts: int
     tasks: int
     due: int
     moving: int
+    clearing: int
     unbuilt: int
 
 
@@ -85,11 +88,13 @@ class Settler:
         replies = iter(self._homes.send([request for home in self._homes.all for request in _looks(home)]))
         found = []
         for home in self._homes.all:
-            ghosts, tasks, due, moving = (int(next(replies)) for _ in range(4))
-            found.append(Waiting(ghosts, tasks, due, moving, _unbuilt(counted(next(replies)), home.place << OWN)))
+            ghosts, tasks, due, moving, clearing = (int(next(replies)) for _ in range(5))
+            found.append(
+                Waiting(ghosts, tasks, due, moving, clearing, _unbuilt(counted(next(replies)), home.place << OWN))
+            )
         return found
 
-    def settle(self, steps: int | None, policies: Sequence[Policy]) -> int:
+    def settle(self, steps: int | None, policies: State) -> int:
         """Do up to ``steps`` steps, unless another settler is at it; return how many wait."""
         if self.waiting() and self._at_it.acquire(blocking=False):
             try:
@@ -99,7 +104,7 @@ class Settler:
         self.discard()
         return self.waiting()
 
-    def _settle(self, steps: int | None, policies: Sequence[Policy]) -> None:
+    def _settle(self, steps: int | None, policies: State) -> None:
         if not self._lease.take():
             return
         try:
@@ -113,7 +118,7 @@ class Settler:
         finally:
             self._lease.give_back()
 
-    def _step(self, policies: Sequence[Policy]) -> bool:
+    def _step(self, policies: State) -> bool:
         """Do one step; return whether anything could be done."""
         if len(self._homes) > 1:
             return self._step_of_several(policies)
@@ -122,10 +127,11 @@ class Settler:
             self._parter.move(home)
             or self._search(home)
             or self._dismisser.dismiss([home])
+            or self._clear(home)
             or self._build(home, policies)
         )
 
-    def _step_of_several(self, policies: Sequence[Policy]) -> bool:
+    def _step_of_several(self, policies: State) -> bool:
         self._lease.keep()
         there = list(zip(self._homes.all, self._look(), strict=True))
         ghosts = [home for home, waits in there if waits.ghosts]
@@ -135,6 +141,7 @@ class Settler:
             or any(self._review(home) for home, waits in there if waits.moving)
             or any(self._search(home) for home, waits in there if waits.tasks)
             or (bool(ghosts) and self._dismisser.dismiss(ghosts))
+            or any(self._clear(home) for home, waits in there if waits.clearing)
             or any(self._build(home, policies) for home, waits in there if waits.unbuilt)
         )
 
@@ -178,25 +185,32 @@ class Settler:
                 break
         return True
 
-    def _build(self, home: Home, policies: Sequence[Policy]) -> bool:
+    def _clear(self, home: Home) -> bool:
+        """Let some contents forget policies that were removed."""
+        if not home.command("EXISTS", "clear"):
+            return False
+        self._lease.held(home.run(CLEAR, self._lease.token, CLEARED))
+        return True
+
+    def _build(self, home: Home, policies: State) -> bool:
         """Look a stretch of contents up again; their edges take up the bits of new policies."""
         known = home.counters()
         start, to = known.build, known.build_to
         if not start or start > to:
             return False
-        graded = [policy for policy in policies if not policy.identical]
-        if len(graded) != known.graded:
-            return False  # a policy was added a moment ago: the next call knows it
+        graded = policies.graded
+        if policies.number != known.policies:
+            return False  # one was added or removed a moment ago: the next call knows it
         found = home.run(CONTENTS, start, min(to, start + BUILT - 1))
         profiles = dict(struct.iter_unpack("<IB", found))
         contents = {n: Stored(one, profiles[n]) for n, one in self._lists.sketches(profiles).items() if one}
         several = len(self._homes) > 1
         keys = {number: posted_keys(*content, self._scheme, several) for number, content in contents.items()}
         postings = [Posting(number, b"", of.tobytes()) for number, of in keys.items()]
-        arguments: list[object] = [len(graded), start + BUILT]
+        arguments: list[object] = [policies.number, start + BUILT]
         verdicts = post(self._lists, postings, contents, self._scheme, several) if postings else []
-        for number, found in zip(contents, verdicts, strict=True):
-            kept = self._told(graded, home, number, found)
+        for number, near in zip(contents, verdicts, strict=True):
+            kept = self._told(policies, home, number, near)
             if kept is None:
                 return False
             arguments += (number, packed_edges(graded, kept))
@@ -204,12 +218,12 @@ class Settler:
         return True
 
     def _told(
-        self, graded: Sequence[Policy], home: Home, content: int, verdicts: Mapping[int, Estimate]
+        self, policies: State, home: Home, content: int, verdicts: Mapping[int, Estimate]
     ) -> Mapping[int, Estimate] | None:
         """Tell contents of other homes of their edges; leave out those that are gone. None: of other policies."""
-        away = [(number, content, mask(graded, one)) for number, one in verdicts.items()]
+        away = [(number, content, mask(policies.graded, one)) for number, one in verdicts.items()]
         away = [edge for edge in away if self._homes.place_of(edge[0]) != home.place and edge[2]]
-        gone = self._spans.tell([(content, number, bits) for number, _, bits in away], len(graded))
+        gone = self._spans.tell([(content, number, bits) for number, _, bits in away], policies.number)
         return None if gone is None else {number: one for number, one in verdicts.items() if number not in gone}
 
     def discard(self) -> None:
@@ -225,7 +239,8 @@ class Settler:
 def _looks(home: Home) -> list[Request]:
     """Return what asks a home for what waits there, in the order of `Waiting`."""
     lists = [home.request("LLEN", key) for key in ("g", "tasks", "due")]
-    return [*lists, home.request("EXISTS", "mv", f"{home.base}:rl", f"{home.base}:review"), home.request("GET", "i")]
+    moving = home.request("EXISTS", "mv", f"{home.base}:rl", f"{home.base}:review")
+    return [*lists, moving, home.request("EXISTS", "clear"), home.request("GET", "i")]
 
 
 def _unbuilt(known: Counters, first: int) -> int:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from clusterd_consumer.redis_scripts import packed_numbers
 from clusterd_crawler.sketch import Sketch
 
+from clusterd.clusters.contract import Policy
 from clusterd.clusters.identity import sketch_key, text_key
 from clusterd.clusters.redis.home import EQUALS, TEXTS
 from clusterd.clusters.redis.homes import Homes
@@ -52,10 +53,10 @@ class Text(NamedTuple):
 class Beyond:
     """Completes what the homes said of the pages of a batch."""
 
-    def __init__(self, homes: Homes, spans: Spans, graded: int) -> None:
+    def __init__(self, homes: Homes, spans: Spans, graded: Sequence[Policy]) -> None:
         self._homes = homes
         self._spans = spans
-        self._graded = graded
+        self._graded = [place for place, policy in enumerate(graded) if not policy.vacant]
 
     def tell(self, sketches: Sequence[Sketch], registered: Sequence[Registered], united: United) -> None:
         """Note where pages stand beyond their homes, and what equals them there."""
@@ -82,10 +83,10 @@ class Beyond:
 
     def _stand_anew(self, registered: Sequence[Registered], now: Mapping[int, Words]) -> None:
         """Look again where the pages stand that were linked before clusters of several homes were united."""
-        asked = [(policy, registered[place].content) for place in now for policy in range(self._graded)]
+        asked = [(policy, registered[place].content) for place in now for policy in self._graded]
         stand = self._spans.stand_here(asked)
         for place, words in now.items():
-            for policy in range(min(self._graded, len(words) // 2 - 1)):
+            for policy in self._of(words):
                 name, size = stand[policy, registered[place].content]
                 words[2 * policy + 2 : 2 * policy + 4] = size, name
 
@@ -125,10 +126,15 @@ class Beyond:
 
     def _beyond(self, known: Registered, words: Words, standings: Mapping[int, Standing]) -> set[int]:
         """Return the other homes that may show the same text: who does stands with this page under every policy."""
-        parts = [set(standings[name].parts) for name in words[1::2] if name in standings]
+        names = (words[2 * policy + 3] for policy in self._of(words))
+        parts = [set(standings[name].parts) for name in names if name in standings]
         if self._graded and not parts:
             return set()
         return (min(parts, key=len) if parts else set(range(len(self._homes)))) - {self._homes.place_of(known.content)}
+
+    def _of(self, words: Words) -> list[int]:
+        """Return the places of policies in use of which words tell: one that was added since has none."""
+        return [policy for policy in self._graded if 2 * policy + 3 < len(words)]
 
     def _tell_equals(self, registered: Sequence[Registered], texts: Sequence[Text]) -> None:
         """Add the pages of other homes that show the same text; one is the equal of a page that has none here."""

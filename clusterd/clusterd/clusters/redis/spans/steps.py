@@ -281,13 +281,13 @@ class Spans(Standings):
             raise Stale
         return [(group, replies[place]) for place, group in groups.items()]
 
-    def tell(self, edges: Sequence[tuple[int, int, int]], graded: int) -> set[int] | None:
+    def tell(self, edges: Sequence[tuple[int, int, int]], policies: int) -> set[int] | None:
         """Let the second content of each edge (and bits of policies) know of the first; return those that are gone.
 
-        None: a home knows of more policies, or of fewer, than the bits are of.
+        None: a home has other policies by now than the bits are of, whose number that is.
         """
-        groups, replies = self._offer([(other, content, bits) for content, other, bits in edges], graded)
-        if any(reply[0] != graded for reply in replies.values()):
+        groups, replies = self._offer([(other, content, bits) for content, other, bits in edges], policies)
+        if any(reply[0] != policies for reply in replies.values()):
             return None
         return {
             one[0] for place, of in groups.items() for one, said in zip(of, replies[place][1], strict=True) if not said

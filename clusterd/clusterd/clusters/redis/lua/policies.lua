@@ -1,0 +1,47 @@
+-- policies(BASE; before, changes, policy*) → 1; 0 where the policies are not those of `before`: nothing is done then
+--
+-- KEYS[1] BASE   the home shard;  BASE:policies list of policies, as JSON;  BASE:i counters;  BASE:clear (settling.lua)
+-- ARGV    before: the number of the policies (counters.lua) and each of them, in lines; changes: how often a place was vacated
+--         or taken again; the policies from now on. One that is decided by a verdict has a place for good, of 16 (an edge has
+--         as many bits): one that is removed leaves it vacant, without a name, to one that is added later
+--
+-- Where a place has another policy, what contents hold of the one before is to be cleared, nodes BASE:clear. For one that is
+-- new all contents are to be looked up again, nodes BUILD to BUILD_TO. Each is a cluster of its own first.
+define('policies', function(ARGV)
+  local EMPTY = '{"name": "", "resemblance": null, "containment": null}'
+  local before, after = call('LRANGE', BASE .. ':policies', 0, -1), {unpack(ARGV, 3)}
+  begin()
+  if concat({whole(policies.number), unpack(before)}, '\n') ~= ARGV[1] then return 0 end
+
+  local function graded_of(texts)
+    local found = {}
+    for _, text in ipairs(texts) do
+      local one = cjson.decode(text)
+      if one.name == '' or one.resemblance ~= cjson.null or one.containment ~= cjson.null then
+        found[#found + 1] = {text = text, vacant = one.name == ''}
+      end
+    end
+    return found
+  end
+
+  local had, now, is_left, is_new, bits = graded_of(before), graded_of(after), false, false, 0
+  for _ = #now + 1, #had do
+    after[#after + 1], now[#now + 1] = EMPTY, {text = EMPTY, vacant = true}
+  end
+  for slot, one in ipairs(now) do
+    local old = had[slot]
+    if not old then counters[CLUSTERS + 2 + slot] = counters[CLUSTERS + 2] end
+    if not old or old.text ~= one.text then
+      is_left, is_new = is_left or old and not old.vacant, is_new or not one.vacant
+    end
+    if one.vacant then bits = bits + 2 ^ (slot - 1) end
+  end
+  counters[GRADED], counted = #now + 32 * tonumber(ARGV[2]) + 65536 * bits, true
+  local first = (spans.first() or 0) + 1
+  if is_new then counters[BUILD], counters[BUILD_TO] = first, counters[N] end
+  if is_left then call('SET', BASE .. ':clear', pack('<I4I4', first, counters[N])) end
+  write_counters()
+  call('DEL', BASE .. ':policies')
+  call('RPUSH', BASE .. ':policies', unpack(after))
+  return 1
+end)

@@ -1,0 +1,172 @@
+"""Policies are removed: their clusters go, others stay, their places are taken again, whatever happens in between."""
+
+from __future__ import annotations
+
+import random
+import threading
+from contextlib import suppress
+
+import pytest
+from clusterd.clusters.contract import DEFAULT_POLICIES, NEAR, Policy
+from clusterd.clusters.redis.index import RedisIndex
+from clusterd_consumer.redis_connection import connect
+from clusterd_crawler.errors import WrongInput
+from clusterd_crawler.sketch import Sketch
+
+from tests.contract.index_scheduler import Crash, ScheduledCalls, Scheduler
+from tests.contract.index_world import Opened, World, expected, page, partition, settled
+from tests.contract.test_index_homes import SHARDS, spread
+
+LOOSE = Policy("loose", resemblance=0.2)
+#: What homes keep of graded policies and of what waits (lua/forest.lua, lua/spans.lua, lua/settling.lua).
+HELD = ("r:*", "a:*", "parts", "spans", "due", "tasks", "clear", "mv", "rl", "sp")
+
+
+def held(redis_url: str, prefix: str) -> set[bytes]:
+    """Return the keys under which a store keeps something of graded policies."""
+    with connect(redis_url) as client:
+        return {key for kind in HELD for key in client.scan_iter(f"{prefix}*}}:{kind}")}
+
+
+def test_a_policy_that_is_removed_leaves_the_others_as_they_were(opened: Opened) -> None:
+    crawl = World(7).crawl(90)
+    index = opened()
+    index.apply(crawl[:60])
+    index.add_policy(LOOSE)
+    settled(index)
+    index.remove_policy("related")
+    index.remove_policy("related")
+    left = [policy for policy in (*DEFAULT_POLICIES, LOOSE) if policy.name != "related"]
+    assert index.policies() == left
+    index.apply(crawl[60:])
+    settled(index)
+    assert partition(index, left) == expected(crawl, left)
+    assert {one.policy for one in index.splits()} <= {policy.name for policy in left}
+    with pytest.raises(WrongInput, match="related"):
+        list(index.clusters("related"))
+    index.add_policy(Policy("related", containment=0.4))
+    settled(index)
+    assert partition(index, index.policies()) == expected(crawl, index.policies())
+
+
+def test_the_first_policy_is_removed_and_hits_are_told_by_the_next(opened: Opened) -> None:
+    index = opened()
+    pages = [page(f"http://h.example/{n}", 1, [*range(100), *range(1000 * n, 1000 * n + 5)]) for n in range(2)]
+    index.apply(pages)
+    settled(index)
+    index.remove_policy(NEAR.name)
+    settled(index)
+    known, found = index.sketch(pages[0].url), index.cluster_of(pages[0].url, "related")
+    assert known is not None
+    assert found is not None
+    assert [hit.cluster for hit in index.similar(known, 1)] == [found.cluster] * 2
+
+
+def test_a_place_is_taken_again_when_nothing_is_left_there(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(
+        redis_url, prefix, [Policy(f"r{number}", resemblance=0.3 + 0.01 * number) for number in range(16)]
+    )
+    crawl = World(7).crawl(60)
+    index.apply(crawl)
+    settled(index)
+    index.remove_policy("r7")
+    with pytest.raises(WrongInput, match="one policy too many"):
+        index.add_policy(LOOSE)
+    settled(index)
+    index.add_policy(LOOSE)
+    settled(index)
+    assert partition(index, index.policies()) == expected(crawl, index.policies())
+    index.close()
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_left_of_policies_that_were_removed(redis_url: str, prefix: str, seed: int, homes: int) -> None:
+    """Two workers add and remove policies between batches of pages; in the end all are removed, and added again."""
+    dice = random.Random(seed)
+    crawl = spread(World(seed, urls=24, families=4, length=[8, 40, 500][seed]).crawl(90))
+    workers = [RedisIndex(redis_url, prefix, shards=homes) for _ in range(2)]
+    for at in range(0, len(crawl), 6):
+        index = dice.choice(workers)
+        index.apply(crawl[at : at + 6])
+        known = [policy.name for policy in index.policies() if not policy.identical]
+        action = dice.random()
+        if action < 0.3:
+            index.add_policy(Policy(f"p{at}", **{dice.choice(["resemblance", "containment"]): dice.choice([0.2, 0.6])}))
+        elif action < 0.6 and known:
+            index.remove_policy(dice.choice(known))
+        index.settle(dice.randrange(4))
+    for index in workers:
+        settled(index)
+        assert partition(index, index.policies()) == expected(crawl, index.policies())
+    policies = [policy for policy in index.policies() if not policy.identical]
+    for policy in policies:
+        index.remove_policy(policy.name)
+    settled(workers[0])
+    assert held(redis_url, prefix) == set()
+    for policy in policies:
+        index.add_policy(policy)
+    settled(workers[0])
+    assert partition(index, index.policies()) == expected(crawl, index.policies())
+    for index in workers:
+        index.close()
+
+
+def work(scheduler: Scheduler, worker: int, index: RedisIndex, messages: list[Sketch]) -> None:
+    """Apply a page and settle a little, add a policy and remove one, by turns; after a crash do that again."""
+    for at, message in enumerate(messages):
+        done = False
+        while not done:
+            with suppress(Crash):
+                index.apply([message], {str(worker): str(at + 1)})
+                index.settle(2)
+                if at % 3 == 1:
+                    index.add_policy(Policy(f"w{worker}n{at}", resemblance=(0.2, 0.7)[at % 2]))
+                if at % 3 == 2:
+                    index.remove_policy((f"w{1 - worker}n{at - 1}", "related")[worker])
+                done = True
+    scheduler.leave(worker)
+
+
+@pytest.mark.parametrize("homes", [1, SHARDS])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_interleaving_brings_a_removed_policy_back(redis_url: str, prefix: str, seed: int, homes: int) -> None:
+    scheduler = Scheduler(seed, 2, 0.02)
+    scheduler.running = False
+    indexes = [
+        RedisIndex(redis_url, prefix, shards=homes, calls=lambda client, n=n: ScheduledCalls(client, scheduler, n))
+        for n in range(2)
+    ]
+    scheduler.running = True
+    crawl = spread(World(seed, urls=8, families=2, length=[8, 40, 500][seed]).crawl(24))
+    threads = [threading.Thread(target=work, args=(scheduler, n, indexes[n], crawl[n::2])) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    scheduler.running = False
+    with connect(redis_url) as client:
+        for key in client.scan_iter(f"{prefix}*:lock"):
+            client.delete(key)  # the leases of a settler that crashed run out
+    index = indexes[0]
+    settled(index)
+    assert "related" not in {policy.name for policy in index.policies()}
+    assert partition(index, index.policies()) == expected(crawl, index.policies())
+    for policy in index.policies():
+        index.remove_policy(policy.name)
+    settled(index)
+    assert held(redis_url, prefix) == set()
+    for index in indexes:
+        index.close()
+
+
+def test_names_of_clusters_over_homes_take_no_room_for_contents(redis_url: str, prefix: str) -> None:
+    index = RedisIndex(redis_url, prefix, shards=SHARDS)
+    for at in range(0, 600, 100):
+        index.apply(spread([page(f"http://h.example/{n}", 1, range(50 * n, 50 * n + 50)) for n in range(at, at + 100)]))
+        index.apply(spread([page(f"http://g.example/{n}", 1, range(50 * n, 50 * n + 50)) for n in range(at, at + 100)]))
+    settled(index)
+    with connect(redis_url) as client:
+        blocks = [client.get(key) or b"" for key in client.scan_iter(f"{prefix}*}}:n:*")]
+    assert all(block.strip(b"\0") for block in blocks)
+    index.close()

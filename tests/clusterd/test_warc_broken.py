@@ -395,3 +395,19 @@ def test_a_content_type_that_was_sent_twice_is_one(tmp_path: Path) -> None:
     file = tmp_path / "a.warc"
     file.write_bytes(sent(b"<p>x", "Content-Type: text/html, text/html; charset=utf-8"))
     assert taken(file) == (["http://w.example/"], [])
+
+
+@pytest.mark.parametrize("members", [1, 60])
+def test_what_lies_before_a_broken_member_is_taken(tmp_path: Path, members: int) -> None:
+    draw = random.Random(1)
+    pages = [answer(f"page {n} " + " ".join(f"{draw.getrandbits(64):x}" for _ in range(60))) for n in range(60)]
+    records = [record(f"http://w.example/{n}", page) for n, page in enumerate(pages)]
+    parts = [gzip.compress(one) for one in records] if members > 1 else [gzip.compress(b"".join(records))]
+    packed = bytearray(b"".join(parts))
+    at = sum(map(len, parts[:50])) + 300 if members > 1 else len(packed) * 5 // 6
+    packed[at : at + 60] = bytes(60)
+    file = tmp_path / "a.warc.gz"
+    file.write_bytes(packed)
+    urls, reasons = taken(file)
+    assert len(urls) >= (49 if members > 1 else 45)
+    assert "cannot be read" in reasons[-1]

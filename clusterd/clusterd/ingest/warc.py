@@ -24,14 +24,14 @@ from zipfile import BadZipFile
 import zstandard
 from clusterd_crawler.message import File, Redirect
 from clusterd_crawler.skipping.redirects import STATUSES
-from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.limitreader import LimitReader  # type: ignore[import-untyped]
 from warcio.statusandheaders import StatusAndHeadersParserException  # type: ignore[import-untyped]
 
+from clusterd.ingest.archive import Archive
 from clusterd.ingest.beside import Beside
 from clusterd.ingest.coding import decoded, transferred
-from clusterd.ingest.contents import ARC, MAGIC, WARC, ZSTD, decompressed
+from clusterd.ingest.contents import ARC, MAGIC, ZSTD, decompressed
 from clusterd.ingest.exchanges import Exchanges, Taken, asks_otherwise, taken
 from clusterd.ingest.frames import MOST, Frames, trouble
 from clusterd.ingest.raw import Broken, BrokenRecord, RawPage, brings_page, milliseconds
@@ -42,17 +42,11 @@ from clusterd.ingest.wacz import warc_files
 ZSTD_DICTIONARY: Final = b"\x5d\x2a\x4d\x18"
 #: Bytes of a dictionary at most.
 DICTIONARY: Final = 1 << 28
-#: Bytes that warcio takes at a time, and that are looked at of a line behind a record. What it has of a line it copies
-#: with each: 50 MB without a line's end (behind a wrong length) took 43 s by its own 16 KB, ten times as much 100 times
-#: as long.
-BLOCK: Final = 1 << 20
 #: Media types that hold a page.
 PAGES: Final = ("text/html", "application/xhtml+xml", "text/plain")
 #: Schemes of the names under which archivers keep a ``resource`` for themselves: Wget its log under ``metadata:``,
 #: Browsertrix the texts of pages under ``urn:``.
 OWN: Final = ("metadata:", "urn:")
-#: The line with which a record of an ARC file begins: URL, IP address, date, media type, length.
-_ARC_RECORD: Final = re.compile(rb"[A-Za-z][\w+.-]*:.* \S* \d{8,17} \S* \d+\s*\Z")
 #: What archivers fetch to know what they may fetch: no page, as little as to a crawl.
 _ROBOTS: Final = re.compile(r"https?://[^/?#]+/robots\.txt")
 #: What follows a media type: parameters, or the same header once more (joined by a comma).
@@ -89,26 +83,6 @@ Taking = Callable[[Any, Any, str], Iterable[Held]]
 
 class EndsEarly(BrokenRecord):
     """The file ends inside this record."""
-
-
-class Archive(ArchiveIterator):  # type: ignore[misc]
-    """warcio's reader, which finds the next record also behind one that says a wrong length.
-
-    warcio's own ends there, and at a record whose length counts the blank lines behind it, as the Internet Archive's
-    ia-web-commons writes, or which has none (ARC files, as the first of them were described); and it shows on standard
-    error what stands there, of whatever length.
-    """
-
-    def _consume_blanklines(self) -> tuple[bytes | None, int]:
-        """Return the line with which the next record begins, if any, and how many bytes were passed over before it."""
-        passed, strays, begins = 0, False, True
-        while line := self.reader.readline(BLOCK):
-            if begins and (line.startswith(WARC) or (self.mixed_arc_warc and _ARC_RECORD.match(line))):
-                break
-            begins = line.endswith(b"\n")
-            passed, strays = passed + len(line), strays or not line.isspace()
-        self.err_count += strays
-        return line or None, passed
 
 
 def read_warc(
@@ -159,8 +133,7 @@ def _records(stream: io.BufferedReader, name: str, taking: Taking) -> Iterator[T
         yield Broken(name, f"cannot be read: {error}", ends=True)
         return
     is_arc = plain.peek(1).startswith(ARC[:1])  # there may be one byte only so far
-    # A record that is broken inside is ours to refuse.
-    archive = Archive(plain, no_record_parse=True, arc2warc=is_arc, block_size=BLOCK)
+    archive = Archive(plain, is_arc=is_arc)
     number = strays = 0
     of_texts = True
     while True:

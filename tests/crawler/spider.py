@@ -98,7 +98,8 @@ class Job(scrapy.Spider):
     def parse(self, response: Response, **kwargs: Any) -> Iterator[scrapy.Request | dict[str, Any]]:
         assert response.request is not None
         seen = {"url": response.url, "flags": response.flags, "status": response.status, "at": time.time()}
-        self.seen.append(seen | {"priority": response.request.priority})
+        asked = response.request
+        self.seen.append(seen | {"priority": asked.priority, "dont_filter": asked.dont_filter})
         if self.job.get("follow") and isinstance(response, HtmlResponse):
             for href in response.css("a::attr(href)").getall():
                 yield self.request(response.urljoin(href))

@@ -279,6 +279,8 @@ def test_what_was_queued_and_linked_again_is_fetched_once(
     go.touch()
     done = running.result()
     assert (site.hits[twice], done.stat("skipped"), done.stat("explored")) == (1, 1 + tried, tried)
+    # What is made of it, by a redirect or by the spider, passes the duplicate filter as what is made of others does.
+    assert not any(page["dont_filter"] for page in done.seen)
 
 
 def test_what_is_fetched_after_all_while_its_errback_still_works_ends_as_any_other(

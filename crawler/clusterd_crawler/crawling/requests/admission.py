@@ -124,13 +124,14 @@ class Admission:
             logger.info("The first %d requests all have dont_filter: clusterd skips none of that kind", UNFILTERED)
         if request.meta.pop(RAISED, False):
             request.priority -= SOONER
-        queued_again = request.meta.pop(QUEUED_AGAIN, False)
+        if request.meta.pop(QUEUED_AGAIN, False):
+            request.dont_filter = False
         key, rules = self._decisions.key(request.url)
         if not key:
             return None
         if self._under_way.begin(key, request):
             return self._sent(request, key, rules)
-        if not (queued_again or self.may_be_skipped(request)) or request.url in self.explored:
+        if not self.may_be_skipped(request) or request.url in self.explored:
             return None
         return self._after_another(request, key, rules)
 

@@ -11,7 +11,8 @@ from scrapy.http.request import NO_CALLBACK
 from clusterd_crawler.message import may_speak_of
 
 #: Key of the meta of a request that a withdrawn rule had kept out, until it is sent. The duplicate filter knows it: it
-#: has ``dont_filter`` and need not be sent for all that. (Such a key says nothing of a purpose.)
+#: has ``dont_filter``, need not be sent for all that, and is as the spider made it again when it is: what a redirect or
+#: the spider makes of it would be asked for again and again. (Such a key says nothing of a purpose.)
 QUEUED_AGAIN: Final = "_clusterd_queued_again"
 
 

@@ -10,7 +10,10 @@ class OneLine(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """See `logging.Filter`."""
-        said = record.getMessage()
+        try:
+            said = record.getMessage()
+        except Exception:  # of a library's, say: whoever wrote it goes on, and the handler says what is wrong with it
+            return True
         if not said.isprintable():
             record.msg, record.args = "".join(c if c.isprintable() else repr(c)[1:-1] for c in said), ()
         return True

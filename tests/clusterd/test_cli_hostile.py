@@ -93,6 +93,16 @@ def test_a_line_of_the_daemons_log_is_one_whatever_it_names() -> None:
     assert said[said.index("WARNING") :] == "WARNING x: http://h.com/\\x1b[31m\\nERROR forged is\n"
 
 
+def test_a_line_that_cannot_be_written_costs_nothing_but_itself() -> None:
+    program = (
+        "import logging; from clusterd.config import Config; from clusterd.daemon import configure_logging;"
+        "configure_logging(Config()); logging.getLogger('x').warning('%d is', 'a'); logging.getLogger('x').warning('b')"
+    )
+    said = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=True, text=True).stderr
+    assert "--- Logging error ---" in said
+    assert said.endswith("WARNING x: b\n")
+
+
 @pytest.mark.parametrize(
     ("closed", "shown"), [("2>&-", '{"pages": 0,'), (">&-", ""), ("<&-", '{"pages": 0,'), ("<&- >&- 2>&-", "")]
 )

@@ -91,9 +91,26 @@ def test_each_folder_of_a_second_name_of_a_server_is_tried_once() -> None:
         assert [at for at, tried in enumerate(decisions) if tried] == [SKIPS]
 
 
+def test_each_folder_below_one_that_is_left_out_is_tried_once() -> None:
+    first = Key(start=3)
+    context, edits = (Condition(first, "is", ("print",)),), (Edit(first, "delete"),)
+    known = KnownPages(explore=0.0001)
+    known.load(RuleSet(HOST, 1, (Rule(rule_id(HOST, context, edits), HOST, context, edits, support=10_000),)))
+    tried = []
+    for folder in ("news", "shop"):
+        for number in range(60):
+            known.fetched(f"http://{HOST}/{folder}/{number}", 1, content=hash((folder, number)))
+            skip = known.decide(f"http://{HOST}/print/{folder}/{number}", 2)
+            assert skip is not None
+            if skip.explore:
+                tried.append((folder, number))
+                known.fetched(skip.url, 3, content=hash((folder, number)))
+    assert tried == [("news", SKIPS), ("shop", SKIPS)]
+
+
 def test_places_with_many_values_are_left_out() -> None:
     spreading = Spreading()
-    spreading.load([], ["rule"])
+    spreading.load([], {"rule": ()})
     for number in range(VALUES):
         assert not spreading.asks("rule", f"http://h.com/{number}")
     assert not any(spreading.asks("rule", "http://h.com/another") for _ in range(2 * SKIPS))
@@ -101,6 +118,6 @@ def test_places_with_many_values_are_left_out() -> None:
 
 def test_other_rules_are_left_alone() -> None:
     spreading = Spreading()
-    spreading.load([], ["rule"])
-    spreading.load(["rule"], [])
+    spreading.load([], {"rule": ()})
+    spreading.load(["rule"], {})
     assert not any(spreading.asks("rule", "http://h.com/a") for _ in range(2 * SKIPS))

@@ -2,7 +2,7 @@
 
 The less is known of a rule, the larger the share. Which URLs are fetched is decided by a hash of the URL, so that a
 replay repeats itself, and of the crawl, so that what one crawl wrongly leaves out is fetched by another. Some rules are
-tried further: those that rename folders (`renaming`), those that hold on pages of any path (`resting`), and these on
+tried further: those that rename folders (`renaming`), those that hold on pages of any path (`resting`), and both on
 each value that many of their skips have (`spreading`).
 
 Cost: a hash a would-be skip.
@@ -21,7 +21,7 @@ from clusterd_crawler.rule_language.keys import FAMILY
 from clusterd_crawler.rules import Key, Rule
 from clusterd_crawler.skipping.renaming import Renaming
 from clusterd_crawler.skipping.resting import Resting, is_one_server
-from clusterd_crawler.skipping.spreading import Spreading
+from clusterd_crawler.skipping.spreading import Place, Spreading
 from clusterd_crawler.skipping.trial_budget import TrialBudget
 
 #: How many times as often a page of a family is explored, of which no key says what it shows: 5 % by default.
@@ -85,7 +85,8 @@ class Exploring:
         awaited = self._awaited_under(gone, rules, applied)
         self._renaming.load(gone, rules, awaited)
         self._resting.load(gone, rules, awaited)
-        self._spreading.load([rule.id for rule in gone], [rule.id for rule in rules if self._is_spread(rule)])
+        spread = {rule.id: self._stated(rule) for rule in rules if self._is_spread(rule)}
+        self._spreading.load([rule.id for rule in gone], spread)
         for rule in gone:
             self._spelling.discard(rule.id)
             self._trials.pop(rule.id, None)
@@ -177,8 +178,13 @@ class Exploring:
 
     def _is_spread(self, rule: Rule) -> bool:
         """Whether a rule is tried on each value that many of its skips have."""
-        rests = rule.id in self._resting or is_one_server(rule)
-        return rests and rule.id not in self._renaming and not _is_spelling(rule)
+        rests = rule.id in self._resting or rule.id in self._renaming or is_one_server(rule)
+        return rests and not _is_spelling(rule)
+
+    def _stated(self, rule: Rule) -> list[tuple[Place, str]]:
+        """Return the folders that a rule renames, each with its place in the path."""
+        context = rule.context if rule.id in self._renaming else ()
+        return [(known.key.index, known.values[0]) for known in context if known.test == "is" and known.key.index >= 0]
 
     def _budget(self, rule: str) -> TrialBudget:
         return self._renaming if rule in self._renaming else self._resting

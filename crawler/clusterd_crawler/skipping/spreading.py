@@ -4,15 +4,15 @@ Of ``view.php?cat=7&id=12&wide=1`` in one of 45 categories a hundred trials at r
 then all its pages are lost at once. So a value on which `SKIPS` skips rest, and of which no page was tried, is tried: a
 component of the path, or a parameter's value. Where that page differs the next one is, too, until one agrees. (An
 identifier is on few pages; a place of very many values is not looked at further.) So is a folder of a host that shows
-the pages of another: a server may hand one folder to another program under one of its names alone. Rules that rename
-folders are left to `renaming`, which asks for more trials anyway.
+the pages of another: a server may hand one folder to another program under one of its names alone. And so is a folder
+below one that is renamed: of 100 folders that have a print view (``/print/news/7``) one may show something else there.
 
 Cost: a look-up for each component and parameter of a would-be skip; a number for each value, up to `VALUES` a place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from clusterd_crawler.urls import query_pair
@@ -34,14 +34,17 @@ class Spreading:
     def __init__(self) -> None:
         self._rules: dict[str, dict[Place, dict[str, int]]] = {}
 
-    def load(self, gone: Iterable[str], rules: Iterable[str]) -> None:
+    def load(self, gone: Iterable[str], rules: Mapping[str, Iterable[tuple[Place, str]]]) -> None:
         """Take rules in the place of others; one that stays is among both, and so are the skips on its values.
+
+        Each comes with values that it states: all its skips have them, and a trial says nothing of them.
 
         A host's rules are published anew whenever one of them changes. Counted anew each time, few skips would ever be
         `SKIPS` on one value in a crawl that goes slowly.
         """
         stay = {rule: self._rules.pop(rule, {}) for rule in gone}
-        self._rules.update((rule, stay.get(rule, {})) for rule in rules)
+        for rule, stated in rules.items():
+            self._rules[rule] = stay.get(rule) or {place: {value: TRIED} for place, value in stated}
 
     def asks(self, rule: str, url: str) -> bool:
         """Whether a would-be skip is to be fetched, for the sake of one of its values; count it where not."""
